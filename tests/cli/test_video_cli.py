@@ -15,7 +15,7 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.cli import clips, video_progress
+from dpveil.cli import clips, progress
 from dpveil.video.state import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
@@ -338,7 +338,7 @@ def test_a_question_that_was_asked_is_known_again_without_an_analysis(
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     times = [0.0]
-    with video_progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
+    with progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
         for frame in range(21):
             times[0] = frame / 8
             tell("rendering", 100 + frame, 120)

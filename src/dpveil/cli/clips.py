@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from dpveil.batch import Choices, Report, Task
     from dpveil.batch.inside import Scan
     from dpveil.batch.interrupts import Interrupts
+    from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
-    from dpveil.cli.video_progress import Progress
     from dpveil.video.obfuscating import ClipRun
 
 
@@ -140,7 +140,7 @@ def release_clips(
     if not clips:
         return
     from dpveil.batch.report import INTERRUPTED, Untried
-    from dpveil.cli.video_progress import frames_bar
+    from dpveil.cli.progress import frames_bar
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())

@@ -24,10 +24,9 @@ from dpveil.cli.options import (
     takes_method,
     takes_regions,
 )
-from dpveil.cli.progress import stopping
+from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import paying
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.cli.video_progress import frames_bar
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
