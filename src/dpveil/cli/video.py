@@ -83,8 +83,8 @@ def analyze_command(
     Nothing is drawn and nothing is paid. Plan and sheet tell of the original: keep them as private as the
     clip.
     """
-    from dpveil.cli.clips import OPTIONS
-    from dpveil.cli.video_words import (
+    from dpveil.cli.clips import (
+        OPTIONS,
         check_apart_from,
         check_different,
         plan_document,
