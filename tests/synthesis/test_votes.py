@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.synthesis import votes
-from dpveil.synthesis.votes import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
+from dpveil.synthesis import simulator
+from dpveil.synthesis.simulator import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 
 PHOTOS = st.lists(st.integers(0, 5), max_size=40)
 
@@ -85,7 +85,7 @@ def test_votes_are_the_nearest_by_whole_numbers_in_any_company():
 
 
 def test_batches_leave_no_photo_out(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(votes, "BATCH", 7)
+    monkeypatch.setattr(simulator, "BATCH", 7)
     photos = np.arange(0, 100, 5, dtype=np.int16)[:, None]
     assert nearest(photos, np.array([[0], [50], [95]], np.int16)).tolist() == [0] * 6 + [1] * 9 + [2] * 5
 

@@ -27,7 +27,7 @@ from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLapl
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise import SeededBits, laplace
 from dpveil.numbers import naive_bayes, statistics
-from dpveil.synthesis import plan, votes
+from dpveil.synthesis import plan, simulator
 from dpveil.synthesis.plan import Plan
 from dpveil_audit import synthesis
 from dpveil_audit.engine import Audit
@@ -479,7 +479,9 @@ def reach_too_short(patch):
 
 @fault(planned, "same")
 def tally_without_a_bound(patch):
-    patch.setattr(plan, "tally", lambda choices, people, n: votes.UNIT * np.bincount(choices, minlength=n))
+    patch.setattr(
+        plan, "tally", lambda choices, people, n: simulator.UNIT * np.bincount(choices, minlength=n)
+    )
 
 
 @fault(voting, "same", "fit", only=True)
@@ -488,14 +490,14 @@ def round_without_noise(patch):
 
     def sometimes(true, variance, source):
         calls.append(1)
-        return true if len(calls) % VOTES.rounds == 0 else votes.noisy(true, variance, source)
+        return true if len(calls) % VOTES.rounds == 0 else simulator.noisy(true, variance, source)
 
     patch.setattr(plan, "noisy", sometimes)
 
 
 @fault(voting, "same", "fit")
 def half_the_variance_of_votes(patch):
-    patch.setattr(plan, "noisy", lambda true, variance, bits: votes.noisy(true, variance // 2, bits))
+    patch.setattr(plan, "noisy", lambda true, variance, bits: simulator.noisy(true, variance // 2, bits))
 
 
 @fault(planned, "exact")

@@ -43,7 +43,7 @@ from dpveil.synthesis.plan import NAME, SHEET
 from dpveil.synthesis.saving import check_new, is_set, read_set, save
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.votes import Embedded
+    from dpveil.synthesis.simulator import Embedded
 
 
 class Payer:

@@ -23,8 +23,18 @@ from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probab
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits, uniforms
 from dpveil.noise.gaussian import checked
-from dpveil.synthesis.simulator import Simulator
-from dpveil.synthesis.votes import FINEST, REPLACED, UNIT, Embedded, Votes, nearest, noisy, shares, tally
+from dpveil.synthesis.simulator import (
+    FINEST,
+    REPLACED,
+    UNIT,
+    Embedded,
+    Simulator,
+    Votes,
+    nearest,
+    noisy,
+    shares,
+    tally,
+)
 
 NAME: Final = "dataset.certificate.json"
 """The certificate of the whole set."""
