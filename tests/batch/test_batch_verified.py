@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from shards_made import Given, held, link, picture, released, shard
 
-from dpveil.batch import archives as batch_held
+from dpveil.batch import inside as batch_held
 from dpveil.batch import verify_inside
 from dpveil.cli import run, say
 from dpveil.cli import verify as lines

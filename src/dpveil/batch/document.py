@@ -13,9 +13,8 @@ from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archives import ARCHIVES, Archive, Held, Release, archive_of
 from dpveil.batch.away import write
-from dpveil.batch.inside import digest
+from dpveil.batch.inside import ARCHIVES, Archive, Held, Release, archive_of, digest
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName

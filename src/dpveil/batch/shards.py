@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dpveil.batch.archives import Release
 from dpveil.batch.away import (
     DRY,
     ORIGIN,
@@ -32,7 +31,7 @@ from dpveil.batch.away import (
     write,
 )
 from dpveil.batch.document import pack, released_pages
-from dpveil.batch.inside import Shard
+from dpveil.batch.inside import Release, Shard
 from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
 from dpveil.batch.state import Stamp
