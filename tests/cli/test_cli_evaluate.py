@@ -181,7 +181,7 @@ def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
 ) -> None:
     """Tables that follow from a made-up cell are consistent; computing it again shows it."""
     from dpveil.bench.check import check
-    from dpveil.bench.folder import finish
+    from dpveil.bench.run import finish
 
     other = tmp_path / "other"
     shutil.copytree(made, other)

@@ -14,8 +14,12 @@ from dpveil.attacks.base import Attack
 from dpveil.bench import galleries
 from dpveil.bench.cells import Cell, code_digest, settings_of, weights_digest
 from dpveil.bench.data import LEAST, Dataset, load
-from dpveil.bench.folder import (
+from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
+from dpveil.bench.measuring import cells as cells_of
+from dpveil.bench.report import alarm, page
+from dpveil.bench.run import (
     ABOUT,
+    CELLS,
     DOCUMENT,
     FINISHED,
     MEASURES,
@@ -24,12 +28,10 @@ from dpveil.bench.folder import (
     TIMES,
     about_of,
     held,
+    one_thread,
+    read_cell,
     tables,
 )
-from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
-from dpveil.bench.measuring import cells as cells_of
-from dpveil.bench.report import alarm, page
-from dpveil.bench.run import CELLS, one_thread, read_cell
 from dpveil.bench.table import rows, utility
 from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES

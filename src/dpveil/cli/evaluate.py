@@ -15,12 +15,11 @@ import typer
 from dpveil.attacks.labels import attack, missing
 from dpveil.bench.bounds import up
 from dpveil.bench.data import SPLITS, Dataset, check_readable, load, split
-from dpveil.bench.folder import begin, finish
 from dpveil.bench.galleries import BOX, AnySetting, GallerySetting, Setting, can_be_regions
 from dpveil.bench.galleries import METHODS as GALLERIES
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
-from dpveil.bench.run import Job, cores, count, run, took
+from dpveil.bench.run import Job, begin, cores, count, finish, run, took
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
