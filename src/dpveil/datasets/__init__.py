@@ -8,8 +8,7 @@ if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
     from dpveil.datasets.huggingface import release
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.samples import released_samples
-    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend
+    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend, released_samples
 
 __all__ = [
     "Cache",
