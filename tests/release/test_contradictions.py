@@ -17,8 +17,8 @@ from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.regions.grow import grow
 from dpveil.regions.numbering import Selection
+from dpveil.regions.tiling import grow
 from dpveil.release.origins import stays
 from dpveil.release.verification import place_problems, request_problems
 

@@ -27,9 +27,9 @@ from dpveil.regions.boxes import (
 )
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder
-from dpveil.regions.grow import grow
 from dpveil.regions.numbering import Order
 from dpveil.regions.text import Plates, Text
+from dpveil.regions.tiling import grow
 
 
 @dataclass(frozen=True)

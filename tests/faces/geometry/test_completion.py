@@ -21,7 +21,7 @@ from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.fill import Telea, fill
 from dpveil.faces.geometry.head_frame import OVAL, in_head, inside, pixel_grid
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 from tiny_onnx import completion, field, model, node, tensor, value
 
 SIDE = 64
