@@ -16,7 +16,7 @@ from dpveil.faces.objects import COVER
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.detected import Rows
-from dpveil.regions.face_search import Detections, Search
+from dpveil.regions.faces import Detections, Search
 from dpveil.release.crowd import FACES_TOO
 
 pytest.importorskip("dlib")

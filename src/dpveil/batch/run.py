@@ -38,8 +38,7 @@ from dpveil.io import make_folder, most_bytes
 from dpveil.io.folders import identity
 from dpveil.io.names import shown
 from dpveil.io.received import without_blocking
-from dpveil.regions.face_search import Detections
-from dpveil.regions.faces import detections_of, remember
+from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, is_release, tidy
