@@ -15,10 +15,9 @@ from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
 from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, choose
 from dpveil.regions.detectors import centerface as centerface_file
-from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.detectors.table import YuNet
+from dpveil.regions.detectors.table import YuNet, suppress
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")

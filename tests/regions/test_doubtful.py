@@ -15,9 +15,9 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
-from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
+from dpveil.regions.detectors.table import suppress
 
 FILLED = {"method": "fill", "level": 200}
 ROWS = np.array(

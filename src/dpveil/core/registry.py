@@ -211,7 +211,7 @@ DETECTORS: Final = Table(
         "yunet": "dpveil.regions.detectors.table:YuNet",
     },
     group="dpveil.detectors",
-    base="dpveil.regions.detectors.base:Detector",
+    base="dpveil.regions.detectors.table:Detector",
 )
 """Detectors, best first: the first whose model is installed is the default."""
 

@@ -25,9 +25,8 @@ from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detected import ARGUMENTS as WITHOUT
 from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
-from dpveil.regions.detectors.base import REMEDY
-from dpveil.regions.detectors.base import suppress as suppress_overlaps
-from dpveil.regions.detectors.table import AUTO, check
+from dpveil.regions.detectors.table import AUTO, REMEDY, check
+from dpveil.regions.detectors.table import suppress as suppress_overlaps
 from dpveil.regions.finder import Finder, Seen
 from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
 from dpveil.regions.tiling import Tiling, centred, inside_ellipse, join, pieces, plausible, resized, shrunk

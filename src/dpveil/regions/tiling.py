@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, UInt8
 from dpveil.core.photo import BLOCKS, ESCAPING, MOST_GROWTH, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
-from dpveil.regions.detectors.base import OVERLAP, overlaps
+from dpveil.regions.detectors.table import OVERLAP, overlaps
 
 
 def grow(region: Region, photo: Photo) -> Region:
