@@ -14,7 +14,7 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.postprocessing.filters import Step
+from dpveil.postprocessing import Step
 from dpveil.regions import Finder, parse
 from dpveil.regions.faces import Detections, detections_of, remember
 
