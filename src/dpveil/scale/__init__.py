@@ -6,9 +6,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.scale.files import release_files
-    from dpveil.scale.mapper import Mapper
     from dpveil.scale.ray_data import release
-    from dpveil.scale.worker import Outcomes, Row, Setup, Worker
+    from dpveil.scale.worker import Mapper, Outcomes, Row, Setup, Worker
 
 __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_files"]
 

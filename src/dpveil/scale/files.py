@@ -27,9 +27,8 @@ from dpveil.datasets.cache import RELEASES
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
-from dpveil.scale.mapper import Mapper
 from dpveil.scale.ray_data import BATCH, check_shared, connected, cores, mapped
-from dpveil.scale.worker import SECONDS, Row, Setup, name
+from dpveil.scale.worker import SECONDS, Mapper, Row, Setup, name
 
 REASONS: Final = {"LedgerError": UNPAYABLE, "OutputError": UNWRITABLE}
 """Why a run ends early, by the class of an error; after any other one its processes cannot go on."""

@@ -11,8 +11,7 @@ from dpveil.core.numbers import keep_freed
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
-from dpveil.scale.mapper import INSTALL, Mapper
-from dpveil.scale.worker import POSTGRES, SECONDS, Setup
+from dpveil.scale.worker import INSTALL, POSTGRES, SECONDS, Mapper, Setup
 
 BATCH: Final = 64
 """Rows that an actor gets at a time."""
