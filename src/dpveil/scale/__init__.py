@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.scale.files import release_files
-    from dpveil.scale.ray_data import release
+    from dpveil.scale.files import release, release_files
     from dpveil.scale.worker import Mapper, Outcomes, Row, Setup, Worker
 
 __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_files"]
