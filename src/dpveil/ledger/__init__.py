@@ -6,7 +6,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.ledger.account import Account, Paid
-    from dpveil.ledger.ledger import Checked, Ledger, Reservation
+    from dpveil.ledger.check import Checked
+    from dpveil.ledger.ledger import Ledger, Reservation
     from dpveil.ledger.limits import Limit
 
 __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
