@@ -105,8 +105,8 @@ class ClipOptions:
         if not self.values:
             return {}
         from dpveil.core.numbers import exact
+        from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
         from dpveil.video.places import POSES
-        from dpveil.video.plan_checks import ON_LOST, OVER_TIME, check_word
 
         values = dict(self.values)
         for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():

@@ -19,9 +19,10 @@ from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import chosen
+from dpveil.video.asked import ON_LOST
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import LONGEST_NAME, ON_LOST, check_name
+from dpveil.video.plan_checks import LONGEST_NAME, check_name
 from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.looking import LONG_SIDE, TrackSettings

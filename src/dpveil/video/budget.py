@@ -40,9 +40,9 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
+from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
 from dpveil.video.facts import Key, Track, TrackRecord
 from dpveil.video.places import Scene
-from dpveil.video.plan_checks import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""

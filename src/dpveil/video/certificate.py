@@ -33,21 +33,11 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import stated as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
+from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.facts import ENDS, Event, TrackRecord
 from dpveil.video.facts import LONGEST as LONGEST_EVENT
 from dpveil.video.places import POSES
-from dpveil.video.plan_checks import (
-    FIXED,
-    MEAN,
-    MOST_FRAMES,
-    MOST_TRACKS,
-    ON_LOST,
-    OVER_TIME,
-    check_text,
-    check_word,
-    draws_faces,
-    whole,
-)
+from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
 from dpveil.video.quote import ClipQuote
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)

@@ -24,9 +24,10 @@ from dpveil.io.names import check_path, quoted, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import stated as stated_step
+from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
-from dpveil.video.plan_checks import FIXED, MOST_TRACKS, check_text, refused, whole
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")

@@ -38,6 +38,7 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
+from dpveil.video.asked import MEAN, SPLIT
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.decoding import Source
 from dpveil.video.drawing import (
@@ -56,7 +57,6 @@ from dpveil.video.painting import Layer, paint
 from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.places import Scene, Subject
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import MEAN, SPLIT
 from dpveil.video.plan_file import to_text
 from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, picked, room_for
 from dpveil.video.renderer import Renderer

@@ -16,8 +16,8 @@ from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, PLATE, TEXT, WHOLE
 from dpveil.release.origins import kind_of
 from dpveil.release.words import UNSURE
+from dpveil.video.asked import FIXED, SPLIT
 from dpveil.video.facts import LOST, MERGED, Facts, Key, Track, clock
-from dpveil.video.plan_checks import FIXED, SPLIT
 
 if TYPE_CHECKING:
     from dpveil.video.facts import TrackRecord
