@@ -27,7 +27,6 @@ __getattr__, __dir__ = lazy(
         "cache": "Cache Stored",
         "huggingface": "release",
         "releaser": "Releaser",
-        "samples": "released_samples",
-        "transform": "DPVeil ReleasedDataset RepeatedSpend",
+        "transform": "released_samples DPVeil ReleasedDataset RepeatedSpend",
     },
 )

@@ -13,9 +13,7 @@ __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_f
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "files": "release_files",
-        "mapper": "Mapper",
-        "ray_data": "release",
-        "worker": "Outcomes Row Setup Worker",
+        "files": "release release_files",
+        "worker": "Mapper Outcomes Row Setup Worker",
     },
 )
