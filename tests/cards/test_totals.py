@@ -81,27 +81,6 @@ def test_kinds_add_as_the_accounting_says():
     assert [total.kind for total, _ in found.most] == ["approximate", "zcdp"]
 
 
-def test_the_largest_numbers_of_a_kind_are_stated_each_for_itself():
-    parts = [promise(epsilon=3, delta="1e-9"), promise(epsilon=1, delta="1e-6")]
-    ((total, people),) = summed(parts, {"a": ["Ada"], "b": ["Bob"]}).most
-    assert (str(total), people) == ("(3, 1e-06)-DP, any-image", 2)
-    ((total, people),) = summed([promise(rho=1), promise(rho=3)], {"a": ["Ada"], "b": ["Bob"]}).most
-    assert (str(total), people) == ("3-zCDP, any-image", 2)
-
-
-def test_people_under_other_relations_are_told_apart():
-    parts = [
-        promise(ANY, epsilon=1),
-        promise(FEW, epsilon=3),
-        promise(VECTORS, epsilon=2),
-        promise(FEW, epsilon=1),
-    ]
-    found = summed(parts, {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"], "d": ["Dan"]})
-    told = ["1-DP, any-image", "3-DP, m-pixels (m = 4)", "2-DP, singular-values"]
-    assert [(str(total), people) for total, people in found.most] == list(zip(told, (1, 2, 1), strict=True))
-    assert found.together is None
-
-
 def metric(diameter, relation=ANY):
     numbers = {"epsilon": "0.5", "diameter": diameter}
     return Guarantee(kind="metric", metric="l2", relation=relation, scope=Scope("a face"), **numbers)

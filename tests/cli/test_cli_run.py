@@ -14,7 +14,6 @@ from PIL import Image
 import dpveil
 from command_lines import last
 from dpveil.cli import EMPTY, app, exits, obfuscate
-from dpveil.cli.options import method_options
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import CHANNELS, LOW
@@ -231,16 +230,6 @@ def test_methods_for_people_and_programs(cli):
     assert set(latent) == set(LATENT)
     assert latent["box-laplace"]["parameters"] == {"clip": 0, "epsilon": "required", "allocation": "optimal"}
     assert latent["box-gaussian"]["metric"] is None
-
-
-@pytest.mark.parametrize("method", ["dp-pix", "latent", "gallery", "attributes", "dp-pix-gaussian"])
-def test_methods_and_help_explain_the_same_options(cli, method):
-    lines = cli("methods", method)[1].splitlines()
-    told = dict(
-        re.fullmatch(r" +(--\S+).*?: (.*)", line).groups() for line in lines if line.startswith("    --")
-    )
-    known = {option.opts[0]: option.help for option in method_options(method)}
-    assert told == known
 
 
 def test_verify_tells_every_state(cli):

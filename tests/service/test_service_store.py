@@ -14,7 +14,7 @@ import pytest
 from dpveil.errors import OutputError
 from dpveil.service.problems import NotFound
 from dpveil.service.settings import Limits
-from dpveil.service.store import COPIES, DONE, FAILED, MEMORY, SLACK, Spare, Store
+from dpveil.service.store import DONE, FAILED, MEMORY, Store
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -166,23 +166,6 @@ def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> N
     assert [*tmp_path.iterdir()] == [path]
 
 
-def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is set aside once, and given back where nothing is held any more."""
-    spare = Spare(tmp_path)
-    spare.hold("a", 1000)
-    spare.spend("a")
-    asked: list[int] = []
-    monkeypatch.setattr(os, "posix_fallocate", lambda _, start, more: asked.append(start + more))
-    spare.hold("b", 1000)
-    spare.hold("b", 1000)
-    assert not asked
-    spare.hold("c", 1)
-    assert asked == [COPIES * 1001 + 2 * SLACK]
-    spare.free("c")
-    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
-    spare.close()
-
-
 def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -205,15 +188,6 @@ def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
     assert store.show(ids[0]).state == DONE
     assert [*store._spare._held] == [ids[1]]
     store.close()
-
-
-def test_failures_are_kept_as_long_as_releases(store: Store) -> None:
-    first, _ = store.begin("a", None, b"")
-    store._base.execute("UPDATE results SET expires = 1")
-    store.fail(first.id, "{}")
-    found = store.find("a", first.id)
-    assert found is not None
-    assert found.state == FAILED
 
 
 @pytest.mark.parametrize("key", ["key", None])
