@@ -276,7 +276,7 @@ def compute(job: Job, folder: Path) -> None:
 
 
 def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
-    """Return the rows of times.csv: what a release by each setting took, from reading a photo to its file."""
+    """Return the rows of times.csv: what a release by each setting took, from photo to file."""
     found = []
     for job in jobs:
         try:
