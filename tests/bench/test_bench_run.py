@@ -28,10 +28,9 @@ from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.measuring import cells, released
+from dpveil.bench.measuring import FOLDER, cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
 from dpveil.bench.table import rows, to_csv, utility
-from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS

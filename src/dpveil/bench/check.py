@@ -16,6 +16,7 @@ from dpveil.bench.cells import Cell, code_digest, settings_of, weights_digest
 from dpveil.bench.data import LEAST, Dataset, load
 from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
 from dpveil.bench.measuring import cells as cells_of
+from dpveil.bench.measuring import rows_of
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import (
     ABOUT,
@@ -33,7 +34,6 @@ from dpveil.bench.run import (
     tables,
 )
 from dpveil.bench.table import rows, utility
-from dpveil.bench.times import rows_of
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS

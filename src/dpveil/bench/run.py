@@ -14,15 +14,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.attacks.base import Attack
-from dpveil.bench import times
+from dpveil.bench import measuring
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
 from dpveil.bench.galleries import AnySetting
-from dpveil.bench.measuring import attacked, released
+from dpveil.bench.measuring import COLUMNS as COLUMNS_OF_TIMES
+from dpveil.bench.measuring import Time, attacked, released
 from dpveil.bench.report import page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
-from dpveil.bench.times import COLUMNS as COLUMNS_OF_TIMES
-from dpveil.bench.times import Time
 from dpveil.bench.utility import usable
 from dpveil.core.envelope import this_tool
 from dpveil.core.numbers import Json
@@ -104,7 +103,7 @@ def finish(
 ) -> list[Row]:
     """Write the tables and the report of all cells together, and return the rows of results.csv.
 
-    `took` are the rows of times.csv, which are part of the report, and of no other table.
+    `took` are the rows of measuring.csv, which are part of the report, and of no other table.
     """
     table, measures = rows(cells), utility(cells)
     about = provenance(cells, command, notes)
@@ -187,7 +186,7 @@ def run(
     this version, is computed again. Raises `OutputError` if a cell cannot be written, and what a method, an
     attack or a photo raises.
     """
-    for name in (CELLS, times.FOLDER):
+    for name in (CELLS, measuring.FOLDER):
         make_folder(folder / name)
     missing = [job for job in (_without(job, folder) for job in jobs) if job.attacks]
     for _ in range(len(jobs) - len(missing)):
@@ -268,7 +267,7 @@ def compute(job: Job, folder: Path) -> None:
         memory = None if spent.mebibytes is None else round(spent.mebibytes, 1)
         count = len(releases.known) + len(releases.probes) + len(releases.strangers)
         each = Time(count, round(1000 * spent.seconds / count, 2), memory)
-        times.write(folder, job.setting_key, each)
+        measuring.write(folder, job.setting_key, each)
         for cell in attacked(
             job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
         ):
@@ -276,11 +275,11 @@ def compute(job: Job, folder: Path) -> None:
 
 
 def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
-    """Return the rows of times.csv: what a release by each setting took, from photo to file."""
+    """Return the rows of measuring.csv: what a release by each setting took, from photo to file."""
     found = []
     for job in jobs:
         try:
-            time = times.read(folder, job.setting_key)
+            time = measuring.read(folder, job.setting_key)
         except DataError:  # a report without it is better than none
             continue
         if time is not None:
