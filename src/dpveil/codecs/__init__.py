@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.aam import AAM
     from dpveil.codecs.base import CODEC, Codec, StoredCodec, load
     from dpveil.codecs.dictionary import Dictionary
-    from dpveil.codecs.gan import GAN, StyleGAN
+    from dpveil.codecs.neural import GAN, StyleGAN
     from dpveil.codecs.pca import PCA, Mixture
     from dpveil.codecs.statistics import Bounds, PairDistances, Statistics
     from dpveil.codecs.upconv import UpConv
