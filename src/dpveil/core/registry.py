@@ -193,7 +193,7 @@ CODECS: Final = Table(
     "codec",
     {
         "pca": "dpveil.codecs.pca:PCA",
-        "dictionary": "dpveil.codecs.dictionary:Dictionary",
+        "dictionary": "dpveil.codecs.pca:Dictionary",
         "aam": "dpveil.codecs.aam:AAM",
         "mixture": "dpveil.codecs.pca:Mixture",
         "gan": "dpveil.codecs.neural:GAN",
