@@ -10,7 +10,7 @@ from made_faces import faces, source_of, train
 
 from dpveil.assets import save
 from dpveil.codecs import PCA, Mixture, load
-from dpveil.codecs.factors import Factors
+from dpveil.codecs.pca import Factors
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits
 from dpveil_train import mixture as training

@@ -20,7 +20,7 @@ from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.codecs.factors import Factors
+    from dpveil.codecs.pca import Factors
 
 
 Crops = UInt8[np.ndarray, "n h w c"]

@@ -15,8 +15,8 @@ from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops, StoredCodec
-from dpveil.codecs.factors import Factors
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
+from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.errors import DataError, InvalidParameter, ModelError
 

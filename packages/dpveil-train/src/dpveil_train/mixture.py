@@ -11,8 +11,7 @@ from jaxtyping import Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.factors import NAMES, Factors
-from dpveil.codecs.pca import Mixture
+from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
 from dpveil.metrics.picture_sets import clusters
 from dpveil.noise.bits import SeededBits, uniforms
