@@ -433,8 +433,8 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
 
     What cannot be paid at all has no price: it is refused later, and that is told.
     """
-    from dpveil.ledger.account import amounts_in_words
     from dpveil.ledger.amounts import Total
+    from dpveil.ledger.limits import amounts_in_words
 
     with suppress(DPVeilError):
         cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)

@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.ledger.account import Account, Paid
     from dpveil.ledger.check import Checked
     from dpveil.ledger.ledger import Ledger, Reservation
-    from dpveil.ledger.limits import Limit
+    from dpveil.ledger.limits import Account, Limit, Paid
 
 __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 

@@ -17,12 +17,11 @@ from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageE
 from dpveil.io.folders import state_home
 from dpveil.io.locking import in_use
 from dpveil.io.names import shown
-from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
 from dpveil.ledger.entries import HASH, Debit, Entry, LimitSet, Stored, part_of, unit_of
-from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
+from dpveil.ledger.limits import Account, Limit, Paid, check_subject, is_under, path_to
 from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
 WIDTH: Final = 90
