@@ -31,7 +31,7 @@ from dpveil.io import (
 )
 from dpveil.io.names import check_path, shown
 from dpveil.io.writing import sha256_of
-from dpveil.mechanisms.placement import Image, Pose
+from dpveil.mechanisms.method import Image, Pose
 from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.pair import parsed
 from dpveil.release.payment import Payment

@@ -15,6 +15,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import TOP, check_size
 from dpveil.mechanisms.pixel.budget import (
     MOST_SIZES,
@@ -22,7 +23,6 @@ from dpveil.mechanisms.pixel.budget import (
     different,
     only,
 )
-from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 
