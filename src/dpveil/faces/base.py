@@ -30,7 +30,7 @@ from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import DRAWN, TRAINED, Image, Method, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
-from dpveil.regions.numbering import Order
+from dpveil.regions.finder import Order
 
 TELEA: Final = "telea"
 INPAINTING: Final = Kind(

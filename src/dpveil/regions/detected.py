@@ -27,8 +27,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
 from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors.table import suppress
-from dpveil.regions.finder import Finder
-from dpveil.regions.numbering import Order, reading_order
+from dpveil.regions.finder import Finder, Order, reading_order
 from dpveil.regions.tiling import resized
 
 NOTHING: Final = (

@@ -27,8 +27,7 @@ from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.detectors.table import suppress as suppress_overlaps
-from dpveil.regions.finder import Finder, Seen
-from dpveil.regions.numbering import Numbers, Order, Selection, reading_order
+from dpveil.regions.finder import Finder, Numbers, Order, Seen, Selection, reading_order
 from dpveil.regions.tiling import Tiling, centred, inside_ellipse, join, pieces, plausible, resized, shrunk
 
 Rows = Float[np.ndarray, "_ 5"]

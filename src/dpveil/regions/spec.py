@@ -26,8 +26,7 @@ from dpveil.regions.boxes import (
     mask_of_file,
 )
 from dpveil.regions.faces import Faces
-from dpveil.regions.finder import Finder
-from dpveil.regions.numbering import Order
+from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
 from dpveil.regions.tiling import grow
 

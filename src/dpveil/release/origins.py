@@ -12,7 +12,7 @@ from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
-from dpveil.regions.numbering import Selection
+from dpveil.regions.finder import Selection
 from dpveil.regions.tiling import growths, one_grid
 from dpveil.release.crowd import BY_REQUEST, DETECTED
 

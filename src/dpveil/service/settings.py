@@ -21,7 +21,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
-from dpveil.regions.numbering import Numbers
+from dpveil.regions.finder import Numbers
 from dpveil.regions.spec import TABLE, several
 from dpveil.release.plan import usual
 
