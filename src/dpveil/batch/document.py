@@ -28,8 +28,7 @@ from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
-from dpveil.release.pair import Pair
-from dpveil.release.saving import certificate_path
+from dpveil.release.saving import Pair, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)

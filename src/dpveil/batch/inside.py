@@ -35,8 +35,7 @@ from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
-from dpveil.release.pair import Read
-from dpveil.release.saving import SUFFIX, certificate_path
+from dpveil.release.saving import SUFFIX, Read, certificate_path
 
 LONGEST: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
