@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli.preview import EDGE
+from dpveil.cli.review import EDGE
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 

@@ -12,7 +12,7 @@ from skimage import data
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.preview import EDGE
+from dpveil.cli.review import EDGE
 from dpveil.regions import Faces
 from dpveil.regions.detectors.centerface import CenterFace
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
-from dpveil.cli.preview import check_name
+from dpveil.cli.review import check_name
 from dpveil.cli.run_report import cost_of
 from dpveil.core.envelope import told
 from dpveil.core.guarantee import counted

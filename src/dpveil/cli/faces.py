@@ -12,7 +12,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
-from dpveil.cli.preview import Shown, check_name, draw_preview
+from dpveil.cli.review import Shown, check_name, draw_preview
 from dpveil.core.guarantee import counted
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
