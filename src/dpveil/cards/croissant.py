@@ -22,7 +22,7 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.errors import BudgetRefused
 from dpveil.release.saving import SUFFIX
-from dpveil.synthesis.certificate import METHOD, SetCertificate
+from dpveil.synthesis.saving import METHOD, SetCertificate
 
 NAMESPACE: Final = "urn:dpveil:card:"
 """The namespace of dpveil's terms. It is a name and no address: nothing has to be fetched to read a card."""

@@ -36,8 +36,8 @@ from dpveil.io.names import format_of, quoted, shown
 from dpveil.noise.bits import SECURE
 from dpveil.numbers.plan import column
 from dpveil.release.verification import Verification
-from dpveil.synthesis.certificate import SetCertificate
 from dpveil.synthesis.plan import SHEET
+from dpveil.synthesis.saving import SetCertificate
 
 CHECK: Final = (
     "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"

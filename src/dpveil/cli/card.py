@@ -47,7 +47,7 @@ from dpveil.synthesis.saving import is_set
 from dpveil.verifying import SetVerification, verify
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.certificate import SetCertificate
+    from dpveil.synthesis.saving import SetCertificate
 
 
 LOW: Final = {NONE: "weak", "weak": "moderate"}

@@ -38,9 +38,8 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
 from dpveil.synthesis import Plan, Simulator, evolve
-from dpveil.synthesis.certificate import FAINT, SetCertificate
 from dpveil.synthesis.plan import NAME, SHEET
-from dpveil.synthesis.saving import check_new, is_set, read_set, save
+from dpveil.synthesis.saving import FAINT, SetCertificate, check_new, is_set, read_set, save
 
 if TYPE_CHECKING:
     from dpveil.synthesis.simulator import Embedded
