@@ -6,8 +6,7 @@ released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
 
 from typing import TYPE_CHECKING, Any
 
-from dpveil.numbers.choice import Candidate, build, candidates, choose
-from dpveil.numbers.expected import Utility, utility
+from dpveil.numbers.expected import Candidate, Utility, build, candidates, choose, utility
 from dpveil.numbers.plan import Answer, Plan, column
 from dpveil.numbers.statistics import count, histogram, mean, standard_deviation
 
