@@ -19,10 +19,9 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
-from dpveil.io.document import PDF
+from dpveil.io.document import PDF, pieces, png_of, stream_of
 from dpveil.io.folders import is_link
 from dpveil.io.names import quoted, shown
-from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.writing import flush_folder

@@ -25,11 +25,10 @@ from dpveil.core.photo import Photo
 from dpveil.core.urls import Status, Url
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
-from dpveil.io.document import PDF, Document
+from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
 from dpveil.io.names import quoted, shown
 from dpveil.io.parquet import MOST_ROWS, Rows, any_rows, released_rows, write_parquet
-from dpveil.io.pdf_written import DPI
 from dpveil.io.received import opened, without_blocking
 from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members, write_tar

@@ -26,7 +26,7 @@ from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, TEXT
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
-from dpveil.io.pdf_written import DPI, Sheet
+from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.origins import kind_of
 
