@@ -16,7 +16,7 @@ from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.io import FORMATS
-from dpveil.io.sources import check_trust
+from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
