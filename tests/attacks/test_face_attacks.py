@@ -15,7 +15,7 @@ from dpveil.attacks.base import Background, Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot, inference
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from tiny_onnx import field, model, node, tensor, value

@@ -12,7 +12,7 @@ from crowd import sides
 from dpveil.attacks.labels import attack
 from dpveil.attacks.matched import matching
 from dpveil.attacks.measures import named
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import Mosaic
 

@@ -14,7 +14,7 @@ from dpveil.attacks.base import Attack, Scores
 from dpveil.attacks.hallucinated import Inverse, Restored
 from dpveil.attacks.labels import Joint, attack, usable, weighed
 from dpveil.attacks.measures import identification, standard
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.attacks.wrapped import Wrapped
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import Blur, DPPix, Fill

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load

@@ -9,7 +9,7 @@ import pytest
 from facespace_made import SIDE, codec
 
 from dpveil.attacks.matched import Matched
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench import measuring
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos
 from dpveil.bench.cells import Cell, parse

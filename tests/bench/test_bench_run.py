@@ -21,8 +21,7 @@ import pytest
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.hallucinated import Restored
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.vectors import VectorAttack
+from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
@@ -417,7 +416,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.attacks.hallucinated import Restored
 from dpveil.bench.check import repeated
 from dpveil.bench.data import load

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import Background, Fitted, Scores, View, attack
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.data import PEOPLE, Dataset, load, split
 from dpveil.bench.galleries import Setting

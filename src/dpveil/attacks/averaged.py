@@ -12,9 +12,8 @@ from scipy.optimize import nnls
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import standard
-from dpveil.attacks.pixels import SIDE
 from dpveil.attacks.resampling import coloured, small
-from dpveil.attacks.vectors import Vectors, check_people
+from dpveil.attacks.vectors import SIDE, Vectors, check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 
 LEAST: Final = 0.01

@@ -15,9 +15,8 @@ from scipy.special import log_softmax
 from dpveil.attacks.around import WEIGHTS, outside
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.measures import standard
-from dpveil.attacks.pixels import SIDE
 from dpveil.attacks.resampling import OUTSIDE, TOP, patch
-from dpveil.attacks.vectors import VectorAttack, Vectors
+from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
 from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits

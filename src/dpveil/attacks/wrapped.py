@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.networks import NetworkAttack
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 
 if TYPE_CHECKING:
     import torch

@@ -218,8 +218,8 @@ DETECTORS: Final = Table(
 ATTACKS: Final = Table(
     "attack",
     {
-        "pixels": "dpveil.attacks.pixels:PixelDiscriminant",
-        "eigenfaces": "dpveil.attacks.pixels:Eigenfaces",
+        "pixels": "dpveil.attacks.vectors:PixelDiscriminant",
+        "eigenfaces": "dpveil.attacks.vectors:Eigenfaces",
         "appearance": "dpveil.attacks.matched:Appearance",
         "embedding": "dpveil.attacks.faces:Embedding",
         "embedding-parrot": "dpveil.attacks.faces:EmbeddingParrot",

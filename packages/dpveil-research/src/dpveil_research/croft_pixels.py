@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.attacks.hallucinated import Restored
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting

@@ -16,7 +16,7 @@ from typing import Final
 from dpveil.attacks.base import Attack, installed
 from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.networks import NetworkParrot
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
