@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dpveil.core.origin import FACE, KIND, WHOLE, Origin
-from dpveil.core.photo import ESCAPING
+from dpveil.core.photo import ESCAPING, FACE, KIND, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 
 LABEL = re.compile(
