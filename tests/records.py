@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from dpveil.core.photo import ESCAPING, FACE, KIND, WHOLE, Origin
+from dpveil.core.origin import FACE, KIND, WHOLE, Origin
+from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
 
 LABEL = re.compile(

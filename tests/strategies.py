@@ -10,7 +10,7 @@ from dpveil.core.certificate import Certificate, Output
 from dpveil.core.envelope import ORDER, Signature
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 
 DISTANCES = st.sampled_from([None, *[Distance.of("d", codec="a")] * 8, Distance.of("d", codec="b")])

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from dpveil.catalogue import methods
     from dpveil.core.certificate import Certificate
     from dpveil.core.guarantee import Guarantee, Relation, Scope
-    from dpveil.core.photo import Origin, Photo
+    from dpveil.core.origin import Origin
+    from dpveil.core.photo import Photo
     from dpveil.core.region import Box, Region
     from dpveil.errors import DPVeilError
     from dpveil.io import read

@@ -23,7 +23,8 @@ from dpveil.batch.inside import ALL, Scan, is_document
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import sealed
-from dpveil.core.photo import Origin, Photo
+from dpveil.core.origin import Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import document

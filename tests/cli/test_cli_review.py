@@ -14,7 +14,7 @@ from skimage import data
 import dpveil
 from dpveil.batch import Report, Task
 from dpveil.cli import review
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.regions.finder import Finder
 

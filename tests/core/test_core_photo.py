@@ -4,7 +4,8 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from dpveil.core.photo import Grid, Origin, Photo
+from dpveil.core.origin import Origin
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 

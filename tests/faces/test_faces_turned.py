@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dpveil
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Region
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.stated import misplaced

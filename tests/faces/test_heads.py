@@ -13,7 +13,7 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.assets import save
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import NoRegion, RegionError
 from dpveil.faces.heads import Heads

@@ -13,7 +13,7 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.objects import COVER, Among

@@ -13,7 +13,7 @@ import dpveil
 from dpveil.catalogue import build, stated
 from dpveil.cli import run
 from dpveil.core.certificate import SEEDED
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.release.words import HEURISTIC

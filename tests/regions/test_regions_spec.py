@@ -8,7 +8,8 @@ import pytest
 from PIL import Image
 
 from dpveil import obfuscate, regions
-from dpveil.core.photo import Grid, Origin, Photo
+from dpveil.core.origin import Origin
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions.spec import TABLE

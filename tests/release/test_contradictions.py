@@ -11,7 +11,8 @@ import pytest
 
 from dpveil.catalogue import build
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.photo import BOX, FACE, MASK, WHOLE, Grid, Origin, Photo
+from dpveil.core.origin import BOX, FACE, MASK, WHOLE, Origin
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.cell import Cell

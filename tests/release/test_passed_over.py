@@ -13,7 +13,7 @@ import pytest
 
 import dpveil
 from dpveil.core.certificate import OTHERS
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import NoRegion
 from dpveil.noise.bits import SeededBits

@@ -12,7 +12,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import NoRegion, UnknownName

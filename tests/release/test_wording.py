@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.faces import Attributes
 from dpveil.mechanisms.method import Method

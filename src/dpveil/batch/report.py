@@ -15,7 +15,7 @@ from dpveil.batch.task import Task, check_private, within
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, told
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import FACE
+from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion, OutputError, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import shown

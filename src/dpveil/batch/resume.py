@@ -11,7 +11,7 @@ from dpveil.accounting.meaning import at_least
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task
 from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
-from dpveil.core.photo import BLOCKLESS
+from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import sole_writer
 from dpveil.io.names import shown

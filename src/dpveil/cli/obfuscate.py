@@ -51,7 +51,7 @@ from dpveil.cli.run_report import (
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import keep_freed
-from dpveil.core.photo import FACE, TEXT
+from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
 from dpveil.io.names import format_of, shown

@@ -19,8 +19,8 @@ from dpveil.core.envelope import (
 )
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Distance, Json
+from dpveil.core.origin import REDUCED, Origin
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import REDUCED, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import CertificateError
 

@@ -12,8 +12,9 @@ from jaxtyping import Bool, UInt8
 
 from dpveil.core.guarantee import Relation
 from dpveil.core.numbers import Json
+from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import BLOCKLESS, ESCAPING, FACE, WHOLE, Origin, Photo, check_unmasked
+from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.assets.reference import AssetField, Kind
+from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
-from dpveil.core.photo import FACE, MASK, ROUNDED, SAME, WHOLE, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame

@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool
 
-from dpveil.core.photo import BOX, MASK, OBJECT, Origin, Photo, check_unmasked
+from dpveil.core.origin import BOX, MASK, OBJECT, Origin
+from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask

@@ -20,8 +20,9 @@ from jaxtyping import Float, Float32, UInt8
 from dpveil.assets.confined import Confined
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import BOX, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin
 from dpveil.core.parameters import Between, Probability
-from dpveil.core.photo import BOX, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
 from dpveil.regions.boxes import box_around

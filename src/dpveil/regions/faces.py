@@ -16,8 +16,9 @@ from jaxtyping import Bool, Float, UInt8
 
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import FACE, Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
-from dpveil.core.photo import FACE, Origin, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, rounded_box

@@ -11,7 +11,8 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.certificate import OTHERS
-from dpveil.core.photo import WHOLE, Photo
+from dpveil.core.origin import WHOLE
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS

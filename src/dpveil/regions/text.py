@@ -18,8 +18,9 @@ from jaxtyping import Float, UInt8
 
 from dpveil.assets.engines import fastest
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability
-from dpveil.core.photo import PLATE, TEXT, Photo
+from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
 from dpveil.regions.detected import Rows, Things, merged

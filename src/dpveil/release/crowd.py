@@ -17,7 +17,8 @@ from dpveil.accounting.account import Account
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import EXCEPT, FACE, PLATE, SAME, TEXT, Origin, Photo
+from dpveil.core.origin import EXCEPT, FACE, PLATE, SAME, TEXT, Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import Method, Size

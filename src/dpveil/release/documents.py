@@ -24,7 +24,7 @@ from dpveil.core.envelope import (
 )
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
-from dpveil.core.photo import FACE, TEXT
+from dpveil.core.origin import FACE, TEXT
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey

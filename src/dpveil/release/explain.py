@@ -23,7 +23,7 @@ from dpveil.accounting.meaning import (
 )
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, exact, show
-from dpveil.core.photo import FACE
+from dpveil.core.origin import FACE
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size

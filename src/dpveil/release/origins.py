@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.photo import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
+from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
@@ -49,7 +49,7 @@ def kind_of(text: str) -> str:
 def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
     """Return a sentence for every request for faces of which some were to stay as they are.
 
-    >>> from dpveil.core.photo import Origin
+    >>> from dpveil.core.origin import Origin
     >>> from dpveil.core.region import Box
     >>> one = RegionRecord(Box(0, 0, 9, 9), Origin("face", "faces except=2", number=1, found=True))
     >>> stays(["faces except=2"], [one])

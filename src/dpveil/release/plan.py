@@ -23,7 +23,8 @@ from dpveil.core.certificate import (
 from dpveil.core.envelope import Aside, told
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
-from dpveil.core.photo import BOX, FACE, Photo
+from dpveil.core.origin import BOX, FACE
+from dpveil.core.photo import Photo
 from dpveil.core.region import Covered, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read

@@ -19,7 +19,8 @@ from dpveil.catalogue import stated
 from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import exact, show, two_digits
-from dpveil.core.photo import FACE, Origin, Photo
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, DPVeilError, RegionError
 from dpveil.mechanisms.method import Method, Size

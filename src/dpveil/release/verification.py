@@ -21,7 +21,7 @@ from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import EXCEPT, FACE, WHOLE
+from dpveil.core.origin import EXCEPT, FACE, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter

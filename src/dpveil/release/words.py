@@ -13,7 +13,7 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
-from dpveil.core.photo import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
@@ -92,7 +92,7 @@ SMALLER: Final = 256
 def covers(record: RegionRecord, channels: int) -> str:
     """Return the sentence of `Scope.covers` for a region.
 
-    >>> from dpveil.core.photo import Origin
+    >>> from dpveil.core.origin import Origin
     >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
     'face: 88×120 pixels at 40,52, 3 channels'
     """

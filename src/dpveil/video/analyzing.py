@@ -8,7 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.core.photo import WHOLE, Photo
+from dpveil.core.origin import WHOLE
+from dpveil.core.photo import Photo
 from dpveil.errors import ClipError, InvalidParameter, NoRegion
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method

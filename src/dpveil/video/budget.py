@@ -34,7 +34,7 @@ from typing import Any, Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import BOX, OBJECT, WHOLE
+from dpveil.core.origin import BOX, OBJECT, WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod

@@ -25,8 +25,8 @@ from dpveil.core.envelope import (
 )
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
+from dpveil.core.origin import FACE, KIND, WHOLE
 from dpveil.core.parameters import CEILING
-from dpveil.core.photo import FACE, KIND, WHOLE
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN

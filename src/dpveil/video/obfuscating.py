@@ -17,7 +17,7 @@ from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
-from dpveil.core.photo import FACE
+from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown

@@ -22,7 +22,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.core.photo import BOX, OBJECT, WHOLE, Origin
+from dpveil.core.origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpveil.core.photo import FACE, KIND, WHOLE, Origin
+from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import quoted

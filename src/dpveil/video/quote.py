@@ -13,7 +13,7 @@ from typing import Any, Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.photo import BOX, FACE, OBJECT, WHOLE, Origin
+from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, Size

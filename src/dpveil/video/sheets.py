@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.core.guarantee import counted
-from dpveil.core.photo import WHOLE
+from dpveil.core.origin import WHOLE
 from dpveil.video.facts import Facts, Frame, Key, Track, clock
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, open_clip, picked

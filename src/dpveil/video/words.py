@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import to_json
-from dpveil.core.photo import FACE, PLATE, TEXT, WHOLE
+from dpveil.core.origin import FACE, PLATE, TEXT, WHOLE
 from dpveil.release.origins import kind_of
 from dpveil.release.words import UNSURE
 from dpveil.video.budget import FIXED, SPLIT

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpveil.core.photo import Origin
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.align import of_points

@@ -12,7 +12,8 @@ import pytest
 from geometry_made import textured
 
 import dpveil
-from dpveil.core.photo import FACE, Grid, Origin, Photo
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place

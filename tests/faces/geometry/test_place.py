@@ -14,7 +14,8 @@ import pytest
 from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT
 from skimage import data
 
-from dpveil.core.photo import BOX, Origin, Photo
+from dpveil.core.origin import BOX, Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of, recombine

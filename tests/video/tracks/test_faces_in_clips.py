@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from moving_world import smooth
 
-from dpveil.core.photo import FACE, Origin, Photo
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import NoRegion, UsageError
 from dpveil.faces.face_gallery import FaceGallery

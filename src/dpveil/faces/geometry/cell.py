@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.photo import BOX, Origin
+from dpveil.core.origin import BOX, Origin
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity

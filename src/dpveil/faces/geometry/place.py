@@ -10,7 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.photo import FACE, Origin, Photo
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool
 
-from dpveil.core.photo import EXCEPT, FACE
+from dpveil.core.origin import EXCEPT, FACE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity

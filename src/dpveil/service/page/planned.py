@@ -15,7 +15,7 @@ from dpveil.catalogue import build
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import Json, show
-from dpveil.core.photo import FACE
+from dpveil.core.origin import FACE
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, RegionError, filled
 from dpveil.faces.attribute_model import CAUTION, VALUES

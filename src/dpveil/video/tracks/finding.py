@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
-from dpveil.core.photo import FACE, WHOLE
+from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame as FaceFrame

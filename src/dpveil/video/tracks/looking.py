@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
-from dpveil.core.photo import FACE, Photo
+from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.budget import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame

@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import Between
-from dpveil.core.photo import FACE, WHOLE, Origin, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, FaceMethod
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
