@@ -13,5 +13,5 @@ __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {"account": "Account Paid", "check": "Checked", "ledger": "Ledger Reservation", "limits": "Limit"},
+    {"check": "Checked", "ledger": "Ledger Reservation", "limits": "Account Limit Paid"},
 )
