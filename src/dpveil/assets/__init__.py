@@ -4,8 +4,9 @@ The contents are defined where they are used: codecs in `dpveil.codecs`, galleri
 `dpveil.faces`. Each is a `Stored`, and a `Kind` describes it to `AssetField`.
 """
 
+from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.reference import AssetField, Kind, Reference
-from dpveil.assets.store import Card, CardWords, Stored, card_path, default_path, load, save
+from dpveil.assets.store import Stored, card_path, default_path, load, save
 
 __all__ = [
     "AssetField",

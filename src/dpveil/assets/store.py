@@ -7,8 +7,8 @@ import json
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,87 +16,11 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 
+from dpveil.assets.cards import Card, CardWords, card_text
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import quoted, shown
-
-
-@dataclass(frozen=True)
-class Card:
-    """The provenance of a trained file.
-
-    `codec` is the file's kind, `data` names the training set, `terms` what its licence allows; `seed` and
-    `settings` reproduce the training, and `metrics` were measured on held-out images.
-    """
-
-    codec: str
-    data: str
-    terms: str
-    seed: int
-    settings: Mapping[str, Json] = field(default_factory=dict)
-    metrics: Mapping[str, Json] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class CardWords:
-    """The lines that a kind of file adds to its card.
-
-    `what` is the first sentence; `facts` and `labels` are lists before and after the hash; `caution` says
-    how to interpret the labels and `origin` what follows from the training data; `more` are further sections,
-    and `promise` is the last sentence. `making` and `measured` are headings, and `unmeasured` replaces
-    missing metrics.
-    """
-
-    what: str
-    promise: str
-    facts: Sequence[str] = ()
-    labels: Sequence[str] = ()
-    caution: Sequence[str] = ()
-    origin: Sequence[str] = ()
-    more: Sequence[str] = ()
-    making: str = "Training"
-    measured: str = "Measured on images that were held out"
-    unmeasured: str = "Nothing: there were too few images that training did not see."
-
-
-def card_text(card: Card, words: CardWords, file: str, digest: str) -> str:
-    """Return the model card as Markdown; `file` is the model's name and `digest` its hash."""
-    lines = [
-        *_block(f"# {_plain(file)}"),
-        *_block(words.what),
-        *(f"- {_plain(fact)}" for fact in words.facts),
-        f"- SHA-256 that dpveil checks: `{digest}`",
-        *(f"- {_plain(label)}" for label in words.labels),
-        "",
-        *_block(*words.caution),
-        *_block("## Training data"),
-        *_block(_plain(card.data)),
-        *_block(f"Terms: {_plain(card.terms)}"),
-        *_block(*words.origin),
-        *_block(f"## {words.making}"),
-        *_block(*_rows({**card.settings, "seed": card.seed})),
-        *_block(f"## {words.measured}"),
-        *_block(*(_rows(card.metrics) or [words.unmeasured])),
-        *words.more,
-        words.promise,
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _block(*lines: str) -> list[str]:
-    """Return the lines followed by an empty one, or nothing if there are none."""
-    return [*lines, ""] if lines else []
-
-
-def _rows(values: Mapping[str, Json]) -> list[str]:
-    return [f"- {name.replace('_', ' ')}: {_plain(str(value))}" for name, value in values.items()]
-
-
-def _plain(text: str) -> str:
-    """Return the text on one line."""
-    return " ".join(text.split())
-
 
 PACKAGE: Final = "dpveil_faces"
 INSTALL: Final = "dpveil install faces"

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float32, UInt8
 
 from dpveil.assets import store
+from dpveil.assets.cards import CardWords
 from dpveil.assets.reference import Kind
-from dpveil.assets.store import CardWords, Stored
+from dpveil.assets.store import Stored
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.numbers import Json
 from dpveil.core.registry import CODECS

@@ -11,8 +11,9 @@ import numpy as np
 from jaxtyping import Float32, Float64
 from scipy.optimize import OptimizeResult, linprog
 
+from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
-from dpveil.assets.store import Card, Tensors
+from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.pca import Factors

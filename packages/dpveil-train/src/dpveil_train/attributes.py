@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 from scipy.stats import binomtest
 
-from dpveil.assets.store import Card, save
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, columns_of, features

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.assets.store import Card, save
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
 from dpveil.codecs import AAM, PCA, Codec, Dictionary, Mixture, StoredCodec
 from dpveil.core.numbers import Json
 from dpveil.errors import PhotoError, UnknownName

@@ -17,8 +17,8 @@ from jaxtyping import UInt8
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
-from dpveil.assets.store import Card
 from dpveil.core.numbers import Json
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, MSEExponential, Snow
 from dpveil.metrics import psnr

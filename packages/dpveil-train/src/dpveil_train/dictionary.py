@@ -7,7 +7,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.assets.store import Card, Tensors
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Crops
 from dpveil.codecs.pca import SMALLEST, Dictionary, sparse, sparse_codes
 from dpveil.codecs.statistics import Statistics, energies

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 from scipy.linalg import eigh
 
-from dpveil.assets.store import Card, save
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
 from dpveil.codecs.base import Crops
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo

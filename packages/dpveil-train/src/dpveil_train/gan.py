@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 from torch.nn.functional import interpolate
 
+from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
-from dpveil.assets.store import Card
 from dpveil.codecs import GAN, Statistics
 from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, shown
 from dpveil.core.numbers import Json

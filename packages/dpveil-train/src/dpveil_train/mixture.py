@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.assets.store import Card, Tensors
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
 from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
 from dpveil.metrics.picture_sets import clusters

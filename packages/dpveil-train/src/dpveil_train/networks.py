@@ -26,7 +26,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 from torch import Tensor, nn
 
-from dpveil.assets.store import Card, save
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
 from dpveil.faces.portrait import centred

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, leaky_relu, linear, pixel_shuffle, softplus
 
-from dpveil.assets.store import Card
+from dpveil.assets.cards import Card
 from dpveil.codecs import StyleGAN
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter

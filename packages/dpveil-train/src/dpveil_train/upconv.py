@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 from torch.nn.functional import leaky_relu
 
-from dpveil.assets.store import Card
+from dpveil.assets.cards import Card
 from dpveil.codecs import Statistics, UpConv
 from dpveil.codecs.neural import pictures, shown
 from dpveil.codecs.upconv import CONDITIONS, SLOPE, embedded, generator

@@ -10,8 +10,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.network import MOST, Network
-from dpveil.assets.store import Card, CardWords, Stored, Tensors
+from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.core.region import Box
 from dpveil.errors import ModelError

@@ -14,7 +14,7 @@ from jaxtyping import Float32
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, relu
 
-from dpveil.assets.store import Card
+from dpveil.assets.cards import Card
 from dpveil.faces.geometry.completion import PLANES, Completion
 from dpveil.faces.geometry.hair import Hair
 from dpveil.faces.geometry.layout import HAIR, LOOK, STRIDE
