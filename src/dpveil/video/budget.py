@@ -26,7 +26,7 @@ the T guarantees, and T · ε/T = ε (Dwork & Roth 2014, theorem 3.16; for ρ Bu
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import accumulate
@@ -34,70 +34,14 @@ from typing import Any, Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import BOX, OBJECT, WHOLE
+from dpveil.core.origin import WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.faces.base import FaceMethod
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method, Size
-from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
 from dpveil.video.facts import Key, Track, TrackRecord
 from dpveil.video.places import Scene
-
-ONCE: Final = "once"
-MEAN: Final = "mean"
-SPLIT: Final = "split"
-OVER_TIME: Final = (ONCE, MEAN, SPLIT)
-"""How a budget lasts: one draw of a key frame, one of the mean of all frames, or shares for each frame."""
-HOLD: Final = "hold"
-REFUSE: Final = "refuse"
-ON_LOST: Final = (HOLD, "whole", REFUSE)
-"""What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
-FIXED: Final = (WHOLE, BOX, OBJECT)
-"""Kinds of regions whose place a user gives, and no pixel."""
-SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}
-"""Kinds of guarantees that can be divided over frames, and the parameter that is."""
-
-
-def check_word(name: str, value: object, known: Collection[str]) -> str:
-    """Return a choice that is one of the `known` words; raises `InvalidParameter`.
-
-    >>> check_word("over_time", "once", OVER_TIME)
-    'once'
-    """
-    if not isinstance(value, str) or value not in known:
-        raise InvalidParameter(name, value, "is unknown", hint=f"one of {', '.join(known)}")
-    return value
-
-
-def draws_faces(method: Method) -> bool:
-    """Whether a method draws faces, and covers all else."""
-    return isinstance(method, FaceMethod)
-
-
-def divides(method: Method) -> bool:
-    """Whether the budget of a method can be divided over frames; one that costs nothing has none."""
-    return isinstance(method, Fill) or (isinstance(method, BudgetedMethod) and method.kind in SHARED)
-
-
-def check_mode(method: Method, over_time: str) -> None:
-    """Raise `InvalidParameter` unless a method takes this mode of `OVER_TIME`.
-
-    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one, of
-    methods whose cost is their budget whatever the size of a region; a δ would not divide with it, and other
-    guarantees have no number to divide.
-    """
-    if over_time == ONCE or isinstance(method, Fill):
-        return
-    if draws_faces(method):
-        problem = f"is for methods that change pixels, and {method.name} draws faces"
-        raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
-    if over_time == SPLIT and not divides(method):
-        problem = f"does not divide the {method.kind} guarantee of {method.name}"
-        hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
-        raise InvalidParameter("over_time", over_time, problem, hint=hint)
-
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""

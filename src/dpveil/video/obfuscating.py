@@ -26,7 +26,7 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import words
 from dpveil.video.analyzing import Progress, analyze, name_of, nothing
-from dpveil.video.budget import HOLD, ONCE
+from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.decoding import Source, container_of
 from dpveil.video.paying import Payment

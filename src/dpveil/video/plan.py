@@ -23,19 +23,8 @@ from dpveil.errors import InvalidParameter, TooWeak
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.video import words
-from dpveil.video.budget import (
-    CROP,
-    HOLD,
-    ON_LOST,
-    ONCE,
-    OVER_TIME,
-    Draw,
-    check_word,
-    divides,
-    draws_faces,
-    draws_of,
-    size_of,
-)
+from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
+from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
 from dpveil.video.places import FINE, POSES, Scene

@@ -24,7 +24,7 @@ from dpveil.io.names import check_path, quoted, shown
 from dpveil.io.refused import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import stated as stated_step
-from dpveil.video.budget import FIXED
+from dpveil.video.asked import FIXED
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole

@@ -21,13 +21,10 @@ from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
+from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
 from dpveil.video.budget import (
     CHANNELS,
     CROP,
-    FIXED,
-    ONCE,
-    SPLIT,
-    check_mode,
     length,
     name_of,
     per_draw,
