@@ -18,8 +18,8 @@ from dpveil.cli.run_report import print_report
 from dpveil.errors import OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
-from dpveil.mechanisms.method import Placement
 from dpveil.mechanisms.pixel import DPPix
+from dpveil.mechanisms.placement import Placement
 from dpveil.regions import parse
 
 NAMES = ["a.png", "b.png", "c.png"]

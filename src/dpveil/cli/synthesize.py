@@ -33,7 +33,7 @@ from dpveil.io.folders import real, walk
 from dpveil.io.names import quoted, shown
 from dpveil.io.refused import Refused
 from dpveil.ledger import Ledger, Reservation
-from dpveil.mechanisms.method import Image
+from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence

@@ -32,7 +32,7 @@ from dpveil.faces.geometry.spectacles import STYLES, Dressed
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.method import Image
+from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]

@@ -27,7 +27,8 @@ from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
-from dpveil.mechanisms.method import DRAWN, TRAINED, Image, Method, Placement, Pose
+from dpveil.mechanisms.method import DRAWN, TRAINED, Method
+from dpveil.mechanisms.placement import Image, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.finder import Order

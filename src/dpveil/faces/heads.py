@@ -22,7 +22,7 @@ from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
 from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.geometry.threads import each
-from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, reach

@@ -30,7 +30,7 @@ from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import Points
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import RULES, likely
-from dpveil.mechanisms.method import Pose
+from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}

@@ -21,7 +21,7 @@ from dpveil.faces.geometry.part import Figure
 from dpveil.faces.geometry.place import check
 from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.heads import LEAST
-from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
 

@@ -21,7 +21,8 @@ from dpveil.core.origin import EXCEPT, FACE, PLATE, SAME, TEXT, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
-from dpveil.mechanisms.method import Method, Size
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
 from dpveil.regions import Finder
 
 

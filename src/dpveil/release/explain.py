@@ -25,8 +25,9 @@ from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, exact, show
 from dpveil.core.origin import FACE
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Method, Size
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.placement import Size
 from dpveil.release.crowd import numbers_of
 from dpveil.release.quote import Quote, quote_of_sizes
 from dpveil.release.words import exposure

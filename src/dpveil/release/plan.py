@@ -28,7 +28,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Covered, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
-from dpveil.mechanisms.method import Method, Placement
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search

@@ -23,7 +23,8 @@ from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, DPVeilError, RegionError
-from dpveil.mechanisms.method import Method, Size
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
 from dpveil.release.crowd import about_all, passing
 from dpveil.release.words import (
     CHOSEN,

@@ -36,7 +36,7 @@ from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.io.screening import format_name
 from dpveil.io.writing import only_picture, sha256_of
-from dpveil.mechanisms.method import Image, Pose
+from dpveil.mechanisms.placement import Image, Pose
 from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.payment import Payment
 from dpveil.release.words import POSED

@@ -28,7 +28,8 @@ from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParamete
 from dpveil.io import MAX_PIXELS, is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
-from dpveil.mechanisms.method import Method, Pose
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import stated as stated_step

@@ -25,8 +25,9 @@ from dpveil.faces.geometry.part import Figure, Released
 from dpveil.faces.geometry.place import place
 from dpveil.faces.geometry.spectacles import Dressed
 from dpveil.faces.objects import COVER
-from dpveil.mechanisms.method import Method, Step
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.placement import Step
 from dpveil.noise.bits import BitSource
 from dpveil.video.facts import Key, Track
 from dpveil.video.places import Scene, Subject

@@ -16,7 +16,8 @@ from dpveil.core.numbers import Json, to_json
 from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Method, Size
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
 from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict

@@ -14,7 +14,8 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo, check_image
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Image, Method, Placement, Step
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions.tiling import grow
 

@@ -16,9 +16,9 @@ from dpveil.accounting.pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.search import least_scale
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, Neighbourhood
-from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, different, only
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below

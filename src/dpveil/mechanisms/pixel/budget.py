@@ -14,8 +14,8 @@ from dpveil.accounting.account import Account, ZeroConcentrated
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
+from dpveil.mechanisms.placement import Size
 
 EPSILON: Final = ("epsilon",)
 EPSILON_DELTA: Final = ("epsilon", "delta")

@@ -15,7 +15,6 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import TOP, check_size
 from dpveil.mechanisms.pixel.budget import (
     MOST_SIZES,
@@ -23,6 +22,7 @@ from dpveil.mechanisms.pixel.budget import (
     different,
     only,
 )
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 

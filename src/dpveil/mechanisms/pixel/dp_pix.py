@@ -16,9 +16,9 @@ from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
 from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
-from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, pixelise
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, ConcentratedMethod, different, only
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace, prepared

@@ -22,7 +22,7 @@ from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, re
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.heads import Heads
-from dpveil.mechanisms.method import Placement
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.tiling import grow
