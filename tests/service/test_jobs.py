@@ -17,7 +17,7 @@ from dpveil.service.budget import Budget
 from dpveil.service.guard import Held, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL
-from dpveil.service.problems import Metrics
+from dpveil.service.log import Metrics
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 

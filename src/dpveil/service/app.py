@@ -41,11 +41,11 @@ from dpveil.service.answers import (
 from dpveil.service.guard import FAILURE, Held, Rates, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
+from dpveil.service.log import Metrics
 from dpveil.service.problems import (
     CONCERNS,
     SETTINGS,
     BadRequest,
-    Metrics,
     NotFound,
     NotKept,
     Refusal,

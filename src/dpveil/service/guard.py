@@ -15,11 +15,12 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dpveil.errors import DPVeilError
-from dpveil.service import problems
+from dpveil.service import log
 from dpveil.service.answers import refusal
 from dpveil.service.keys import LOCAL, Caller
+from dpveil.service.log import Metrics
 from dpveil.service.page.files import PAGES, PATHS
-from dpveil.service.problems import BadRequest, Busy, Forbidden, Metrics, Misdirected, TooMany
+from dpveil.service.problems import BadRequest, Busy, Forbidden, Misdirected, TooMany
 from dpveil.service.settings import Limits
 
 AGAIN_SECONDS: Final = 2
@@ -170,7 +171,7 @@ HEADERS: Final = (
 FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
 """What a client learns of an error that nobody expected."""
 UNKNOWN: Final = "other"
-"""The route of requests to no address of the service, in figures and problems."""
+"""The route of requests to no address of the service, in figures and log."""
 
 
 class Guard:
@@ -196,7 +197,7 @@ class Guard:
             else:
                 await self.app(scope, receive, answered)
         except Exception:  # noqa: BLE001  logged with its type and place; the client learns nothing of it
-            problems.error("request")
+            log.error("request")
             if answered.status is None:
                 await refusal(FAILURE)(scope, receive, answered)
             elif not answered.whole:
@@ -219,7 +220,7 @@ class Guard:
         self.metrics.requests.labels(route, str(status)).inc()
         self.metrics.seconds.labels(route).observe(answered.seconds)
         if route not in OPEN:
-            problems.write(
+            log.write(
                 "answered",
                 method=scope["method"] if scope["method"] in METHODS else UNKNOWN,
                 route=route,

@@ -25,15 +25,15 @@ from dpveil.core.numbers import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
 from dpveil.io.screening import format_name
-from dpveil.service import problems
+from dpveil.service import log
 from dpveil.service.budget import Budget
 from dpveil.service.guard import Share, Turns
 from dpveil.service.keys import Caller
+from dpveil.service.log import Metrics
 from dpveil.service.problems import (
     Busy,
     Conflict,
     Lost,
-    Metrics,
     NotKept,
     WorkerEnded,
     kind_of,
@@ -257,7 +257,7 @@ class Jobs:
         try:
             return await _in_thread(self._results, do, *arguments)
         except (sqlite3.Error, OSError) as error:
-            problems.error("results")
+            log.error("results")
             raise NotKept from error
 
     def note(self, do: Callable[..., object], *arguments: Any) -> None:
@@ -317,7 +317,7 @@ class Jobs:
             self.metrics.lost.inc(isinstance(error, Lost))
             await self._failed(id_, error)
         except Exception:  # noqa: BLE001  logged, and told as an error of the service
-            problems.error("release")
+            log.error("release")
             await self._failed(id_, DPVeilError("the service failed", hint="its log says where"))
         finally:
             share.free()
@@ -341,7 +341,7 @@ class Jobs:
             await asyncio.shield(self.results(self.store.fail, id_, told))
         except NotKept:
             self._unnoted[id_] = told
-        problems.write("failed", kind=kind_of(error), status=status_of(error))
+        log.write("failed", kind=kind_of(error), status=status_of(error))
 
     async def _release(self, job: Job, order: Order, share: Share) -> None:
         """Plan, pay, draw (at once, if nothing is paid) and keep; the worker is free once it has drawn."""

@@ -20,14 +20,14 @@ from fastapi import FastAPI
 from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io.names import shown
-from dpveil.service import problems
+from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
 from dpveil.service.guard import Guard, Held, Rates
 from dpveil.service.jobs import Jobs, Left
 from dpveil.service.keys import KeyFile
+from dpveil.service.log import Metrics
 from dpveil.service.page.routes import page_router
-from dpveil.service.problems import Metrics
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import USUAL, Pool
@@ -278,7 +278,7 @@ def serve(
     try:
         service = build(setup, ledger)
         begins(service)
-        problems.start()
+        log.start()
         gc.freeze()
         keep_freed()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order

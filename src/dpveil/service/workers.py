@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.processes import Child
-from dpveil.service import problems
+from dpveil.service import log
 from dpveil.service.problems import Busy, WorkerEnded, refusal
 from dpveil.service.settings import Limits
 
@@ -231,7 +231,7 @@ class Pool:
             try:
                 return self._add(await Worker.start(self.limits, self.target))
             except (WorkerEnded, OSError) as error:
-                problems.write("worker not started", reason=_reason(error))
+                log.write("worker not started", reason=_reason(error))
             await asyncio.sleep(PAUSE_SECONDS)
 
     def _add(self, worker: Worker) -> None:
