@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import zcdp_delta
-from dpveil.cards.croissant import NAMESPACE, TERMS, number
+from dpveil.cards.croissant import number
 from dpveil.cards.totals import ANYBODY, Listed, by_table, epsilon_at, prefix, totals
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "cards.md").read_text(encoding="utf-8")
 ANY, FEW, MANY, VECTORS = (
     Relation("any-image"),
     Relation("m-pixels", 4),
@@ -206,11 +205,3 @@ def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):
     (tmp_path / "a\\b").mkdir()
     with pytest.raises(OutputError):
         prefix(tmp_path / "a\\b", tmp_path / "card.json")
-
-
-def test_the_page_lists_all_terms():
-    rows = dict(
-        line.strip("| ").split(" | ", 1) for line in PAGE.splitlines() if line.startswith("| `dpveil:")
-    )
-    assert rows == {f"`dpveil:{name}`": meaning for name, meaning in TERMS.items()}
-    assert NAMESPACE in PAGE

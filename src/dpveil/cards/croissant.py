@@ -42,31 +42,6 @@ CR: Final = (
     *("samplingRate", "separator", "source", "subField", "transform"),
 )
 """Terms of Croissant that a context names."""
-TERMS: Final = {
-    "kind": "pure, approximate, zcdp or metric",
-    "epsilon": "ε; for metric, of a unit of the distance",
-    "delta": "δ",
-    "rho": "ρ",
-    "metric": "the distance, in words",
-    "diameter": "the largest distance",
-    "relation": "the name of the neighbouring relation",
-    "pixels": "m of the relation m-pixels",
-    "neighbours": "what the relation means, in words",
-    "strength": "strong, moderate, weak or practically none",
-    "covers": "what is covered of a photo",
-    "inTheClear": "what stays in the clear",
-    "mechanism": "the method that drew",
-    "parameters": "its parameters",
-    "postProcessing": "steps after the draw",
-    "tool": "the version of dpveil that drew",
-    "certificate": "the file that verifies it",
-    "guarantee": "the promise about one file",
-    "perPerson": "what no person's total exceeds",
-    "together": "the sum over all files",
-    "people": "how many people it is about, where they are named",
-    "withoutPerson": "files of nobody known, which count for everybody",
-}
-"""Terms of dpveil, with their meaning."""
 
 
 def context() -> dict[str, Json]:

@@ -135,9 +135,6 @@ def address(
 
 
 Object = dict[str, Any]
-PLANNED: Final = {200: ("The plan of each photo.", schemas.Plan | schemas.Several)}
-EXPLAINED: Final = {200: ("What it promises.", schemas.Explanation)}
-FORGOTTEN: Final = {204: ("It is forgotten or cancelled.", None)}
 Asking = Annotated[Caller, Depends(_caller)]
 
 

@@ -181,10 +181,6 @@ class Plan:
         kept = {name: cls.__dict__[name].stated(parameters[name]) for name in names}
         return cls(**kept)
 
-    def for_people(self, people: int) -> Self:
-        """Return the same plan for another number of people; raises `InvalidParameter`."""
-        return replace(self, people=people)
-
 
 ANGLE: Final = 1.0
 """Angle by which candidates, and the pictures of the set, vary from those that got votes, in radians."""
