@@ -369,7 +369,7 @@ class Jobs:
         return planned
 
     async def _room(self, id_: str, size: int) -> None:
-        """Keep room for a release, and hold it on the disk; raises `Busy` if there is none.
+        """Keep room for a release that the disk has, too; raises `Busy` if there is none.
 
         What nobody has seen is not forgotten for it.
         """
@@ -377,7 +377,7 @@ class Jobs:
             if not await self.results(self.store.make_room, size):
                 raise Busy("the results that are kept leave no room for another", after=60)
         try:
-            await self.results(self.store.hold, id_, size)
+            await self.results(self.store.check_disk, id_, size)
         except BaseException:
             self.store.free(size)
             raise
