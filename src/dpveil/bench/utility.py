@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from dpveil.attacks.base import Memo, installed
 from dpveil.attacks.iris import Eye, eye
-from dpveil.attacks.text import read, similarity
+from dpveil.attacks.vectors import read, similarity
 from dpveil.bench import faces_seen
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim

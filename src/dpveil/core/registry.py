@@ -230,7 +230,7 @@ ATTACKS: Final = Table(
         "intersected": "dpveil.attacks.averaged:Intersected",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
         "iris": "dpveil.attacks.iris.codes:Iris",
-        "text": "dpveil.attacks.text:Reader",
+        "text": "dpveil.attacks.vectors:Reader",
         "placement": "dpveil.attacks.around:Placement",
         "context": "dpveil.attacks.around:Context",
         "file": "dpveil.attacks.networks:FileFacts",
