@@ -6,9 +6,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
-    from dpveil.datasets.huggingface import release
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend, released_samples
+    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend, release, released_samples
 
 __all__ = [
     "Cache",
