@@ -10,8 +10,7 @@ from functools import partial
 from typing import Final
 
 from dpveil.core.photo import Grid
-from dpveil.io.heif import brand_name, stated
-from dpveil.io.orientation import Turn
+from dpveil.io.heif import Turn, brand_name, stated
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged, overloaded
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
