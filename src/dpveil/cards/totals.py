@@ -34,7 +34,7 @@ from dpveil.errors import (
 from dpveil.io.folders import real
 from dpveil.io.names import format_of, quoted, shown
 from dpveil.noise.bits import SECURE
-from dpveil.numbers.plan import column
+from dpveil.numbers.expected import column
 from dpveil.release.verification import Verification
 from dpveil.synthesis.plan import SHEET
 from dpveil.synthesis.saving import SetCertificate

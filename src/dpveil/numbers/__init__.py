@@ -6,8 +6,17 @@ released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
 
 from typing import TYPE_CHECKING, Any
 
-from dpveil.numbers.expected import Candidate, Utility, build, candidates, choose, utility
-from dpveil.numbers.plan import Answer, Plan, column
+from dpveil.numbers.expected import (
+    Answer,
+    Candidate,
+    Plan,
+    Utility,
+    build,
+    candidates,
+    choose,
+    column,
+    utility,
+)
 from dpveil.numbers.statistics import count, histogram, mean, standard_deviation
 
 if TYPE_CHECKING:
