@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import zcdp_delta
-from dpveil.cards.croissant import number
-from dpveil.cards.totals import ANYBODY, Listed, by_table, epsilon_at, prefix, totals
+from dpveil.cards.croissant import ANYBODY, Listed, by_table, epsilon_at, number, prefix, totals
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
 

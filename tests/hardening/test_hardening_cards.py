@@ -11,8 +11,7 @@ from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import legal
 
 import dpveil
-from dpveil.cards.croissant import About, card
-from dpveil.cards.totals import by_folder, releases, totals
+from dpveil.cards.croissant import About, by_folder, card, releases, totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
 

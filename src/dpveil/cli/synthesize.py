@@ -16,7 +16,7 @@ from jaxtyping import Int64
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.bench.items import Item, ShardPhoto
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
-from dpveil.cards.totals import alike, by_table, headcount, name_of
+from dpveil.cards.croissant import alike, by_table, headcount, name_of
 from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of
