@@ -36,8 +36,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.marking import Marker
-from dpveil.release.payment import Payment
-from dpveil.release.saving import tidy
+from dpveil.release.saving import Payment, tidy
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")

@@ -39,9 +39,8 @@ from dpveil.io.folders import identity
 from dpveil.io.names import shown
 from dpveil.io.received import without_blocking
 from dpveil.regions.faces import Detections, detections_of, remember
-from dpveil.release.payment import Budget, Payment
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, is_release, tidy
+from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
 
 
 class Around(Protocol):

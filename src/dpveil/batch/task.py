@@ -27,9 +27,8 @@ from dpveil.postprocessing import Step
 from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
-from dpveil.release.payment import Budget
 from dpveil.release.quote import quote_of_sizes
-from dpveil.release.saving import certificate_path
+from dpveil.release.saving import Budget, certificate_path
 
 
 class Payer(Budget, Protocol):

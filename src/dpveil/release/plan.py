@@ -40,9 +40,8 @@ from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
-from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.saving import Release
+from dpveil.release.saving import Budget, Release, check_payment, pay, refuse_copy
 
 COVER: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""

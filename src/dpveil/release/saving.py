@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.region import Covered
 from dpveil.core.urls import Url
-from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError, UsageError
+from dpveil.errors import (
+    INTACT,
+    BudgetRefused,
+    CertificateError,
+    InvalidParameter,
+    OutputError,
+    PhotoError,
+    UsageError,
+)
 from dpveil.io import (
     FORMATS,
     MAX_PIXELS,
@@ -37,14 +47,108 @@ from dpveil.io.refused import Refused
 from dpveil.io.screening import format_name
 from dpveil.io.writing import only_picture, sha256_of
 from dpveil.mechanisms.placement import Image, Pose
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 from dpveil.release.keys import SigningKey, signing_key
-from dpveil.release.payment import Payment
 from dpveil.release.words import POSED
 
 if TYPE_CHECKING:
     import PIL.Image
 
     from dpveil.release.marking import Marker
+
+
+class Payment(Protocol):
+    """A debit for one release, as `dpveil.ledger.Reservation` once it is committed."""
+
+    def stored(self, sha256: str) -> None:
+        """Note the SHA-256 of a file of the release, before that file gets its name."""
+
+
+class Budget(Protocol):
+    """What pays for releases, as `dpveil.ledger.Ledger`."""
+
+    def debit(
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
+    ) -> Payment:
+        """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
+
+        On return the debit survives a loss of power, and bits may be drawn.
+        """
+
+
+def check_payment(
+    ledger: Budget | None,
+    subject: str | None,
+    key: str | bytes | None,
+    bits: BitSource,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> None:
+    """Raise `InvalidParameter` unless these arguments of a release belong together.
+
+    With a ledger all bits but secure ones are refused: whoever knows a seed undoes the release, whatever was
+    paid, and of other sources nothing is known.
+    """
+    if ledger is None:
+        named = {"subject": subject is not None, "key": key is not None}
+        for name, given in {**named, "again": again, "other_regions": other_regions}.items():
+            if given:
+                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
+        return
+    if not callable(getattr(ledger, "debit", None)):
+        hint = 'give an object with the method debit, such as dpveil.Ledger("sqlite:///budget.db")'
+        raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
+    if subject is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    if (kind := kind_of(bits)) != SECURE:
+        reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
+        problem = f"{reason}, and no budget pays for that"
+        raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
+
+
+def refuse_copy(ledger: Budget | None) -> None:
+    """Raise `BudgetRefused` for a copy of the original with a ledger."""
+    if ledger is not None:
+        hint = "replace the whole photo, or leave it out"
+        raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
+
+
+def pay(
+    ledger: Budget,
+    subject: str | None,
+    key: str | bytes | None,
+    certificate: Certificate,
+    covered: Covered | None,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> Payment:
+    """Debit the total of a certificate for good; on return, bits may be drawn.
+
+    `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
+    these settings, and every call draws it again; with one, only `again` does once it was stored.
+    """
+    total = certificate.composition
+    if subject is None or total is None or covered is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    unit = content_key(covered, certificate) if key is None else key
+    return ledger.debit(
+        subject, total, unit, again=again or key is None, covered=covered, other_regions=other_regions
+    )
+
+
+def content_key(covered: Covered, certificate: Certificate) -> bytes:
+    """Return a hash of a photo's content and a release's settings, which a ledger keeps as an HMAC only."""
+    settings = json.dumps(certificate.settings, sort_keys=True).encode()
+    return hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest()
 
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
