@@ -34,8 +34,7 @@ from dpveil.batch import Choices, photos_in, plan_tasks, release_all
 from dpveil.catalogue import build
 from dpveil.io import encode
 from dpveil.regions import parse
-from dpveil.scale.files import PARTS_EACH
-from dpveil.scale.ray_data import BATCH
+from dpveil.scale.files import BATCH, PARTS_EACH
 from processes import MARK, Watch
 from timing import generator, load, load_note, report
 

@@ -330,19 +330,6 @@ def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     assert jobs._call_next(worker) is None
 
 
-def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = Jobs._call_next, []
-
-    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
-        given = real(jobs, worker, *done)
-        most.append(len(worker.holds))
-        return given
-
-    monkeypatch.setattr(Jobs, "_call_next", following)
-    assert len(released(choices()).released) == COUNT
-    assert max(most) == 2
-
-
 def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:
     key = SigningKey.made()
     assert len(released(choices(sign=key)).released) == COUNT

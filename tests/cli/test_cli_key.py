@@ -121,16 +121,6 @@ def test_a_rerun_skips_what_its_own_key_signed(folder, shell):
     assert read_certificate(folder / "out.png").signature.public_key == bob.data.hex()
 
 
-def test_a_finished_release_with_a_broken_signature_is_not_finished(folder, shell):
-    assert obfuscate(shell, "--sign", "ann.key")[0] == 0
-    beside = certificate_path(folder / "out.png")
-    value = read_certificate(folder / "out.png").signature.value
-    text = beside.read_text(encoding="utf-8")
-    beside.write_text(text.replace(value, value[:-4] + "0000"), encoding="utf-8")
-    code, _, err = obfuscate(shell, "--sign", "ann.key")
-    assert (code, "is not a release with these settings" in err) == (1, True)
-
-
 def test_encrypted_keys_take_their_passphrase_from_the_environment_or_the_terminal(
     folder, shell, monkeypatch
 ):

@@ -14,8 +14,7 @@ from dpveil.assets.network import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import parse, stated
-from dpveil.postprocessing.denoiser import JOB, Denoiser, DenoiserNetwork
+from dpveil.postprocessing import JOB, Denoiser, DenoiserNetwork, parse, stated
 from tiny_onnx import completion, encoder, repainter
 
 SIDE = 32
@@ -107,10 +106,3 @@ def test_files_of_something_else_are_refused(contents: bytes, match: str, tmp_pa
     save(DenoiserNetwork(Network(contents, SHAPE, SHAPE, JOB), SIDE, CARD), path)
     with pytest.raises(ModelError, match=match):
         parse(f"denoiser:{path}")
-
-
-def test_pictures_of_impossible_sides_are_refused() -> None:
-    tensors = network().tensors()
-    for side in (0, 33, 512, -32):
-        with pytest.raises(ModelError, match="pixels"):
-            DenoiserNetwork.of_file({"side": side}, tensors, CARD)

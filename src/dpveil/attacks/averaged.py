@@ -11,10 +11,9 @@ from jaxtyping import Float64, Int64
 from scipy.optimize import nnls
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.outcomes import standard
-from dpveil.attacks.patches import coloured, small
-from dpveil.attacks.pixels import SIDE
-from dpveil.attacks.vectors import Vectors, check_people
+from dpveil.attacks.measures import standard
+from dpveil.attacks.resampling import coloured, small
+from dpveil.attacks.vectors import SIDE, Vectors, check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 
 LEAST: Final = 0.01

@@ -6,13 +6,11 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.batch.away import planned
-    from dpveil.batch.choices import Choices
     from dpveil.batch.document import verify_inside
     from dpveil.batch.jobs import usual_jobs
-    from dpveil.batch.manifest import check_manifest, write_manifest
     from dpveil.batch.releasing import is_priced, release_all
-    from dpveil.batch.report import Entry, Failure, Promise, Report
-    from dpveil.batch.task import Task, check_apart
+    from dpveil.batch.report import Entry, Failure, Promise, Report, check_manifest, write_manifest
+    from dpveil.batch.task import Choices, Task, check_apart
     from dpveil.batch.tasks import among_originals, left_out, photos_in, plan_tasks
 
 __all__ = [
@@ -38,23 +36,13 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Choices="choices",
-    Entry="report",
-    Failure="report",
-    Promise="report",
-    Report="report",
-    Task="task",
-    among_originals="tasks",
-    check_apart="task",
-    check_manifest="manifest",
-    is_priced="releasing",
-    left_out="tasks",
-    photos_in="tasks",
-    plan_tasks="tasks",
-    planned="away",
-    release_all="releasing",
-    usual_jobs="jobs",
-    verify_inside="document",
-    write_manifest="manifest",
+    {
+        "away": "planned",
+        "document": "verify_inside",
+        "jobs": "usual_jobs",
+        "releasing": "is_priced release_all",
+        "report": "Entry Failure Promise Report check_manifest write_manifest",
+        "task": "Choices Task check_apart",
+        "tasks": "among_originals left_out photos_in plan_tasks",
+    },
 )

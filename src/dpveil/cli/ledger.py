@@ -34,11 +34,10 @@ from dpveil.io.names import quoted, shown
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, LINK, Refused
 from dpveil.ledger import Account, Ledger, Limit
-from dpveil.ledger.account import amounts_in_words
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import amounts_in_words, check_subject
 from dpveil.release.saving import certificate_path, image_path, is_release
 
 if TYPE_CHECKING:

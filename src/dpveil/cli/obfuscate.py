@@ -53,7 +53,7 @@ from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
 from dpveil.io.names import format_of, shown
-from dpveil.io.sources import check_trust
+from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
 from dpveil.release.origins import kind_of

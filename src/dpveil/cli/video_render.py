@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import exits, say
-from dpveil.cli.progress import stopping
+from dpveil.cli.clips import check_apart_from, check_different, plan_document, tell_plan, tell_private
+from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import exit_code, print_report, tell_budget, tell_cost, tell_terms
-from dpveil.cli.video_progress import frames_bar
-from dpveil.cli.video_words import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import shown
 

@@ -23,8 +23,8 @@ from dpveil.faces.recombine import recombine
 from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions.grow import grow, reach
-from dpveil.regions.numbering import reading_order
+from dpveil.regions.boxes import reading_order
+from dpveil.regions.tiling import grow, reach
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views

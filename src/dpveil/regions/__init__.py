@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
+    from dpveil.regions.boxes import Finder
     from dpveil.regions.detected import Detected
     from dpveil.regions.faces import FaceFound, Faces
-    from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
     from dpveil.regions.text import Plates, Text
 
@@ -27,17 +27,11 @@ __all__ = [
 ]
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Detected="detected",
-    FaceFound="faces",
-    Faces="faces",
-    Finder="finder",
-    Plates="text",
-    Spec="spec",
-    Text="text",
-    check_if_none="spec",
-    describe="spec",
-    find="spec",
-    parse="spec",
-    search="spec",
+    {
+        "detected": "Detected",
+        "faces": "FaceFound Faces",
+        "finder": "Finder",
+        "spec": "Spec check_if_none describe find parse search",
+        "text": "Plates Text",
+    },
 )

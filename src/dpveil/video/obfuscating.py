@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dpveil.accounting.meaning import at_least
-from dpveil.batch.choices import Choices
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE

@@ -10,8 +10,8 @@ from typing import Protocol
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, RegionsDiffer
-from dpveil.release.payment import Budget
-from dpveil.release.payment import Payment as Debit
+from dpveil.release.saving import Budget
+from dpveil.release.saving import Payment as Debit
 from dpveil.video.plan import Entry, VideoPlan
 
 

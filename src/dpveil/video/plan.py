@@ -26,7 +26,6 @@ from dpveil.video import words
 from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.doubts import Doubts
 from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
 from dpveil.video.places import FINE, POSES, Scene
 from dpveil.video.plan_checks import (
@@ -39,6 +38,7 @@ from dpveil.video.plan_checks import (
     check_tracks,
 )
 from dpveil.video.quote import ClipQuote
+from dpveil.video.words import Doubts
 
 SCHEMA: Final = "dpveil.video-plan/1"
 ANALYZED: Final = ("on_lost",)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpveil.faces.geometry.completion import Completion
 from geometry_made import textured
 from hair_made import flat_hair
 
@@ -18,10 +19,9 @@ from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
-from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.fill import Telea, fill
 from dpveil.faces.geometry.head_frame import OVAL, in_head, inside, pixel_grid
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 from tiny_onnx import completion, field, model, node, tensor, value
 
 SIDE = 64

@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
 from dpveil.faces.geometry.fill import fill
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 
 
 def ellipse(height: int, width: int) -> np.ndarray:

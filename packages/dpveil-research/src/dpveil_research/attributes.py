@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
@@ -23,11 +24,10 @@ from dpveil.faces.embedding import embedder, of_crop
 from dpveil.faces.face_gallery import NO_GLASSES, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from dpveil.faces.portrait import centred
 from dpveil.io import read
 from dpveil.io.tar import SHARD
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.data import levels
