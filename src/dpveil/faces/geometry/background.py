@@ -52,7 +52,8 @@ def behind(
     seen = cv2.remap(
         (~hole).astype(np.uint8) * np.uint8(255), x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101
     )
-    there = there.reshape(smooth.shape).astype(np.float32)
+    # a pixel that mixes in the 0 of the hole would be a dark spot
+    there = np.where((seen == 255)[..., None], there.reshape(smooth.shape), smooth).astype(np.float32)
     sigma = max(SURE / ratio, 0.1)
     off = cv2.GaussianBlur(np.abs(there - smooth).mean(axis=2), (0, 0), sigma)
     share = (seen == 255).astype(np.float32) * np.exp(-((off / ALIKE) ** 2))

@@ -26,7 +26,7 @@ SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
 BARE: Final = (0.95, 0.12)
 """Least alpha and most hair or garment of a pixel that shows the face itself."""
-Levels = Float32[np.ndarray, "_ _ c"]
+Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 
