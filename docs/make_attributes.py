@@ -13,7 +13,7 @@ VIEW = (slice(10, 230), slice(110, 330))
 CHOICES = (
     ("none", "nothing kept\nepsilon 0"),
     ("gender=4,age=4", "gender 4, age 4\nepsilon 8"),
-    ("gender=2,age=1.5,perceived-race=1.5,pose=1.5,smile=1.5", "five attributes\nepsilon 8"),
+    ("gender=2,age=1.5,smile=1.5,pose=1.5,glasses=1.5", "five attributes\nepsilon 8"),
 )
 DRAWS = 4
 

@@ -7,16 +7,14 @@ from PIL import Image, ImageDraw
 from skimage import data
 
 import dpveil
-from dpveil.assets.reference import Reference
+from dpveil.bench.drawn.people import heads
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
-from dpveil.faces.face_gallery import GALLERY
-from dpveil.faces.geometry import Frame, Placed, place, pose_of, recombine
+from dpveil.faces.geometry import place, pose_of
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import TURNED
-from dpveil.faces.geometry.turn import turn_of
-from dpveil.mechanisms.pixel import DPPix
+from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.regions.grow import grow
 
@@ -50,28 +48,22 @@ def places() -> list[Tile]:
 
 
 def recombined() -> list[Tile]:
-    """Return recombinations with a flat crop and with one that dp-pix released."""
-    photo = Photo(data.astronaut())
-    faces = [place(photo, FACE, protect=protect) for protect in ("box", "head")]
-    flat = np.full((128, 128, 3), (205, 160, 135), np.uint8)
-    noisy = DPPix(epsilon=20, block=8, neighbourhood=16).release(faces[0].crop(photo), bits=SeededBits(1))
-    return [
-        (put(photo, faces[0], flat), 'a flat crop\nprotect="box"'),
-        (put(photo, faces[1], flat), 'a flat crop\nprotect="head"'),
-        (put(photo, faces[0], noisy), 'dp-pix, epsilon 20\nprotect="box"'),
-        (put(photo, faces[1], noisy), 'dp-pix, epsilon 20\nprotect="head"'),
-    ]
+    """Return two heads of the gallery, as an inner face and as a whole head."""
+    photo, tiles = Photo(data.astronaut()), []
+    for protect in ("face", "head"):
+        for seed in (3, 4):
+            release = dpveil.obfuscate(photo, Attributes(protect=protect), bits=SeededBits(seed))
+            tiles.append((release.image[VIEW], f'protect="{protect}"'))
+    return tiles
 
 
 def turned() -> list[Tile]:
-    """Return a face of nobody at the five yaws of the grid."""
-    (face,) = Reference.of("default", GALLERY).held.decoded([7])
-    wall = np.full_like(face, 225)
-    tiles = []
-    for cell in range(-TURNED, TURNED + 1):
-        turn = turn_of(face, Frame(), YAW * cell)
-        tiles.append((face if turn is None else turn.before(face, Frame(), wall), f"{YAW * cell}°"))
-    return tiles
+    """Return a head of the gallery at the five yaws of the grid."""
+    gallery = heads()
+    return [
+        (portrait(HeadFace(gallery, np.array([7 % len(gallery)]), 7, YAW * cell), 300, 300), f"{YAW * cell}°")
+        for cell in range(-TURNED, TURNED + 1)
+    ]
 
 
 def shapes() -> list[list[Tile]]:
@@ -86,11 +78,6 @@ def shapes() -> list[list[Tile]]:
         [(shaded(photo.image, grow(one, jpeg)), "in a JPEG") for one in regions],
         [(made[kind].image[VIEW], "released") for kind in kinds],
     ]
-
-
-def put(photo: Photo, face: Placed, crop: np.ndarray) -> np.ndarray:
-    """Return the view with a released crop in place of the face."""
-    return recombine(photo.image, [face], [crop])[VIEW]
 
 
 def shaded(image: np.ndarray, region: Region) -> np.ndarray:

@@ -17,10 +17,10 @@ from typing import Any
 import make_attributes
 import make_code_pictures
 import make_denoised
-import make_drawn
 import make_evaluate
 import make_gallery
 import make_geometry
+import make_heads
 import make_ksame_picture
 import make_latent
 import make_plots
@@ -166,9 +166,9 @@ def pictures() -> dict[str, bytes]:
         "geometry-turn.png": sheet([make_geometry.turned()]),
         "geometry-shapes.png": sheet(make_geometry.shapes()),
         "attributes.png": sheet(make_attributes.rows()),
-        "drawn.png": make_drawn.contact_sheet(),
+        "heads.png": make_heads.contact_sheet(),
         "drawn-sets.png": make_evaluate.sheet(),
-        "drawn-releases.png": sheet(make_drawn.rows()),
+        "heads-releases.png": sheet(make_heads.rows()),
         "gallery.png": make_gallery.contact_sheet(),
         "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),

@@ -1,4 +1,4 @@
-"""The picture at the top of the README: a public photograph, and releases with pixels and with one colour.
+"""The picture at the top of the README: a public photograph, and releases with faces and with pixels.
 
     python docs/make_readme.py
 
@@ -19,7 +19,11 @@ from dpveil.noise.bits import SeededBits
 TARGET = Path(__file__).parent / "before-after.png"
 VIEW = (slice(0, 264), slice(92, 356))
 SIDE, GAP, SEED = 240, 12, 24
-RELEASES = (("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}), ("fill", {"level": 127}))
+RELEASES: tuple[tuple[str, dict[str, object]], ...] = (
+    ("attributes", {}),
+    ("attributes", {"protect": "head"}),
+    ("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}),
+)
 
 
 def before_and_after() -> Image.Image:

@@ -76,7 +76,7 @@ def _choices(gallery: str) -> Iterator[tuple[str, tuple[str, str], list[Method]]
     except InvalidParameter:
         raise
     except UsageError:  # no model reads gender and age
-        kept, faces = "its tone kept", _faces(gallery, ("tone",))
+        kept, faces = "its tone kept", _faces(gallery, ("tone",), protect="head")
     yield "attributes", ("a face of nobody,", kept), faces
     for m in NEIGHBOURHOODS:
         words = ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"{m} pixels")
@@ -84,10 +84,11 @@ def _choices(gallery: str) -> Iterator[tuple[str, tuple[str, str], list[Method]]
         yield f"dp-pix, {'any' if m is None else f'm = {m}'}", words, methods
 
 
-def _faces(gallery: str, names: Sequence[str]) -> list[Method]:
+def _faces(gallery: str, names: Sequence[str], protect: str = "face") -> list[Method]:
     """Return the methods that keep these attributes, each with an equal share of a budget."""
     shares = [",".join(f"{name}={Fraction(e, len(names))}" for name in names) for e in BUDGETS]
-    return [build("attributes", {"attributes": share, "gallery": gallery}) for share in shares]
+    settings = {"gallery": gallery, "protect": protect}
+    return [build("attributes", {"attributes": share, **settings}) for share in shares]
 
 
 def _photograph() -> Photo:
@@ -150,7 +151,7 @@ def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
     gallery: Annotated[
-        str, typer.Option(metavar="FILE", help="The faces of nobody: a file, drawn, or default.")
+        str, typer.Option(metavar="FILE", help="The heads of nobody: a file, or default.")
     ] = "default",
 ) -> int:
     """Release a public photograph at several budgets, with another face or noisy pixels, side by side.

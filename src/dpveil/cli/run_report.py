@@ -304,12 +304,13 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
 
     Prints nothing where no model is installed that reads faces.
     """
+    from dpveil.assets.reference import DEFAULT
     from dpveil.assets.store import installed
 
     changed: Any = method
     if installed("attributes") is None:
         return
-    quotes = {kept: _quote(replace(changed, attributes=kept), faces) for kept in KEPT}
+    quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_graded(q.total, q.strength)}" for kept, q in quotes.items())
     photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
     told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"

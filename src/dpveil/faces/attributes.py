@@ -130,6 +130,8 @@ HEADS: Final = replace(
 """Galleries of this method: rendered heads, or faces alone."""
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
+OUTSIDE: Final = replace(ATTRIBUTES, option="outside", default="outside", built_in=NONE, build=lambda: None)
+"""Attribute models of what stays around a face: files, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,14 +141,16 @@ class Attributes(FaceMethod):
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
     shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the heads or
-    faces of `gallery` with the attribute values that were drawn; of heads, those whose tone suits the skin
-    that stays in the photo. One whose tone is kept is shown in it. `gallery` is "default", rendered heads of
-    nobody, or a file; `model`, which reads the face, is "default" or a file; certificates contain kind and
-    hash. The model is needed only if an attribute other than the tone is read. Pure ε-DP for any two crops,
-    where ε is the sum: each attribute is a function of the crop followed by independent randomised response,
-    so log-ratios add, and the face depends on the responses alone. `protect` and `placing` as in
-    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
-    attributes are kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
+    faces of `gallery` with the attribute values that were drawn; of heads, rather those that suit what stays
+    in the photo: the tone of skin, and gender and age that the model `outside` reads there, if that is not
+    "none". This costs nothing: neighbours do not differ there. One whose tone is kept is shown in it.
+    `gallery` is "default", rendered heads of nobody, or a file; `model`, which reads the face, is "default"
+    or a file; certificates contain kind and hash. The model is needed only if an attribute other than the
+    tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute is a function of the crop
+    followed by independent randomised response, so log-ratios add, and the face depends on the responses
+    alone. `protect` and `placing` as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an
+    attribute, `ModelError`, and `UsageError` if attributes are kept and the default `model` is not installed.
+    Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -165,6 +169,7 @@ class Attributes(FaceMethod):
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
         "gallery": "The heads or faces that are shown: a file, or default: rendered heads of nobody.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
+        "outside": "The model that reads from what stays who suits it, or none; default: of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
@@ -172,6 +177,7 @@ class Attributes(FaceMethod):
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: AssetField = AssetField(HEADS)
     model: AssetField = AssetField(READER)
+    outside: AssetField = AssetField(OUTSIDE)
 
     def __post_init__(self) -> None:
         self._check_protect()
@@ -182,6 +188,8 @@ class Attributes(FaceMethod):
             raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
         if self.heads and not self.modelled:  # this file is not used then, installed or not
             self.__dict__["model"] = Reference.made(READER)
+        if not self.heads:
+            self.__dict__["outside"] = Reference.made(OUTSIDE)
 
     def _check_protect(self) -> None:
         super()._check_protect()
@@ -270,7 +278,7 @@ class Attributes(FaceMethod):
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = self._chosen
+        _ = self._chosen, self.outside.held
 
     @property
     def toned(self) -> bool:
@@ -338,7 +346,7 @@ class Attributes(FaceMethod):
         if isinstance(gallery, HeadGallery):
             numbers = [int(word) for word in bits.words(len(answers))]
             return [
-                HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer))
+                HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer), self.outside.held)
                 for answer, number in zip(answers, numbers, strict=True)
             ]
         faces = [evenly(found[tuple(answer)], bits) for answer in answers]

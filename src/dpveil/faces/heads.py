@@ -29,10 +29,8 @@ if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views
 
 TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replaced"
-STAYS_NOTE: Final = Note(
-    "hair, ears, jaw and neck stay as they are, and may tell who it is; {protect} replaces them, too",
-    protect=HEAD,
-)
+STAYS: Final = "hair, ears, jaw and neck stay as they are, and may tell who it is"
+REPLACES: Final = "; {protect} replaces them, too"
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
 WIDER: Final = ": release one with more around the faces to keep more"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
@@ -62,7 +60,7 @@ class Heads(Placement):
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
         cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
         near = () if self._free else _near(self.places, photo)
-        self.notes = (*_around(self.places, str(method.protect)), *large, *near, *(CUT_NOTE,) * cut)
+        self.notes = (*_around(self.places, method), *large, *near, *(CUT_NOTE,) * cut)
 
     @property
     def _free(self) -> bool:
@@ -127,11 +125,11 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
         return None
 
 
-def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+def _around(places: Iterable[Placed], method: FaceMethod) -> tuple[str, ...]:
     """Return a note on what stays around faces, or for every head that is turned too far for its shape."""
-    if protect == FACE:
-        return (STAYS_NOTE,)
-    if protect != HEAD:
+    if method.protect == FACE:
+        return (Note(STAYS + REPLACES, protect=HEAD) if method.heads else STAYS,)
+    if method.protect != HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
     return tuple(TURNED_NOTE.format(one.region.origin.name) for one in far)

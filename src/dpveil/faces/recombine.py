@@ -13,15 +13,16 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below, worn_below
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.light import light_of, skin_around
+from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
+from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View
@@ -82,11 +83,7 @@ def part_of(
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = YAW * placed.cell.yaw
     place = between(placed.pose, placed.frame, ONE)
-    if placed.protect == FACE:
-        skin = skin_around(place, outside, hidden)
-    else:
-        skin = None if toned else skin_below(outside, hidden, place, ONE)
-    view = released.view(yaw, skin)
+    view = released.view(yaw, Around(place, outside, hidden, placed.protect))
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
@@ -188,7 +185,8 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    alpha = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
+    width = SEAM if part.protect == FACE else FINE_SEAM
+    alpha = faded(alpha, part.region, width * part.unit, hidden.shape)
     face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 

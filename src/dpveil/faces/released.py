@@ -11,13 +11,21 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 from dpveil.core.region import Box
-from dpveil.faces.attribute_model import TONE
+from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import tone_class
 from dpveil.faces.geometry.view import ONE, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 
+SUITING: Final = ("gender", "age")
+"""Attributes that are read around a face."""
+SURE: Final = 2.0
+"""Factor of the scores of that model: a likely value is shown more often than it is true."""
+CUT_OFF: Final = ("beard", "glasses")
+"""What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
 BACKDROPS: Final = (
     (128, 134, 140),
     (158, 152, 142),
@@ -48,10 +56,10 @@ class Released(ABC):
         """Return the same, followed by post-processing of its picture."""
 
     @abstractmethod
-    def view(self, yaw: int | None, skin: float | None) -> View:
+    def view(self, yaw: int | None, around: Around | None) -> View:
         """Return the face as it is seen, turned to a yaw in degrees (None: as it is).
 
-        `skin` is the CIE L* of skin that stays in the photo, or None where none is seen.
+        `around` is what stays of the photo around it, or None for a portrait.
         """
 
     @abstractmethod
@@ -75,7 +83,7 @@ class CropFace(Released):
         """Return the crop after a step."""
         return replace(self, picture=step(self.picture))
 
-    def view(self, yaw: int | None, skin: float | None) -> View:
+    def view(self, yaw: int | None, around: Around | None) -> View:
         """Return the crop, turned to a yaw."""
         return View.of_crop(self.picture, self.frame, yaw)
 
@@ -88,36 +96,63 @@ class CropFace(Released):
 class HeadFace(Released):
     """A head of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
 
-    Of several persons those are shown whose tone is nearest to the skin that stays around the face, which is
-    a function of pixels outside of all regions. `own_yaw` is one that was drawn or chosen as an attribute.
+    It suits what stays around the face, a function of pixels outside of all regions: the tone is nearest to
+    that of the skin, and gender and age are those that `model`, if there is one, reads there, each as
+    probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
     """
 
     gallery: HeadGallery
     persons: Int64[np.ndarray, " p"]
     number: int
     own_yaw: int | None = None
+    model: AttributeModel | None = None
     steps: tuple[Step, ...] = ()
 
     def after(self, step: Step) -> HeadFace:
         """Return the same head, followed by a step."""
         return replace(self, steps=(*self.steps, step))
 
-    def person(self, skin: float | None) -> int:
-        """Return the person who is shown beside skin of this CIE L*.
+    def person(self, around: Around | None) -> int:
+        """Return the person who is shown: by chances that depend on what is around, and the number.
 
-        A remainder of 64 bits is uniform up to 2⁻⁵⁰, and no guarantee depends on it: the set it is taken from
-        is public.
+        Chances in floating point are good enough, for no guarantee depends on them.
         """
-        persons, tones = self.persons, self.gallery.looks(TONE)
-        if skin is not None and tones is not None:
-            away = np.abs(tones[persons] - tone_class(skin))
-            persons = persons[away == away.min()]
-        return int(persons[self.number % len(persons)])
+        chances = np.ones(len(self.persons))
+        if around is not None and len(self.persons) > 1:
+            tones = self.gallery.looks(TONE)
+            if around.skin is not None and tones is not None:
+                away = np.abs(tones[self.persons] - tone_class(around.skin))
+                chances *= away == away.min()
+            if self.model is not None:
+                chances *= self._suiting(self.model, around)
+            for name in CUT_OFF if around.protect == FACE else ():
+                without = self.gallery.looks(name)
+                if without is not None and (chances * (without[self.persons] == 0)).any():
+                    chances *= without[self.persons] == 0
+        upto = np.cumsum(chances / chances.sum())
+        at = int(np.searchsorted(upto, self.number / 2**64, side="right"))
+        return int(self.persons[min(at, len(upto) - 1)])
 
-    def view(self, yaw: int | None, skin: float | None) -> View:
+    def _suiting(self, model: AttributeModel, around: Around) -> np.ndarray:
+        """Return how well each person suits what the model reads around the face."""
+        scores = model.scores(around.picture[None])[0].astype(np.float64)
+        chances = np.full(len(self.persons), 1e-6)
+        found = np.ones(len(self.persons))
+        for name in SUITING:
+            looks = self.gallery.looks(name)
+            if looks is None or model.values.get(name) != VALUES[name]:
+                continue
+            own = scores[model.columns[name]] * SURE
+            share = np.exp(own - own.max())
+            kept = looks[self.persons]
+            # persons of one value share its chance, however many they are
+            found *= share[kept] / np.bincount(kept, minlength=len(share))[kept]
+        return np.asarray(chances + found)
+
+    def view(self, yaw: int | None, around: Around | None) -> View:
         """Return the head, turned to its own yaw or else to that of its place."""
         turned = self.own_yaw if self.own_yaw is not None else (yaw or 0)
-        return self.gallery.view(self.person(skin), turned).after(self.steps)
+        return self.gallery.view(self.person(around), turned).after(self.steps)
 
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
         """Return the head, looking ahead, in a canonical crop before a backdrop."""

@@ -187,7 +187,7 @@ def read_draws(path: Path, method: Method, steps: tuple[Step, ...] = ()) -> dict
         if what == "persons" and isinstance(method, Attributes):
             (drawn,), yaw = arrays[f"{number} number"], arrays.get(f"{number} yaw")
             own = None if yaw is None else int(yaw[0])
-            head = HeadFace(method.gallery.held, array, int(drawn), own, steps)
+            head = HeadFace(method.gallery.held, array, int(drawn), own, method.outside.held, steps)
             found[int(number)] = Drawn(face=head)
         elif what == "face" and isinstance(method, FaceMethod):
             found[int(number)] = Drawn(face=CropFace(array, method.frame))

@@ -12,7 +12,7 @@ from dpveil.faces.geometry.fill import fill
 
 SIDE: Final = 160
 """Longer side, in pixels, of the downscaled picture in which the way to the edge is computed."""
-SMOOTH: Final = (7, 7)
+SMOOTH: Final = (13, 13)
 """Window over which that way is averaged, in its pixels."""
 SURE: Final = 1.5
 """Standard deviation of the blur of where there is something to mirror, in its pixels."""
@@ -48,16 +48,16 @@ def behind(
     y, x = np.mgrid[rows, columns].astype(np.float32)
     x, y = x + 2 * large[rows, columns, 1], y + 2 * large[rows, columns, 0]
     clean = cv2.copyTo(known, (~hole).astype(np.uint8)).reshape(known.shape)
-    there = cv2.remap(clean, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101)
-    seen = cv2.remap(
-        (~hole).astype(np.uint8) * np.uint8(255), x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REFLECT_101
+    edge, sigma = cv2.BORDER_REFLECT_101, max(SURE / ratio, 0.1)
+    there = cv2.remap(clean, x, y, cv2.INTER_LINEAR, borderMode=edge)
+    seen = cv2.remap((~hole).astype(np.uint8) * np.uint8(255), x, y, cv2.INTER_LINEAR, borderMode=edge)
+    there = there.reshape(smooth.shape).astype(np.float32)
+    sure = cv2.erode((seen == 255).astype(np.float32), np.ones((3, 3), np.uint8))[..., None]
+    sums = cv2.GaussianBlur(
+        np.dstack([np.abs(there - smooth).mean(axis=2)[..., None] * sure, sure]), (0, 0), sigma
     )
-    # a pixel that mixes in the 0 of the hole would be a dark spot
-    there = np.where((seen == 255)[..., None], there.reshape(smooth.shape), smooth).astype(np.float32)
-    sigma = max(SURE / ratio, 0.1)
-    off = cv2.GaussianBlur(np.abs(there - smooth).mean(axis=2), (0, 0), sigma)
-    share = (seen == 255).astype(np.float32) * np.exp(-((off / ALIKE) ** 2))
-    share = cv2.GaussianBlur(cv2.erode(share, np.ones((3, 3), np.uint8)), (0, 0), sigma)
+    off = sums[..., 0] / np.maximum(sums[..., 1], np.float32(1e-3))
+    share = sure[..., 0] * sums[..., 1] ** 2 * np.exp(-((off / ALIKE) ** 2))
     return np.asarray(np.rint(smooth + share[..., None] * (there - smooth)), np.uint8)
 
 

@@ -13,23 +13,21 @@ from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-from dpveil.faces.geometry.membrane import lab_of, may_be_skin, skin_weights, stretched
-from dpveil.faces.geometry.tone import lightness, patch_of
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.membrane import skin_weights, stretched
+from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import View, seen
 
 FRAME: Final = HeadFrame(96)
 """The frame in which light is corrected."""
 RIM: Final = 2
 """Width of the rim of a region, in pixels of that frame."""
+CHIN: Final = 0.6
+"""Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
+BROW: Final = 0.3
+"""How likely a pixel of the rim above it is to be skin, beside one below."""
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
-BESIDE: Final = (1.0, 1.5)
-"""Enlargements of the inner face's shape between which skin is looked for."""
-ENOUGH: Final = 40
-"""Least number of pixels of skin there, in that frame."""
-LIT: Final = 0.75
-"""The quantile of its levels that counts: rims are in shadow more often than cheeks."""
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 
@@ -85,21 +83,9 @@ def light_of(
     face, _ = view.framed(side, skin=True)
     tone = face[patch_of(FRAME)].reshape(-1, 3).mean(axis=0)
     missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
-    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone), missed)
+    sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
+    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone, sure), missed)
     return Light(np.exp(correction), skin)
-
-
-def skin_around(
-    place: Similarity, outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
-) -> float | None:
-    """Return the CIE L* of the skin that is seen around an inner face, or None where little is certain."""
-    if outside.shape[2] == 1:
-        return None
-    around, sure = seen(outside, hidden, between(place, HeadFrame(1), FRAME), FRAME.size)
-    far = INNER.far(pixel_grid(FRAME.size))
-    levels = around[sure & (far > BESIDE[0]) & (far < BESIDE[1])]
-    skin = levels[may_be_skin(lab_of(levels))] if len(levels) else levels
-    return lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None
 
 
 def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:

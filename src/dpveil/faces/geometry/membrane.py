@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Bool, Float32, Float64, Int64
 
-MAY_BE_SKIN: Final = ((10.0, 78.0), (8.0, 48.0), (22.0, 94.0))
+MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
 GREY: Final = 5.0
 """Chroma of a released face up to which the photo is taken for a grey one: only lightness counts there."""
@@ -40,17 +40,20 @@ Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 
 
-def skin_weights(rim: Rim, tone: Float64[np.ndarray, 3]) -> Float64[np.ndarray, " n"]:
+def skin_weights(
+    rim: Rim, tone: Float64[np.ndarray, 3], sure: Float64[np.ndarray, " n"]
+) -> Float64[np.ndarray, " n"]:
     """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
-    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face. The centre is the robust
-    one (Welsch) of those pixels that may be skin, from where they are like the released face.
+    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face, and `sure` says how
+    likely each pixel is to be skin by its place. The centre is the robust one (Welsch) of those pixels that
+    may be skin, from where they are like the released face.
     """
     lab, of_face = lab_of(rim), lab_of(tone[None])[0]
     may = may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
     if not may.sum() > FEW * len(rim):
         return np.zeros(len(rim))
-    like = may * np.maximum(_near(lab, of_face, *LIKE_FACE), 1e-6)
+    like = may * sure * np.maximum(_near(lab, of_face, *LIKE_FACE), 1e-6)
     centre = np.array([_median(part, like) for part in lab.T])
     for _ in range(ROUNDS):
         weight = like * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)

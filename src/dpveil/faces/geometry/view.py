@@ -24,7 +24,9 @@ SKIN: Final = (0.495, 0.49, 0.385, 0.50)
 crop."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
-BARE: Final = (0.95, 0.12)
+EDGE: Final = 1.5
+"""Standard deviation of the blur of the face's outline, in pixels of the picture."""
+BARE: Final = (0.95, 0.25)
 """Least alpha and most hair or garment of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
@@ -69,15 +71,21 @@ class View:
         return replace(self, levels=levels) if steps else self
 
     @cached_property
-    def face(self) -> Bool[np.ndarray, "h w"]:
-        """Which pixels show the face itself, and neither hair nor garment."""
+    def face(self) -> Share:
+        """The share of each pixel that shows the face itself, and neither hair nor garment."""
+        import cv2
+
         least, most = BARE
-        return np.asarray((self.alpha > least) & (self.hair < most) & (self.garment < most))
+        bare = (self.alpha > least) & (self.hair < most) & (self.garment < most)
+        inner = cv2.erode(bare.astype(np.float32), np.ones((3, 3), np.uint8))
+        return np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE))
 
     @cached_property
     def skin(self) -> UInt8[np.ndarray, "h w 3"]:
         """The levels with the face's skin continued where the picture shows no face."""
-        return np.where(self.face[..., None], self.levels, fill(self.levels, ~self.face))
+        more = fill(self.levels, self.face == 0)
+        levels = more + self.face[..., None] * (self.levels.astype(np.float32) - more)
+        return np.asarray(np.rint(levels), np.uint8)
 
     def on(self, place: Similarity, box: Box, *, skin: bool = False) -> tuple[Levels, Levels]:
         """Return the picture in a box of the photo that `place` maps to a head's frame with a side of 1.
@@ -88,7 +96,7 @@ class View:
         to = through(self.pose, place.inverse)
         to = replace(to, x=to.x - box.x, y=to.y - box.y)
         alpha = self.alpha[..., None]
-        planes = np.dstack([self.alpha, self.hair, self.garment, self.face.astype(np.float32)])
+        planes = np.dstack([self.alpha, self.hair, self.garment, self.face])
         if skin:
             levels = _moved(self.skin.astype(np.float32), to, box.w, box.h)
         else:  # colours count by how much of the head a pixel shows
