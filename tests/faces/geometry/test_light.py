@@ -8,10 +8,11 @@ from geometry_made import placed
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, Placed, Similarity
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.light import DARK, Light, light_of, skin_around
+from dpveil.faces.geometry.light import DARK, Light, light_of
 from dpveil.faces.geometry.membrane import MOST, TINT, stretched
 from dpveil.faces.geometry.tone import lightness
 from dpveil.faces.recombine import recombine
@@ -101,9 +102,9 @@ def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -
     for colour, known in ((SKIN, True), (WALL, False), (HAIR, False)):
         for under in (0, 255):
             image = np.where(hidden[..., None], under, around(colour, colour)).astype(np.uint8)
-            found = skin_around(at(face()), image, hidden)
+            found = Around(at(face()), image * ~hidden[..., None], hidden, "face").skin
             assert found == (pytest.approx(lightness(np.array([SKIN])), abs=0.1) if known else None)
-    assert skin_around(at(face()), around(SKIN, SKIN)[..., :1], hidden) is None
+    assert Around(at(face()), around(SKIN, SKIN)[..., :1], hidden, "face").skin is None
 
 
 def test_a_membrane_is_harmonic_between_the_pixels_that_hold_it() -> None:
