@@ -21,8 +21,9 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Finder
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
+from dpveil_audit.faces.made_heads import made_heads
 
-METHOD = Attributes(attributes="none", gallery="drawn", placing="box")
+METHOD = Attributes(attributes="none", gallery=made_heads(), protect="head", placing="box")
 HIDDEN = 100, 250
 """A hidden pixel, by which the detector's boxes and their order follow."""
 SCORES = 0.9, 0.6
