@@ -14,7 +14,7 @@ from dpveil.assets.engines import ENGINES, OnnxRuntime, OpenCV, fastest
 from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
-from tiny_onnx import completion, field
+from tiny_onnx import mixing, field
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
@@ -87,8 +87,8 @@ def test_without_onnxruntime_opencv_runs_the_network(monkeypatch):
 @needs_onnxruntime
 def test_a_network_that_onnxruntime_refuses_is_no_fault_of_the_installation():
     operators = [field(8, field(1, "") + field(2, version)) for version in (13, 99)]
-    contents = completion().replace(*operators)
-    assert fastest.__wrapped__(completion()) is OnnxRuntime
+    contents = mixing().replace(*operators)
+    assert fastest.__wrapped__(mixing()) is OnnxRuntime
     with pytest.warns(InstallationWarning, match="onnxruntime refuses a network") as told:
         assert fastest.__wrapped__(contents) is OpenCV
     assert len(told) == 1

@@ -105,7 +105,7 @@ def test_every_command_shows_the_numbers_by_which_faces_are_excepted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Image.fromarray(picture(1)).save("group.png")
-    planned = ("--method", "attributes", "--attributes", "none", "--gallery", "drawn", "--placing", "box")
+    planned = ("--method", "attributes", "--attributes", "none", "--protect", "head", "--placing", "box")
 
     def told(*arguments: str) -> tuple[dict, str]:
         run([*arguments, "--json"])

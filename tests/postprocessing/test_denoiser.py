@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse, stated
 from dpveil.postprocessing.denoiser import JOB, Denoiser, DenoiserNetwork
-from tiny_onnx import completion, encoder, repainter
+from tiny_onnx import mixing, encoder, repainter
 
 SIDE = 32
 SHAPE = (1, 3, SIDE, SIDE)
@@ -95,7 +95,7 @@ def test_a_network_that_is_only_named_cannot_be_used() -> None:
     ("contents", "match"),
     [
         (b"no network", JOB),
-        (completion(side=SIDE), JOB),
+        (mixing(side=SIDE), JOB),
         (encoder(np.zeros((4, 3, SIDE, SIDE), np.float32), np.zeros(4)), JOB),
         (repainter(side=SIDE, bias=float("nan")), "not finite"),
         (repainter(side=SIDE, bias=7.0), "far off"),

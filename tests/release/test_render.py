@@ -24,7 +24,7 @@ from dpveil.noise.bits import SeededBits
 sys.path += [str(Path(__file__).parent.parent / folder) for folder in ("codecs", "faces")]
 from made_gan import made
 
-METHOD = {"placing": "box", "inpainting": "telea"}
+METHOD = {"placing": "box"}
 
 
 def photo() -> np.ndarray:

@@ -10,7 +10,7 @@ from dpveil.release.quote import Quote
 
 HASH = "sha256:" + 64 * "0"
 NONE_KEPT = Attributes(attributes="none", gallery=f"gallery {HASH}", model=f"attributes {HASH}")
-CHOSEN = Attributes(attributes="gender=female,tone=medium", gallery="drawn")
+CHOSEN = Attributes(attributes="gender=female,tone=medium", protect="head")
 
 
 def quote(method: Method, *origins: Origin, masked: int | None = None) -> Quote:
@@ -33,7 +33,7 @@ def test_what_is_covered_for_nothing_does_not_overlap() -> None:
     """Nothing of an object is read, so it adds nothing to the cost of what it lies upon."""
     box, thing = Origin("box"), Origin("object")
     for origins, said in (((box, thing), False), ((thing, box, box), True)):
-        costly = Attributes(attributes="gender=4", gallery="drawn")
+        costly = Attributes(attributes="gender=4")
         told = [text for text in quote(costly, *origins).warnings() if "costs add" in text]
         assert (bool(told), any("object" in text for text in told)) == (said, False)
 
