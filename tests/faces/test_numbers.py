@@ -31,7 +31,7 @@ SCORES = 0.9, 0.6
 
 def boxes_of(kind: int) -> list[Box]:
     """Two faces; only for kind 1 is the left one so low that it starts another row."""
-    return [Box(20, 92 + 4 * kind, 90, 108), Box(205, 40, 90, 108)]
+    return [Box(20, 93 + kind, 90, 108), Box(205, 40, 90, 108)]
 
 
 def picture(kind: int) -> np.ndarray:
