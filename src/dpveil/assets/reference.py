@@ -31,8 +31,7 @@ class Kind:
     says how to get a file. `kinds` maps names of contents to their types; `holds` is the type of all of them,
     with a `name`, a `digest`, and a `length` if `sized`. `read` returns the contents of a file and its hash.
     `default` is the name of dpveil-faces' file, if any. `built_in` is a word for the result of `build`, which
-    needs no file and is the default if that file is not installed or does not exist. If `hashed`, this result
-    has a `name` and a `digest` too, and certificates state these instead of the word.
+    needs no file and is the default if that file is not installed or does not exist.
     """
 
     noun: str
@@ -46,7 +45,6 @@ class Kind:
     default: str = ""
     built_in: str = ""
     build: Callable[[], Any] | None = None
-    hashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,9 +102,6 @@ class Reference:
     @classmethod
     def made(cls, kind: Kind) -> Reference:
         """Return the reference to the built-in choice of `kind`."""
-        if kind.hashed and kind.build is not None:
-            built = kind.build()
-            return _to(built, built.digest, kind)
         return cls(kind.built_in, "", None, kind)
 
     @classmethod
@@ -115,7 +110,7 @@ class Reference:
 
         Raises `InvalidParameter` for anything else, and `UnknownName`.
         """
-        if isinstance(text, str) and text and text == kind.built_in and not kind.hashed:
+        if isinstance(text, str) and text and text == kind.built_in:
             return cls.made(kind)
         known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
         fits = known is not None and (known[2] is not None) == kind.sized
@@ -124,11 +119,7 @@ class Reference:
             raise InvalidParameter(kind.option, text, problem, hint=f"such as {kind.written}")
         if known[1] not in kind.kinds:
             raise UnknownName(kind.noun, known[1], kind.kinds)
-        named = cls(known[1], known[3], int(known[2]) if kind.sized else None, kind)
-        if kind.hashed and (built := cls.made(kind)).name == named.name and built != named:
-            hint = f"this version of dpveil has {built}"
-            raise InvalidParameter(kind.option, text, "is another one of that name", hint=hint)
-        return named
+        return cls(known[1], known[3], int(known[2]) if kind.sized else None, kind)
 
     @property
     def held(self) -> Any:
@@ -137,8 +128,6 @@ class Reference:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:
             return self.kind.build()
-        if self.kind.hashed and (built := Reference.made(self.kind)) == self:
-            return built.source
         for text in (DEFAULT, self.name) if self.kind.default else ():
             if text == DEFAULT or installed(text):
                 try:

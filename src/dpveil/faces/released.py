@@ -24,7 +24,7 @@ SUITING: Final = ("gender", "age")
 """Attributes that are read around a face."""
 SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
-CUT_OFF: Final = ("beard", "glasses")
+CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
 BACKDROPS: Final = (
     (128, 134, 140),
@@ -126,7 +126,7 @@ class HeadFace(Released):
             if self.model is not None:
                 chances *= self._suiting(self.model, around)
             for name in CUT_OFF if around.protect == FACE else ():
-                without = self.gallery.looks(name)
+                without = self.gallery.labels.get(name)
                 if without is not None and (chances * (without[self.persons] == 0)).any():
                     chances *= without[self.persons] == 0
         upto = np.cumsum(chances / chances.sum())

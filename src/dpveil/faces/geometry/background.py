@@ -18,8 +18,6 @@ SURE: Final = 1.5
 """Standard deviation of the blur of where there is something to mirror, in its pixels."""
 ALIKE: Final = 40.0
 """Levels by which the mirrored background may differ from a smooth one: no more than texture."""
-WINDOW: Final = 5
-"""Side of the window, in pixels, in which both sides of an edge are compared."""
 Levels = Float32[np.ndarray, "_ _ c"]
 
 
@@ -71,12 +69,3 @@ def _way_back(hole: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 2"]:
     nearest[labels[~hole]] = np.argwhere(~hole)
     here = np.moveaxis(np.array(np.indices(hole.shape), np.float32), 0, -1)
     return np.asarray(cv2.blur(nearest[labels] - here, SMOOTH))
-
-
-def mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
-    """Return the mean of the levels that count in a small window around each pixel."""
-    import cv2
-
-    weight = where.astype(np.float32)
-    total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW)).reshape(levels.shape)
-    return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
@@ -21,33 +20,6 @@ REACH: Final = 6.0
 SOME: Final = 0.1
 """Share of a downscaled pixel that must be known for it to count as known."""
 Picture = Float32[np.ndarray, "h w c"]
-
-
-class Filling(ABC):
-    """Fills the background that a new head leaves uncovered, from the pixels around it only.
-
-    `around` is the width of the surroundings it is given, relative to the longer side of the regions.
-    """
-
-    around: ClassVar[float]
-
-    @abstractmethod
-    def __call__(
-        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
-    ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of the image with every pixel of `hole` filled; no pixel in the hole is read."""
-
-
-class Telea(Filling):
-    """Smooth inpainting by `fill` (Telea 2004)."""
-
-    around: ClassVar[float] = 0.15
-
-    def __call__(
-        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
-    ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of the image with the hole filled by `fill`."""
-        return fill(known, hole, part)
 
 
 def fill(

@@ -154,11 +154,6 @@ INNER: Final = Shape((0.150, 0.160), below=1.25)
 """The inner face, from above the brows to below the lower lip."""
 
 
-def in_head(at: Parts) -> Bool[np.ndarray, ...]:
-    """Return whether each position lies in `HEAD`."""
-    return HEAD.holds(at)
-
-
 Ellipse = tuple[float, float, float, float]
 """Centre (x, y) and half axes."""
 

@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry.background import mean_around
 from dpveil.faces.geometry.membrane import lab_of, may_be_skin
 
 SEAM: Final = 0.08
@@ -114,7 +113,7 @@ def change_at(
     rim = np.logical_and(*(cv2.dilate(one.astype(np.uint8), window) > 0 for one in (known, hole)))
     if not rim.any():
         return None
-    theirs, ours = mean_around(light, known), mean_around(levels, hole)
+    theirs, ours = _mean_around(light, known), _mean_around(levels, hole)
     missed = np.clip(theirs - ours, -MOST, MOST)
     skin = skin and light.shape[2] == 3
     weight = _meeting(theirs, ours, rim) if skin else rim.astype(np.float32)
@@ -132,6 +131,15 @@ def change_at(
     own = (ours * weight[..., None]).sum(axis=(0, 1)) / total
     changed = (KEPT * mean + fade * (near - KEPT * mean)) * _skin_of(levels, own, unit)[..., None]
     return np.asarray(changed, np.float32)
+
+
+def _mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
+    """Return the mean of the levels that count in a small window around each pixel."""
+    import cv2
+
+    weight = where.astype(np.float32)
+    total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW)).reshape(levels.shape)
+    return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])
 
 
 def _meeting(theirs: Levels, ours: Levels, rim: Bool[np.ndarray, "h w"]) -> Share:
