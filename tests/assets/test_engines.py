@@ -14,7 +14,7 @@ from dpveil.assets.engines import ENGINES, OnnxRuntime, OpenCV, fastest
 from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
-from tiny_onnx import mixing, field
+from tiny_onnx import field, mixing
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")

@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse, stated
 from dpveil.postprocessing.denoiser import JOB, Denoiser, DenoiserNetwork
-from tiny_onnx import mixing, encoder, repainter
+from tiny_onnx import encoder, mixing, repainter
 
 SIDE = 32
 SHAPE = (1, 3, SIDE, SIDE)

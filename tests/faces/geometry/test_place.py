@@ -26,7 +26,6 @@ from dpveil.faces.geometry.head_frame import (
     MIDDLE,
     HeadFrame,
     between,
-    in_head,
     inside,
     outline,
     pixel_grid,
@@ -77,7 +76,7 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     mask[found[0].region.box.slices] = found[0].region.mask
     side = 200
     to_head = between(found[0].exact, found[0].frame, HeadFrame(side)).inverse.matrix
-    head = in_head(pixel_grid(side)).astype(np.uint8)
+    head = HEAD.holds(pixel_grid(side)).astype(np.uint8)
     there = cv2.warpAffine(head, to_head, (400, 400), flags=cv2.INTER_NEAREST) > 0
     assert mask[there].all()
     grid = np.stack(np.meshgrid(*2 * [np.arange(400.0)]), axis=-1)
