@@ -81,11 +81,8 @@ def yunet() -> bytes:
     return model(nodes, tensors, (value("input", (1, 3, 64, 64)),), outputs)
 
 
-def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:
-    """Return the file of a network that completes a head with `gain` times the colours that it is shown.
-
-    Its layout has `behind` of background in every pixel but those of the face, and nothing else.
-    """
+def mixing(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:
+    """Return the file of a network that mixes 18 channels: `gain` times the first three, and a fourth."""
     picture = np.eye(channels, 18)[:, :, None, None] * gain
     picture[3:] = 0
     picture[3:4, 4] = -behind

@@ -11,9 +11,10 @@ from skimage import data
 
 from dpveil.assets import engines
 from dpveil.assets.engines import ENGINES, OnnxRuntime, OpenCV, fastest
-from dpveil.errors import UsageError
+from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
+from tiny_onnx import field, mixing
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
@@ -38,6 +39,18 @@ def test_several_sizes_through_one_network_equal_the_original_in_fresh_nets(engi
             assert ours.shape == np.shape(theirs)
             assert np.abs(ours - theirs).max() < 1e-4
             assert np.abs(ours).max() > 1e-2
+
+
+@needs_onnxruntime
+def test_onnxruntime_has_as_many_threads_as_opencv_and_one_session_for_each_number(monkeypatch):
+    engines.session.cache_clear()
+    image = pictures()[1]
+    found = []
+    for threads in (1, 2, 1):
+        monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
+        found.append(OnnxRuntime(network(network_path()), OUTPUTS)(image))
+    assert engines.session.cache_info().misses == 2
+    assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(*found[:2], strict=True))
 
 
 def test_the_network_is_read_once_per_process_while_its_file_is_the_same(tmp_path, monkeypatch):
@@ -69,3 +82,14 @@ def test_without_onnxruntime_opencv_runs_the_network(monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     assert fastest.__wrapped__(network(network_path())) is OpenCV
     assert [engine.name for engine in ENGINES.values()] == ["onnxruntime", "opencv"]
+
+
+@needs_onnxruntime
+def test_a_network_that_onnxruntime_refuses_is_no_fault_of_the_installation():
+    operators = [field(8, field(1, "") + field(2, version)) for version in (13, 99)]
+    contents = mixing().replace(*operators)
+    assert fastest.__wrapped__(mixing()) is OnnxRuntime
+    with pytest.warns(InstallationWarning, match="onnxruntime refuses a network") as told:
+        assert fastest.__wrapped__(contents) is OpenCV
+    assert len(told) == 1
+    assert "install" not in str(told[0].message)

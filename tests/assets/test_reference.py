@@ -12,7 +12,6 @@ from dpveil.codecs import CODEC, TABLE, Codec, Statistics
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import ATTRIBUTES
-from dpveil.faces.base import INPAINTING
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.noise.bits import SeededBits
 
@@ -21,7 +20,6 @@ WRITTEN = {
     CODEC: f"pca 100 sha256:{HASH}",
     GALLERY: f"gallery sha256:{HASH}",
     ATTRIBUTES: f"attributes sha256:{HASH}",
-    INPAINTING: f"completion sha256:{HASH}",
 }
 each = pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.noun)
 

@@ -40,7 +40,6 @@ def latent(name: str = "croft-metric", epsilon: float = 10) -> Latent:
         mechanism=name,
         metric=METRICS[name],
         codec=codec(),
-        inpainting="telea",
         placing="box",
     )
 
@@ -153,7 +152,7 @@ def test_where_no_distance_is_known_there_is_no_such_bound(data: Dataset) -> Non
         one(data, Setting(latent(), "whole"), Matched(PixelDiscriminant())),
     ]
     assert [(cell.bound, cell.bound_about) for cell in nowhere] == [(None, None)] * 4
-    pure = Latent(epsilon=10, codec=codec(), inpainting="telea")
+    pure = Latent(epsilon=10, codec=codec())
     assert one(data, Setting(pure, "whole")).bound_about == ANY
     assert pure.points(np.zeros((1, SIDE, SIDE, 3), np.uint8)) is None
 

@@ -66,7 +66,7 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
 
 
 def test_a_photo_without_a_face_is_for_the_other_methods(cli):
-    code, out, err = cli("a.png", "--epsilon", "1", "--gallery", "drawn", "--neighbourhood", "4")
+    code, out, err = cli("a.png", "--epsilon", "1", "--gallery", "heads", "--neighbourhood", "4")
     assert code == 0
     assert "dp-pix " in out
     assert DEFAULT not in out
@@ -76,7 +76,7 @@ def test_a_photo_without_a_face_is_for_the_other_methods(cli):
     assert "if_none" not in err
     assert "face" in left[0]
     assert "--threshold" in left[0] or "install" in left[0]
-    assert "note: gallery is left out: --gallery drawn is neither" in err  # as it was typed
+    assert "note: gallery is left out: --gallery heads is neither" in err  # as it was typed
     code, out, err = cli("a.png", "--regions", "faces", "--epsilon", "1", "--force")
     assert (code, out) == (1, "") if "install" not in left[0] else (code, out)
     assert "no face was found" in err or "install" in left[0]

@@ -37,8 +37,8 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
         0,
         f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
     )
-    large, unseen, _, licence, promised, keep = err.splitlines()
-    assert "at least 40 % of the photo is replaced" in large
+    stays, unseen, *_, promised, keep = err.splitlines()
+    assert "hair, ears, jaw and neck stay as they are, and may tell who it is" in stays
     assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning
     assert promised.startswith(
         "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
@@ -46,8 +46,8 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
     assert "in the clear: all that was not replaced, including faces that were not found" in promised
     assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
     certificate = dpveil.verify("private.png", at_least="strong").certificate
-    assert all(terms in licence for terms in certificate.terms.values())
-    assert {*certificate.terms} >= {certificate.parameters[name] for name in ("gallery", "inpainting")}
+    assert all(terms in err for terms in certificate.terms.values())
+    assert certificate.parameters["gallery"] in certificate.terms
     assert (certificate.method, certificate.parameters["attributes"], len(certificate.regions)) == (
         "attributes",
         "none",
@@ -107,19 +107,13 @@ def test_python_has_the_same_default(photo):
             dpveil.plan(photo, **{wrong: 1})
 
 
-@pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
-def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo, monkeypatch, command):
+def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, photo, monkeypatch):
     monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
-    code, out, err = shell(*command, photo)
-    assert code == 0
-    assert "0-DP" in out
-    *_, before, drawn = err.splitlines()
-    assert before.startswith("promised: each new face was chosen") == ("obfuscate" in command)
-    assert drawn.startswith("heads are drawn: faces that look like photographs")
-    assert "pip install packages/dpveil-faces" in drawn
-    if "obfuscate" in command:
-        assert drawn in shell(*command, photo, "--force", "--placing", "box")[2]
-        assert drawn not in shell(*command, photo, "--force", "--gallery", "drawn")[2]
+    code, out, err = shell("obfuscate", photo, "--out", "private.png")
+    assert (code, "0-DP" in out) == (0, True)
+    assert "promised: each new face was chosen" in err
+    code, _, err = shell("explain", photo, "--attributes", "gender=1")
+    assert (code, "pip install packages/dpveil-faces" in err) == (2, True)
 
 
 def test_a_photo_without_a_face_is_refused(shell, photo):

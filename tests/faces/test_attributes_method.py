@@ -5,24 +5,24 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations, product
-from pathlib import Path
 
 import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
-from dpveil.faces import attributes as attributes_module
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import Attributes
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.faces.made_heads import made_heads
 from dpveil_audit.fit import fit
 
 NAMES = ("gender", "age")
 SIZE = {"height": 90, "width": 70, "channels": 3}
 MODEL, GALLERY = model(), gallery()
+HEADS = made_heads(list(product(range(2), range(2), range(2))), ("gender", "glasses", "beard"))
 BY_NAME = {"gallery": "gallery sha256:" + 64 * "a", "model": "attributes sha256:" + 64 * "b"}
 
 
@@ -156,16 +156,31 @@ def test_budgets_as_written(attributes, epsilon, wanted):
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
 
 
-def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_drawn(monkeypatch):
+def test_what_is_shown_and_what_is_replaced_go_together():
+    """A face within a head that stays has no tone of its own, and a face alone is no head."""
     for tone in ("tone=2", "gender=1,tone=dark"):
         with pytest.raises(InvalidParameter, match="cannot be shown with protect face"):
-            Attributes(attributes=tone, protect="face", **BY_NAME)
-        assert Attributes(attributes=tone, protect="head", **BY_NAME)
-    for file, told in ((None, "; pip install .*own$"), (Path("gallery"), "$")):
-        monkeypatch.setattr(attributes_module, "installed", {"gallery": file}.get)
-        hint = f"is not for drawn heads.*protect head or box, or choose a gallery of faces{told}"
-        with pytest.raises(InvalidParameter, match=hint):
-            Attributes(attributes="none", gallery="drawn", protect="face")
+            Attributes(attributes=tone, gallery=HEADS, model=MODEL)
+        assert Attributes(attributes=tone, gallery=HEADS, model=MODEL, protect="head").toned
+    for protect in ("head", "box"):
+        with pytest.raises(InvalidParameter, match="is not for faces of attributes"):
+            Attributes(attributes="none", protect=protect, **BY_NAME)
+    with pytest.raises(InvalidParameter, match="is nothing that heads of the gallery differ by"):
+        Attributes(attributes="perceived-race=1", gallery=HEADS, model=MODEL).prepare(**SIZE)
+
+
+@pytest.mark.parametrize("name", ["glasses", "beard"])
+def test_glasses_and_beards_are_those_of_the_heads(name):
+    """At ε = 60 the answer is the reading: fails with probability 1e-24."""
+    own = Attributes(attributes={name: 60}, gallery=HEADS, model=MODEL)
+    crops = np.stack([crop({name: n % 2}, seed=n) for n in range(40)])
+    heads = own.shown(crops, bits=SeededBits(1))
+    assert [int(HEADS.labels[name][head.person(None)]) for head in heads] == [n % 2 for n in range(40)]
+    chosen = Attributes(attributes=f"{name}=yes", gallery=HEADS, model="none")
+    assert {
+        int(HEADS.labels[name][head.person(None)]) for head in chosen.shown(crops, bits=SeededBits(2))
+    } == {1}
+    assert str(chosen.guarantee(**SIZE)) == "0-DP, any-image"
 
 
 def test_unknown_names_and_files_that_are_not_at_hand():

@@ -24,7 +24,7 @@ LEFT, RIGHT = Box(177, 65, 88, 108), Box(689, 65, 88, 108)
 """From the forehead to the chin."""
 HEIGHTS = (0.15, 0.3, 0.45, 0.7)
 """Upper edges of captions, as a share of the height of HEAD."""
-DRAWN: dict[str, Any] = {"gallery": "drawn", "attributes": "tone=2"}
+DRAWN: dict[str, Any] = {"protect": "head", "attributes": "tone=2"}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,7 +21,7 @@ HEAD = (slice(20, 170), slice(72, 208))
 
 def test_of_a_profile_the_box_around_the_head_is_replaced(shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("dpveil_faces")
-    plan = dpveil.plan(shared / PROFILE)
+    plan = dpveil.plan(shared / PROFILE, protect="head")
     [region] = plan.regions
     hidden = np.zeros((250, 250), bool)
     hidden[region.box.slices] = True if region.mask is None else region.mask

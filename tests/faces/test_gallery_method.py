@@ -103,7 +103,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     assert told["gallery"] == f"gallery sha256:{FACES.digest}"
     assert str(tmp_path) not in str(told)
     assert terms_of([own])[f"gallery sha256:{FACES.digest}"] == CARD.terms
-    assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing", "inpainting"}
+    assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing"}
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)

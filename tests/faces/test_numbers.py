@@ -21,8 +21,9 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Finder
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
+from dpveil_audit.faces.made_heads import made_heads
 
-METHOD = Attributes(attributes="none", gallery="drawn", placing="box")
+METHOD = Attributes(attributes="none", gallery=made_heads(), protect="head", placing="box")
 HIDDEN = 100, 250
 """A hidden pixel, by which the detector's boxes and their order follow."""
 SCORES = 0.9, 0.6
@@ -30,7 +31,7 @@ SCORES = 0.9, 0.6
 
 def boxes_of(kind: int) -> list[Box]:
     """Two faces; only for kind 1 is the left one so low that it starts another row."""
-    return [Box(20, 92 + 4 * kind, 90, 108), Box(205, 40, 90, 108)]
+    return [Box(20, 93 + kind, 90, 108), Box(205, 40, 90, 108)]
 
 
 def picture(kind: int) -> np.ndarray:
@@ -104,7 +105,7 @@ def test_every_command_shows_the_numbers_by_which_faces_are_excepted(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Image.fromarray(picture(1)).save("group.png")
-    planned = ("--method", "attributes", "--attributes", "none", "--gallery", "drawn", "--placing", "box")
+    planned = ("--method", "attributes", "--attributes", "none", "--protect", "head", "--placing", "box")
 
     def told(*arguments: str) -> tuple[dict, str]:
         run([*arguments, "--json"])

@@ -35,7 +35,6 @@ FILES = {
     "codec": f"pca 100 sha256:{ZEROS}",
     "gallery": f"gallery sha256:{ZEROS}",
     "model": f"attributes sha256:{ZEROS}",
-    "inpainting": f"completion sha256:{ZEROS}",
 }
 """The parameters that name files, as certificates write them."""
 WAYS: dict[str, list[dict[str, Any]]] = {

@@ -77,7 +77,7 @@ def test_no_place_of_a_certificate_opens_or_asks_about_a_file(tmp_path, name, ke
         f"file://{trap}",
         "../secret",
         "~/secret",
-        "completion sha256:" + 64 * "g",
+        "heads sha256:" + 64 * "g",
         [str(trap)],
     ]:
         data = deepcopy(HONEST[name])

@@ -15,7 +15,7 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import JOB, Denoiser, DenoiserNetwork, parse, stated
-from tiny_onnx import completion, encoder, repainter
+from tiny_onnx import encoder, mixing, repainter
 
 SIDE = 32
 SHAPE = (1, 3, SIDE, SIDE)
@@ -94,7 +94,7 @@ def test_a_network_that_is_only_named_cannot_be_used() -> None:
     ("contents", "match"),
     [
         (b"no network", JOB),
-        (completion(side=SIDE), JOB),
+        (mixing(side=SIDE), JOB),
         (encoder(np.zeros((4, 3, SIDE, SIDE), np.float32), np.zeros(4)), JOB),
         (repainter(side=SIDE, bias=float("nan")), "not finite"),
         (repainter(side=SIDE, bias=7.0), "far off"),
@@ -106,3 +106,10 @@ def test_files_of_something_else_are_refused(contents: bytes, match: str, tmp_pa
     save(DenoiserNetwork(Network(contents, SHAPE, SHAPE, JOB), SIDE, CARD), path)
     with pytest.raises(ModelError, match=match):
         parse(f"denoiser:{path}")
+
+
+def test_pictures_of_impossible_sides_are_refused() -> None:
+    tensors = network().tensors()
+    for side in (0, 33, 512, -32):
+        with pytest.raises(ModelError, match="pixels"):
+            DenoiserNetwork.of_file({"side": side}, tensors, CARD)

@@ -26,7 +26,7 @@ from dpveil.release.words import MASKED
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
 PIXELS = DPPix(epsilon=20, block=4, neighbourhood=16)
-HEADS = Attributes(attributes="none", gallery="drawn", placing="box")
+HEADS = Attributes(attributes="none", protect="head", placing="box")
 GRIDS = [None, Grid(8, 8), Grid(16, 16), Grid(16, 8, x0=3, y0=5)]
 CROWD = [[40 * c + 10.0, 40 * r + 10.0, 20.0, 20.0, 0.9] for r in range(3) for c in range(4)]
 """Four by three faces of 20 pixels; with a margin of 2, each reaches over all its neighbours."""

@@ -88,7 +88,7 @@ def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     pytest.importorskip("dlib")
     photo, _ = captioned(height)
     faces = Faces(margin=0)(photo)
-    asked = {"gallery": "drawn", "attributes": "tone=2"}
+    asked = {"protect": "head", "attributes": "tone=2"}
     plan = dpveil.plan(photo, "attributes", regions="faces+text", **asked)
     kinds = [region.origin.kind for region in plan.regions]
     assert kinds.count("face") == len(faces)

@@ -34,11 +34,11 @@ def face(
     *,
     grid: Grid | None = None,
     protect: str = "head",
-    roll: int = 1,
+    roll: int = 3,
     yaw: int | None = 1,
 ) -> RegionRecord:
     """The record of a face that landmarks placed, or without yaw and roll its box alone."""
-    cell = Cell(20, roll, 12 + 20 * number, 20, yaw)
+    cell = Cell(74, roll, 24 + 40 * number, 40, yaw)
     shape = cell.shape(protect).region(cell.pose, WIDTH, HEIGHT, masked=PROTECTIONS[protect].masked)
     assert shape is not None
     origin = Origin(FACE, finder, number=number, found=True, cell=cell.numbers)
@@ -57,7 +57,7 @@ def of_box(placing: str, grid: Grid | None = None) -> RegionRecord:
 
 
 def stating(*regions: RegionRecord, method: str = "attributes", **fields: Any) -> Certificate:
-    parameters = {"attributes": "none", "gallery": "drawn", "inpainting": "telea"}
+    parameters = {"attributes": "none", "protect": "head"}
     made = build(method, {"epsilon": 1} if method == "dp-pix" else parameters | fields.pop("settings", {}))
     usual: dict[str, Any] = {
         "method": method,

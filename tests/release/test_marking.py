@@ -117,12 +117,12 @@ KINDS = {
     "dp-pix": ({"epsilon": 1, "block": 8}, "algorithmicallyEnhanced", "algorithmicallyEnhanced"),
     "fill": ({}, "algorithmicallyEnhanced", "algorithmicallyEnhanced"),
     "attributes": (
-        {"attributes": "gender=1", **FACES, "inpainting": "telea"},
+        {"attributes": "gender=1", **FACES},
         "trainedAlgorithmicMedia",
         "compositeWithTrainedAlgorithmicMedia",
     ),
-    "attributes drawn": (
-        {"attributes": "none", "gallery": "drawn", "inpainting": "telea"},
+    "attributes of heads": (
+        {"attributes": "none", "gallery": f"heads sha256:{ZEROS}"},
         "algorithmicMedia",
         "composite",
     ),

@@ -284,7 +284,7 @@ def test_no_certificate_claims_a_cell_that_is_not_checked():
     cell = Origin("face", "faces", number=1, found=True, cell=(19, 0, 60, 60, 0))
     forged = RegionRecord(Box(10, 10, 50, 60), cell)
     image = Output("0" * 64, "png", 400, 300, 3)
-    for name, given in (("attributes", {"attributes": "none", "gallery": "drawn"}), ("fill", {})):
+    for name, given in (("attributes", {"attributes": "none"}), ("fill", {})):
         method = METHODS[name](**given)
         quote = Quote(method, (forged,), width=400, height=300, channels=3)
         stated = Certificate(
@@ -312,8 +312,8 @@ def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
     stated = json.loads(beside.read_text(encoding="utf-8"))
     x, y, w, h = stated["regions"][0]["box"]
     cell = stated["regions"][0]["origin"]["cell"]
-    others = [[*cell[:n], cell[n] + 1, *cell[n + 1 :]] for n in range(5)]
-    for changed in (*others, cell[:3], [99, *cell[1:]], [cell[0], 24, *cell[2:]], [*cell[:4], 3], [], None):
+    others = [[*cell[:n], cell[n] + (9 if n == 1 else 1), *cell[n + 1 :]] for n in range(5)]
+    for changed in (*others, cell[:3], [300, *cell[1:]], [cell[0], 37, *cell[2:]], [*cell[:4], 3], [], None):
         edited = json.loads(json.dumps(stated))
         edited["regions"][0]["origin"] |= {"cell": changed}
         if changed is None:

@@ -115,7 +115,7 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
         {"regions": "faces", "detector_model": "FILE"},
         {"method": "attributes", "gallery": "FILE"},
         {"method": "attributes", "model": "FILE"},
-        {"method": "attributes", "inpainting": "FILE"},
+        {"method": "attributes", "outside": "FILE"},
         {"method": "latent", "codec": "FILE"},
         {"post_processing": "FILE"},
         {"post_processing": ["FILE"]},

@@ -122,7 +122,7 @@ def test_the_page_asks_over_http(ledger: Any) -> None:
 
 
 def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
-    settings = {"method": "attributes", "gallery": "drawn", "regions": ["object:1,1,9,9", "8,8,40,30"]}
+    settings = {"method": "attributes", "regions": ["object:1,1,9,9", "8,8,40,30"]}
     said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
     assert said["by"] == ["a grey box", "a drawn head"]
     assert said["cost"].startswith("2 regions are replaced: one by a grey box, one by a drawn head. Nothing")

@@ -220,7 +220,7 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         page.press("#subject", "Tab")
         shows(page, "#budget", "album has ε 4 of 4 left.")
         planned(page)
-        page.check("input[value=drawn]")
+        page.check("input[value=heads]")
         page.click("#keep summary")
         change(page, lambda: page.select_option("#keep-tone", "2"))
         assert page.text_content("#promise .total") == "moderate 2-DP, any-image"
@@ -256,7 +256,7 @@ def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
     with tab(browser, address) as page:
         page.fill("#subject", "few")
         drop(page, a_png=png(ONE, 4), b_png=png(ONE[:, ::-1], 4), c_png=FACELESS)
-        page.check("input[value=drawn]")
+        page.check("input[value=heads]")
         page.click("#keep summary")
         page.select_option("#keep-tone", "2")
         shows(page, "#all", "Release 1 of 2: the budget lasts for no more")
@@ -282,7 +282,7 @@ def test_an_answer_that_got_lost_is_fetched_and_not_paid_again(
         page.fill("#subject", "retry")
         drop(page, one_png=png(ONE, 5))
         planned(page)
-        page.check("input[value=drawn]")
+        page.check("input[value=heads]")
         page.click("#keep summary")
         change(page, lambda: page.select_option("#keep-tone", "2"))
         page.route("**/v1/releases", lose, times=1)

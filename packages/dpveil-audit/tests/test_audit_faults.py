@@ -16,7 +16,6 @@ from dpveil.codecs.neural import EncoderDecoder
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, Gallery, Latent, heads
 from dpveil.faces import attributes as attributes_file
-from dpveil.faces.geometry import recombine
 from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional
@@ -539,11 +538,13 @@ def region_not_pasted_whole(patch):
     patch.setattr(Region, "paste", short)
 
 
-@fault(placing(*recombination.TWO), "hidden", only=True)
+@fault(placing(*recombination.TWO, protect="box"), "hidden", only=True)
 def filling_from_hidden_pixels(patch):
-    def seen(image, places, crops, *, filling=None, **shown):
+    right = heads.recombine
+
+    def seen(image, places, faces, **shown):
         """Shows a tenth of what was there, as a filling without a mask would."""
-        out = recombine(image, places, crops, filling=filling, **shown)
+        out = right(image, places, faces, **shown)
         for one in places:
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
         return out
@@ -553,7 +554,7 @@ def filling_from_hidden_pixels(patch):
 
 @fault(placing(*recombination.ONE, scene="dark"), "hidden")
 def tone_of_hidden_pixels(patch):
-    file, images = sys.modules["dpveil.faces.geometry.recombine"], []
+    file, images = sys.modules["dpveil.faces.recombine"], []
     right, drawn = file.match_of, heads.Heads.draw
     patch.setattr(file, "match_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))
 

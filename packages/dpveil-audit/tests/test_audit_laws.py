@@ -27,7 +27,7 @@ from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil.synthesis import simulator
 from dpveil.synthesis.simulator import REPLACED
 from dpveil_audit.faces import gallery as distributions
-from dpveil_audit.faces.gallery import AUDITS, _answered, _ranked
+from dpveil_audit.faces.gallery import AUDITS, _heads, _ranked
 from dpveil_audit.latent import mutants as latent_distributions
 from dpveil_audit.latent.case import SIDE, Circle, CodeDistribution, LatentCase
 from dpveil_audit.latent.mutants import PLANE, THREE, TWO, Recipe, codes_of, wrong
@@ -224,16 +224,16 @@ def test_distributions_by_hand():
     assert thirds == (Fraction(1, 4), half, Fraction(1, 4))
 
 
-def test_what_may_be_seen_with_glasses_by_hand():
-    """Two faces, of which one itself looks like glasses: both are shown without, or in four styles."""
-    case = _answered("glasses=1", each=1)
-    assert [look[0] for look in case.gallery.looks] == [0, 1]
-    assert distributions.shown_for(case, (0,)) == (0, 1)
-    assert sorted(distributions.shown_for(case, (1,))) == list(range(2, 10))
-    assert case.outcomes == 10
-    true = distributions.written_answers(case, (1, 0))
-    assert sum(true[:2]) == pytest.approx(1 / (1 + math.e))
-    assert {round(float(chance), 12) for chance in true[2:]} == {round(math.e / (1 + math.e) / 8, 12)}
+def test_what_may_be_seen_of_heads_by_hand():
+    """Two heads of which every one has every pose: 0 and 1 look left, 2 and 3 ahead, 4 and 5 right."""
+    case = _heads("gender=1,pose=2", each=1)
+    assert [look[0] for look in case.looks] == [0, 1]
+    assert distributions.shown_for(case, (1, 2)) == (5,)
+    assert case.outcomes == 6
+    true = distributions.written_answers(case, (0, 1, 0))
+    both = [math.e, 1.0], [1.0, math.e**2, 1.0]
+    chances = [head * pose / ((1 + math.e) * (2 + math.e**2)) for pose in both[1] for head in both[0]]
+    assert [float(chance) for chance in true] == pytest.approx(chances)
 
 
 CASE = VoteCase("1", "1e-6", 3, 3, 3)

@@ -43,15 +43,13 @@ def released(own, times, seed=3):
     return np.array([faces[face.tobytes()] for face in shown]), list(NAMES) * times
 
 
-@pytest.mark.parametrize("attributes", ["none", "gender=1", "gender=2,age=1", "gender=1,glasses=1"])
+@pytest.mark.parametrize("attributes", ["none", "gender=1", "gender=2,age=1"])
 def test_likelihoods_are_the_law_of_the_draws(attributes):
     own = method(attributes)
     chances = likelihoods(own)
-    assert chances.shape[1] == 5 * len(GALLERY)
+    assert chances.shape[1] == len(GALLERY)
     assert np.allclose(chances.sum(axis=1), 1)
-    seen = chances.max(axis=0) > 0
-    assert seen.sum() == len(GALLERY) * (5 if "glasses" in attributes else 1)
-    chances = chances[:, seen]
+    assert (chances.max(axis=0) > 0).all()
     ratios = np.log(chances.max(axis=0) / chances.min(axis=0))
     assert ratios.max() <= float(own.guarantee(height=9, width=9, channels=3).epsilon) + 1e-9
 

@@ -20,7 +20,6 @@ from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
-from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.boxes import reading_order
@@ -96,7 +95,7 @@ def _shown(
     pose: Pose | None,
 ) -> Image:
     """Return a photo, or a release of it, with the faces in a pose; pixels under regions are not read."""
-    faces = [reduce(Released.after, steps, face) for face in views(pose)]
+    faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in views(pose)]
     yaw = None if pose is None else round(pose.yaw)
     return recombine(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
 

@@ -19,7 +19,7 @@ from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
 from dpveil.faces.geometry.place import check
 from dpveil.faces.heads import LEAST
-from dpveil.faces.released import HeadFace, Released, portrait
+from dpveil.faces.released import HeadFace, portrait
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
@@ -65,7 +65,7 @@ class Portrait(Placement):
 
 def _shown(size: Shape, frame: Frame, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
     """Return a portrait of height, width and channels with the face in a pose."""
-    face = reduce(Released.after, steps, views(pose)[0])
+    face = reduce(lambda shown, step: shown.after(step), steps, views(pose)[0])
     return _alone(face, size) if isinstance(face, HeadFace) else spread(face.crop(frame), size)
 
 

@@ -113,7 +113,7 @@ def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -
     """Return the released face of a person, followed by the steps."""
     method = _face_method(scene)
     face = method.views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
-    return reduce(Released.after, scene.steps, face)
+    return reduce(lambda shown, step: shown.after(step), scene.steps, face)
 
 
 def _face_method(scene: Scene) -> FaceMethod:

@@ -27,7 +27,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.cell import PITCH, ROLLS, Cell, cell_of, side
+from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape, between, bounds
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
@@ -104,13 +104,15 @@ POSES: Final = (FINE, COARSE)
 """What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
 ROLL: Final = 2 * math.pi / ROLLS
 """Radians from one roll of a cell to the next."""
+SIZE: Final = math.log(RATIO[0] / RATIO[1])
+"""Logarithm of the ratio of one scale of a cell to the next."""
 NEAR: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
 SWING: Final = 0.3
 """How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
 far as its cells do, and is not held back at the end of every swing."""
-STEP: Final = 2
+STEP: Final = 8
 """The scales of coarse cells are multiples of this."""
 
 
@@ -121,7 +123,7 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
 
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
-    (25, 0, 41, 29)
+    (93, 0, 78, 56)
     """
     fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)
@@ -187,7 +189,7 @@ class Course:
     def _calm(self) -> Float64[np.ndarray, "4 n"]:
         """Logarithm of the side, roll, and centre (x, y) of the calmest course within the cells."""
         pitch, one = PITCH * self._sides, np.ones(len(self.cells))
-        reach = np.array([one * math.log(1.25), one * ROLL, pitch, pitch]) / 2
+        reach = np.array([one * SIZE, one * ROLL, pitch, pitch]) / 2
         middle = np.array([np.log(self._sides), self._turns, *self._centres.T])
         return calm(self.frames, middle, reach, (0.0, SWING, 0.0, 0.0))
 

@@ -8,13 +8,26 @@ from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.align import of_points
+from dpveil.faces.released import CropFace, HeadFace, Released
+from dpveil_audit.faces.made_heads import made_heads
 
 EYES_OF_ASTRONAUT = np.array([[204.0, 102.5], [246.0, 104.5]])
 FACE_OF_ASTRONAUT = Box(177, 65, 88, 108)
+HEADS = made_heads()
 
 
 def textured(height: int, width: int, seed: int = 0, channels: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
+
+
+def released(place: Placed, seed: int = 9, level: int | None = None) -> Released:
+    """A head of the gallery, or a crop, of one level if given, where an inner face is replaced."""
+    if place.protect == "face":
+        side = place.frame.size
+        crop = textured(side, side, seed) if level is None else np.full((side, side, 3), level, np.uint8)
+        return CropFace(crop, place.frame)
+    head = HeadFace(HEADS, np.arange(len(HEADS)), seed)
+    return head if level is None else head.after(lambda levels: np.full_like(levels, level))
 
 
 def placed(

@@ -13,7 +13,8 @@ from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN
-from dpveil.faces.geometry.recombine import recombine
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import CropFace
 
 POSES = [
     (0.5, 0.0, (301.3, 260.2)),
@@ -72,8 +73,8 @@ def test_a_crop_comes_back_to_its_place(scale, angle, middle):
     at = pose.back(np.array([[66.0, 60.0]]))[0]
     photo = spot(600, 700, at, max(2.0, 2.0 / scale))
     place = placed(Box(0, 0, 700, 600))
-    place = type(place)(place.region, pose, frame)
-    again = recombine(photo, [place], [pose.crop(photo, frame)])
+    place = type(place)(place.region, pose, frame, protect="face")
+    again = recombine(photo, [place], [CropFace(pose.crop(photo, frame), frame)])
     # What is filled around the face is not black: compare where the spot is.
     left, top = (max(0, int(v - 8 / scale)) for v in at)
     cut = slice(top, int(at[1] + 8 / scale) + 1), slice(left, int(at[0] + 8 / scale) + 1)

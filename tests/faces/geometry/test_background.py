@@ -1,51 +1,43 @@
-"""The background behind a painted head: it meets the photo, and head and shoulders stay as they are."""
+"""The background behind a new head: it goes on as it is around, and nothing under the hole is read."""
 
-import cv2
 import numpy as np
 import pytest
 
-from dpveil.faces.geometry.background import continued, out_of_focus
-from dpveil.faces.geometry.head_frame import HEAD, pixel_grid
+from dpveil.core.region import Box
+from dpveil.faces.geometry.background import behind
 
-SIDE = 96
-GRID = pixel_grid(SIDE)
-FAR = HEAD.far(GRID)
-KNOWN = (FAR > 1.7) & (GRID[..., 1] < 0.9)
-ON_IT = (FAR < 1.1) | (GRID[..., 1] > 0.8)
-BEHIND = np.where(ON_IT, 0, 1).astype(np.float32)
+PART = Box(60, 40, 90, 110)
+HOLE = np.zeros((200, 220), bool)
+HOLE[PART.slices] = True
 
 
-def levels(of: float) -> np.ndarray:
-    return np.full((SIDE, SIDE, 3), of, np.float32)
+def stripes(channels: int) -> np.ndarray:
+    """A curtain: it looks the same in every row."""
+    levels = 120 + 25 * np.sin(np.arange(220) / 3)
+    return np.broadcast_to(levels[None, :, None], (200, 220, channels)).astype(np.uint8)
 
 
-WELL_ON_IT = cv2.erode(ON_IT.astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
-WELL_BEHIND = cv2.erode((~ON_IT).astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
-"""Without the outline of the head, which is soft."""
-NONE = np.zeros((SIDE, SIDE))
-PLAIN = np.stack([~ON_IT, NONE, ON_IT, NONE]).astype(np.float32)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("plain", [False, True])
+def test_nothing_under_the_hole_is_read(channels: int, plain: bool) -> None:
+    image = stripes(channels)
+    first = behind(image, HOLE, PART, plain=plain)
+    assert first.shape == (PART.h, PART.w, channels)
+    for other in (0, 255, np.random.default_rng(1).integers(0, 256, image.shape).astype(np.uint8)):
+        changed = np.where(HOLE[..., None], other, image).astype(np.uint8)
+        assert (behind(changed, HOLE, PART, plain=plain) == first).all()
 
 
-def test_a_background_of_another_light_meets_the_photo() -> None:
-    out = continued(levels(130), levels(105), KNOWN, PLAIN)
-    assert np.abs(out[~KNOWN & ~ON_IT & (FAR > 1.45)] - 105).max() < 4
-    assert (out[ON_IT] == 130).all()
+def test_a_texture_goes_on_and_a_flat_wall_stays_flat() -> None:
+    textured, plain = (behind(stripes(3), HOLE, PART, plain=one)[20:90, 20:70] for one in (False, True))
+    assert textured.std() > 1.5 * plain.std()
+    wall = np.full((200, 220, 3), (90, 120, 60), np.uint8)
+    assert np.abs(behind(wall, HOLE, PART).astype(int) - (90, 120, 60)).max() <= 2
 
 
-@pytest.mark.parametrize(("painted", "seen", "at_most"), [(0, 255, 200), (255, 0, 55)])
-def test_what_is_painted_is_corrected_up_to_a_limit(painted: int, seen: int, at_most: int) -> None:
-    """Where black is painted beside white, the layout is wrong rather than the colour."""
-    out = continued(levels(painted), levels(seen), KNOWN, PLAIN)
-    near = ~KNOWN & ~ON_IT & (FAR > 1.45)
-    assert (np.abs(out[near] - painted) <= abs(at_most - painted)).all()
-    assert np.abs(out[near] - painted).min() > 100
-
-
-def test_neither_a_head_nor_clothes_outside_spread_behind_the_head() -> None:
-    """Right up to the edge, the background is that of the background alone."""
-    clothes = KNOWN & (GRID[..., 0] < 0.3) & (GRID[..., 1] > 0.6)
-    light = np.where(clothes[..., None], levels(250), levels(100))
-    behind = np.where(clothes, 0, BEHIND).astype(np.float32)
-    out = out_of_focus(np.where(ON_IT[..., None], levels(10), levels(100)), light, KNOWN, behind)
-    assert np.abs(out[~KNOWN & WELL_BEHIND] - 100).max() < 1
-    assert np.abs(out[WELL_ON_IT] - 10).max() < 0.01
+def test_something_else_beside_the_hole_is_not_mirrored_into_it() -> None:
+    """A bright post right beside it: the background is smooth there, and not another post."""
+    image = np.full((200, 220, 3), 90, np.uint8)
+    image[:, 30:42] = 250
+    found = behind(image, HOLE, PART)
+    assert found[:, 18:32].max() < 150

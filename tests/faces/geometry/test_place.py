@@ -11,14 +11,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT
+from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT, released
 from skimage import data
 
 from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
-from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of, recombine
+from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import (
@@ -26,13 +26,13 @@ from dpveil.faces.geometry.head_frame import (
     MIDDLE,
     HeadFrame,
     between,
-    in_head,
     inside,
     outline,
     pixel_grid,
 )
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
+from dpveil.faces.recombine import recombine
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -76,7 +76,7 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     mask[found[0].region.box.slices] = found[0].region.mask
     side = 200
     to_head = between(found[0].exact, found[0].frame, HeadFrame(side)).inverse.matrix
-    head = in_head(pixel_grid(side)).astype(np.uint8)
+    head = HEAD.holds(pixel_grid(side)).astype(np.uint8)
     there = cv2.warpAffine(head, to_head, (400, 400), flags=cv2.INTER_NEAREST) > 0
     assert mask[there].all()
     grid = np.stack(np.meshgrid(*2 * [np.arange(400.0)]), axis=-1)
@@ -127,7 +127,7 @@ def test_heads_at_the_border_are_clipped():
         for protect in ("box", "head"):
             found = place(photo, box, landmarks=False, protect=protect)
             assert found.region.box.inside(160, 120)
-            out = recombine(photo.image, [found], [found.crop(photo)])
+            out = recombine(photo.image, [found], [released(found)])
             assert out.shape == photo.image.shape
 
 
@@ -158,7 +158,7 @@ def test_tiny_faces_are_placed_or_refused_and_always_by_their_box(height):
     with contextlib.suppress(RegionError):
         places.append(place(photo, box))
     for found in places:
-        out = recombine(image, [found], [found.crop(photo)])
+        out = recombine(image, [found], [released(found)])
         assert out.shape == image.shape
         assert found.region.box.inside(photo.width, photo.height)
 
@@ -171,12 +171,12 @@ def test_two_faces_that_overlap_each_have_a_place():
     faces = [place(photo, FACE_OF_ASTRONAUT), place(photo, Box(287, 65, 88, 108))]
     assert faces[0].region.box.overlaps(faces[1].region.box)
     assert faces[1].landmarks.eyes.mean() > faces[0].landmarks.eyes.mean()
-    crops = [face.crop(photo) for face in faces]
-    first = recombine(image, faces, crops)
+    heads = [released(face) for face in faces]
+    first = recombine(image, faces, heads)
     changed = image.copy()
     for face in faces:
         changed[face.region.box.slices][face.region.mask] ^= 170
-    assert (recombine(changed, faces, crops) == first).all()
+    assert (recombine(changed, faces, heads) == first).all()
 
 
 def drawing() -> np.ndarray:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from geometry_made import placed, textured
+from geometry_made import placed, released, textured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage import data
@@ -14,8 +14,10 @@ from skimage import data
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.faces.geometry import Frame, Placed, recombine
+from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import CropFace
 from dpveil.regions.tiling import grow
 
 
@@ -49,8 +51,8 @@ def places(kind: str) -> list[Placed]:
 KINDS = ["box", "mask", "two", "corner", "tiny", "margin", "everything", "far"]
 
 
-CASES = [(kind, "head", channels) for kind in KINDS for channels in (1, 3)]
-CASES += [("mask", "face", 1), *((kind, "face", 3) for kind in KINDS)]
+CASES = [(kind, protect, 3) for kind in KINDS for protect in ("head", "face")]
+CASES += [(kind, protect, 1) for kind in ("mask", "two", "everything") for protect in ("head", "face")]
 
 
 @pytest.mark.parametrize(("kind", "protect", "channels"), CASES)
@@ -58,9 +60,9 @@ def test_no_protected_pixel_is_read_and_no_other_changes(kind, protect, channels
     """The proof of `recombine`, on pictures: whatever was under the regions, the output is the same bits."""
     image = textured(160, 200, seed=1, channels=channels)
     faces = [replace(face, protect=protect) for face in places(kind)]
-    crops = [textured(p.frame.size, p.frame.size, seed=9 + i) for i, p in enumerate(faces)]
+    shown = [released(place, 9 + number) for number, place in enumerate(faces)]
     mask = hidden(image, faces)
-    first = recombine(image, faces, crops)
+    first = recombine(image, faces, shown)
     assert first.shape == image.shape
     assert first.dtype == np.uint8
     assert (first[~mask] == image[~mask]).all()
@@ -68,7 +70,7 @@ def test_no_protected_pixel_is_read_and_no_other_changes(kind, protect, channels
     for other in (0, 255, rng.integers(0, 256, (int(mask.sum()), channels), np.uint8)):
         changed = image.copy()
         changed[mask] = other
-        assert (recombine(changed, faces, crops) == first).all()
+        assert (recombine(changed, faces, shown) == first).all()
 
 
 @settings(max_examples=25, deadline=None)
@@ -83,38 +85,38 @@ def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, mask
     if mask is not None:
         mask[0, 0] = True
     faces = [placed(box, unit=float(unit), angle=float(angle), mask=mask, frame=Frame(48), protect=protect)]
-    image, crops = textured(160, 200, seed=seed), [textured(48, 48, seed=seed + 1)]
+    image, shown = textured(160, 200, seed=seed), [released(faces[0], seed + 1)]
     under = hidden(image, faces)
     changed = image.copy()
     changed[under] ^= textured(160, 200, seed=seed + 2)[under] | 1
-    first = recombine(image, faces, crops)
-    assert (first == recombine(changed, faces, crops)).all()
+    first = recombine(image, faces, shown)
+    assert (first == recombine(changed, faces, shown)).all()
     assert (first[~under] == image[~under]).all()
 
 
-def test_every_protected_pixel_is_replaced():
-    """With a photo of 0 under the region, and 200 around and in the crop, nothing of 0 is left.
+@pytest.mark.parametrize("protect", ["head", "face"])
+def test_every_protected_pixel_is_replaced(protect):
+    """With a photo of 0 under the region, and 200 around and in the face, nothing of 0 is left.
 
-    The darkest there is is a neck, at 0.74 of the cheeks.
+    The darkest there is follows from the light of a wall at the edge.
     """
     image = np.full((160, 200, 3), 200, np.uint8)
     for kind in ("box", "mask", "two"):
-        faces = places(kind)
+        faces = [replace(face, protect=protect) for face in places(kind)]
         dark = image.copy()
         dark[hidden(image, faces)] = 0
-        out = recombine(dark, faces, [np.full((128, 128, 3), 200, np.uint8)] * len(faces))
-        assert out.min() >= 0.74 * 200 - 2
+        out = recombine(dark, faces, [released(face, level=200) for face in faces])
+        assert out.min() >= 150
 
 
-def test_the_crop_is_in_the_middle_and_meets_the_photo_at_the_edge():
-    image = np.full((160, 200, 3), (100, 110, 70), np.uint8)
+def test_the_face_is_in_the_middle_and_meets_the_photo_at_the_edge():
+    image = np.full((160, 200, 3), (40, 60, 120), np.uint8)
     (face,) = places("box")
-    crop = np.full((128, 128, 3), (120, 90, 60), np.uint8)
-    out = recombine(image, [face], [crop]).astype(int)
-    assert out[85, 85] == pytest.approx((120, 90, 60), abs=2)
+    out = recombine(image, [face], [released(face, level=160)]).astype(int)
+    assert out[85, 85] == pytest.approx((160, 160, 160), abs=6)
     box = face.region.box
     edge = np.concatenate([out[box.y, box.x : box.x + box.w], out[box.y : box.y + box.h, box.x]])
-    assert np.abs(edge - (100, 110, 70)).max() <= 6
+    assert np.abs(edge - (40, 60, 120)).max() <= 6
 
 
 @pytest.mark.parametrize("tops", [(10, 24), (0, 0)])
@@ -122,10 +124,10 @@ def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
     """The lower head, that is: at the edge of the photo both boxes may begin in one row."""
     pairs = zip(tops, (60, 74), strict=True)
     high, low = (placed(Box(40, top, 100, 110), unit=60.0, centre=(90, row)) for top, row in pairs)
-    crops = [np.full((128, 128, 3), level, np.uint8) for level in (40, 180)]
+    heads = [released(place, level=level) for place, level in ((high, 40), (low, 180))]
     image = np.full((160, 200, 3), 200, np.uint8)
     for order in ([0, 1], [1, 0]):
-        out = recombine(image, [(high, low)[i] for i in order], [crops[i] for i in order])
+        out = recombine(image, [(high, low)[i] for i in order], [heads[i] for i in order])
         assert out[70, 90].tolist() == pytest.approx([180] * 3, abs=2)
 
 
@@ -156,22 +158,20 @@ def test_a_region_grown_to_jpeg_blocks_is_replaced_as_a_whole(tmp_path):
     face = placed(Box(150, 40, 150, 160))
     wide = grow(face.region, photo)
     assert wide.pixels > face.region.pixels
-    face = Placed(wide, face.pose, face.frame)
-    crop = textured(128, 128)
-    first = recombine(photo.image, [face], [crop])
+    face = replace(face, region=wide)
+    first = recombine(photo.image, [face], [released(face)])
     changed = photo.image.copy()
     changed[wide.box.slices] ^= 255
-    assert (recombine(changed, [face], [crop]) == first).all()
+    assert (recombine(changed, [face], [released(face)]) == first).all()
 
 
-def test_crops_that_do_not_fit_are_refused():
+def test_faces_that_do_not_fit_are_refused():
     image, faces = textured(160, 200), places("box")
-    for crops in ([], [textured(128, 128)] * 2):
-        with pytest.raises(InvalidParameter, match="crops"):
-            recombine(image, faces, crops)
-    for crop in (textured(64, 64), textured(128, 128, channels=1)):
-        with pytest.raises(InvalidParameter, match="crop"):
-            recombine(image, faces, [crop])
+    for shown in ([], [released(faces[0])] * 2):
+        with pytest.raises(InvalidParameter, match="faces"):
+            recombine(image, faces, shown)
+    with pytest.raises(InvalidParameter, match="protect = 'head' is not for faces alone"):
+        recombine(image, faces, [CropFace(textured(128, 128), Frame())])
     assert (recombine(image, [], []) == image).all()
 
 
@@ -180,11 +180,11 @@ def test_crops_that_do_not_fit_are_refused():
 )
 def test_regions_outside_of_the_photo_are_refused(box):
     with pytest.raises(RegionError, match="is outside the photo, which is 200 × 160"):
-        recombine(textured(160, 200), [placed(box)], [textured(128, 128)])
+        recombine(textured(160, 200), [placed(box)], [released(placed(box))])
 
 
 def test_a_photo_stays_as_it_was():
     photo = Photo(textured(160, 200))
     before = photo.image.copy()
-    recombine(photo.image, places("two"), [textured(128, 128)] * 2)
+    recombine(photo.image, places("two"), [released(place) for place in places("two")])
     assert (photo.image == before).all()

@@ -6,12 +6,13 @@ import threading
 
 import cv2
 import pytest
-from geometry_made import textured
+from geometry_made import released, textured
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.faces.geometry import place, recombine
+from dpveil.faces.geometry import place
 from dpveil.faces.geometry.threads import each
+from dpveil.faces.recombine import recombine
 
 FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
 
@@ -33,10 +34,10 @@ def test_so_many_run_at_once_and_the_results_are_in_order(
 def test_a_photo_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     photo = Photo(textured(160, 400, seed=1))
     heads = [place(photo, box, landmarks=False) for box in FACES]
-    crops = [textured(128, 128, seed=9 + number) for number in range(len(heads))]
+    faces = [released(head, 9 + number) for number, head in enumerate(heads)]
     found = []
     for threads in (1, 3):
         monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
-        found.append(recombine(photo.image, heads, crops))
+        found.append(recombine(photo.image, heads, faces))
     assert (found[0] == found[1]).all()
     assert (found[0] != photo.image).any()

@@ -9,18 +9,20 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from geometry_made import placed, textured
-from test_completion import made as network
+from geometry_made import placed, released, textured
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, heads
-from dpveil.faces.geometry import Frame, Placed, pose_of, recombine
+from dpveil.faces.geometry import Frame, Placed, pose_of
 from dpveil.faces.geometry import turn as module
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
-from dpveil.faces.geometry.turn import turn_of, yaw_of
+from dpveil.faces.geometry.turn import yaw_of
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import CropFace
 from dpveil.noise.bits import SeededBits
+from dpveil_audit.faces.made_heads import made_heads
 
 FRAME = Frame(256)
 NONE = {"gallery": "gallery sha256:" + 64 * "0"}
@@ -54,27 +56,23 @@ def faces(yaws: tuple[int | None, ...]) -> list[Placed]:
     return [replace(p, cell=Cell(15, 0, 9, 9, y)) for p, y in zip(there, yaws, strict=True)]
 
 
-@pytest.mark.parametrize(
-    ("protect", "completed", "channels"),
-    [("head", False, 3), ("head", True, 1), ("head", True, 3), ("face", True, 3)],
-)
+@pytest.mark.parametrize(("protect", "channels"), [("head", 3), ("head", 1), ("face", 3)])
 def test_no_hidden_pixel_is_read_where_heads_are_turned(
-    protect: str, completed: bool, channels: int, monkeypatch: pytest.MonkeyPatch
+    protect: str, channels: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "yaw_of", lambda crop, frame: 0.0)
     image = textured(160, 260, seed=1, channels=channels)
     places = [replace(p, protect=protect) for p in faces((2,) if protect == "face" else (-1, None))]
-    crops = [textured(128, 128, seed=3 + n) for n in range(len(places))]
-    filling = network() if completed else None
+    shown = [released(place, 3 + n) for n, place in enumerate(places)]
     under = np.zeros((160, 260), np.bool_)
     for each in places:
         under[each.region.box.slices] |= each.region.mask
-    first = recombine(image, places, crops, filling=filling, turned=True)
+    first = recombine(image, places, shown, turned=True)
     assert (first[~under] == image[~under]).all()
     changed = image.copy()
     changed[under] = textured(160, 260, seed=2, channels=channels)[under]
-    assert (recombine(changed, places, crops, filling=filling, turned=True) == first).all()
-    plain = recombine(image, places, crops, filling=filling)
+    assert (recombine(changed, places, shown, turned=True) == first).all()
+    plain = recombine(image, places, shown)
     turned = [(first != plain)[p.region.box.slices].any() for p in places]
     assert turned == [p.cell.yaw is not None for p in places], "of the other, no yaw is known"
 
@@ -88,12 +86,26 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     monkeypatch.setattr(heads, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image)
     there = faces((1,))
     for turned in (True, False):
-        method = SimpleNamespace(inpainting=SimpleNamespace(held=None), toned=False, turned=turned)
-        method.posed, method.views = False, lambda crops, bits: lambda pose: list(crops)
+        method = SimpleNamespace(toned=False, turned=turned, posed=False)
+        method.views = lambda crops, bits: lambda pose: [released(there[0])]
         drawn = object.__new__(heads.Heads)
         drawn.photo, drawn.places, drawn.method = Photo(textured(160, 260)), there, method
         drawn.draw(SeededBits(1), ())
     assert asked == [True, False]
+
+
+def test_heads_look_where_a_pose_says_and_else_where_the_cell_does() -> None:
+    gallery = made_heads()
+    crops = np.zeros((8, 128, 128, 3), np.uint8)
+    for pose, own in (("left", -20), ("frontal", 0), ("right", 20)):
+        shown = Attributes(attributes=f"pose={pose}", gallery=gallery).shown(crops, bits=SeededBits(1))
+        for head in shown:
+            for cell in (None, -20, 40):
+                wanted = gallery.view(head.person(None), own)
+                assert (head.view(cell, None).levels == wanted.levels).all()
+    for head in Attributes(attributes="none", gallery=gallery).shown(crops, bits=SeededBits(1)):
+        for yaw in (-40, 20, 0):
+            assert (head.view(yaw, None).levels == gallery.view(head.person(None), yaw).levels).all()
 
 
 def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
@@ -105,8 +117,6 @@ def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
             pytest.skip(f"needs {package}")
     gallery = Reference.of("default", GALLERY).held
     for face in gallery.decoded([5]):
-        seen = []
-        for yaw in (-20, 0, 20):
-            turn = turn_of(face, Frame(), yaw)
-            seen.append(yaw_of(face if turn is None else turn.before(face, Frame(), None), Frame()))
-        assert np.abs(np.array(seen) - (-20, 0, 20)).max() < 8
+        seen = [CropFace(face, Frame()).view(yaw, None).levels for yaw in (-20, 0, 20)]
+        found = np.array([yaw_of(levels, Frame()) for levels in seen])
+        assert np.abs(found - (-20, 0, 20)).max() < 8

@@ -19,6 +19,7 @@ from dpveil.postprocessing import parse
 from dpveil.video import plan_file
 from dpveil.video.facts import Key
 from dpveil.video.plan_file import parse_plan, read_plan, to_text
+from dpveil_audit.faces.made_heads import made_heads
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
 TWO = (face(1, Key(0, 100, 100, 60, 80), Key(40, 120, 100, 60, 80, 4, -20)), face(2, Key(9, 300, 9, 60, 80)))
@@ -201,7 +202,7 @@ def test_what_is_covered_does_not_follow_from_numbers():
 
 
 def test_the_shape_of_a_region_is_covered_where_its_finder_decides_it():
-    heads = Attributes(gallery="drawn", placing="box", inpainting="telea")
+    heads = Attributes(gallery=made_heads(), placing="box", protect="head")
     by_hand, by_faces = (face(1, kind="text", finder=finder) for finder in ("text by hand", "faces"))
     box, head = (plan(heads, track).scene.spots(0)[0].region for track in (by_hand, by_faces))
     assert (box.box, box.mask) != (head.box, head.mask)

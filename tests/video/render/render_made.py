@@ -17,13 +17,14 @@ from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import paint
 from dpveil.video.places import Scene, Subject
 from dpveil.video.renderer import Renderer
+from dpveil_audit.faces.made_heads import made_heads
 
 WIDTH, HEIGHT = 160, 120
 
 
 def drawn_heads(**more: Any) -> Attributes:
-    """Heads that are drawn: they need no file."""
-    return Attributes(gallery="drawn", placing="box", inpainting="telea", **more)
+    """Heads of a made gallery."""
+    return Attributes(**{"gallery": made_heads(), "placing": "box", "protect": "head", **more})
 
 
 def image(index: int, seed: int = 0) -> np.ndarray:

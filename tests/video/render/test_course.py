@@ -10,13 +10,13 @@ import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, moving, rendered, scene_of
 
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.cell import PITCH, side
+from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
 from dpveil.video.places import COARSE, BoxCourse, Course, around, calm, cell_at
 
-TURN = 2 * math.pi / 24
+TURN = 2 * math.pi / ROLLS
 KEYS = (
     Key(0, 300, 200, 90, 120, 0, 0),
     Key(7, 340, 210, 100, 130, 20, 30),
@@ -42,7 +42,7 @@ def nearly(cells: list, rng: np.random.Generator) -> np.ndarray:
         off = rng.choice([-0.4999, 0.4999], 4) if rng.random() < 0.7 else rng.uniform(-0.5, 0.5, 4)
         turn = before + (TURN * cell.roll - before + math.pi) % (2 * math.pi) - math.pi
         centre = (np.array([cell.across, cell.down]) + 0.5 + off[2:]) * PITCH * length
-        found.append([length * 1.25 ** off[0], turn + TURN * off[1], *centre])
+        found.append([length * (RATIO[0] / RATIO[1]) ** off[0], turn + TURN * off[1], *centre])
         before = turn
     return np.array(found)
 
@@ -57,9 +57,11 @@ def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(pro
         nodes = nearly(list(course.cells), rng)
         for frame in rng.uniform(0, 60, 8):
             face = pose(*(float(np.interp(frame, course.frames, part)) for part in nodes.T))
-            ends = outline((*MIDDLE, *one.half)) * (1, 1)
-            ends[ends[:, 1] > MIDDLE[1], 1] += (one.below - 1) * (ends[ends[:, 1] > MIDDLE[1], 1] - MIDDLE[1])
             head, shape = course.outline(frame)
+            away = outline((0.0, 0.0, *one.half))
+            away[:, 1] *= np.where(away[:, 1] > 0, one.below, 1)
+            away[:, 0] *= np.where(away[:, 0] < 0, shape.left, shape.right)
+            ends = away + MIDDLE
             assert shape.larger(1.0001).holds(head.to(face.back(ends - 0.5)) + 0.5).all()
 
 
@@ -130,7 +132,7 @@ def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
         key = Key(0, 100, 80, w, round(w * 1.3), 30, 25)
         cell, fine = cell_at(key, "head", COARSE), cell_at(key, "head")
         assert (cell.roll, cell.yaw) == (0, None)
-        assert cell.scale % 2 == 0
+        assert cell.scale % 8 == 0
         assert cell.scale >= fine.scale - 1
         ends = outline((key.x + key.w / 2 - 0.5, key.y + key.h / 2 - 0.5, key.w / 2, key.h / 2))
         assert cell.shape("head").far(cell.pose.to(ends) + 0.5).max() <= 1

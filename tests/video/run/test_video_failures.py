@@ -169,7 +169,7 @@ class Looked(Predictor):
 
 def heads(placing: str) -> Attributes:
     """Return a method that reads the tone of a face, which costs."""
-    return Attributes(gallery="drawn", placing=placing, inpainting="telea", attributes="tone=3", model="none")
+    return Attributes(placing=placing, attributes="tone=3", model="none", protect="head")
 
 
 @pytest.mark.parametrize("sure", [True, False])

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
@@ -21,7 +20,7 @@ from dpveil.errors import RegionError, UsageError
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
-from dpveil.faces.face_gallery import NO_GLASSES, FaceGallery
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.portrait import centred
@@ -143,16 +142,12 @@ class Held:
 
 
 def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
-    """Return the probability of every face for every combination of true values: of the gallery's own, and
-    then in each style of spectacles.
-    """
+    """Return the probability of every face of the gallery for every combination of true values."""
     table, count = method.table, len(method.gallery.held)
     laws = [np.array(one.matrix.weights, np.float64) / 2.0**64 for one in method.responses.values()]
-    shown = np.zeros((len(table), count * (1 + len(STYLES))))
-    for row, (answer, numbers) in enumerate(table.items()):
-        styles = method.styles(answer)
-        for style in styles:
-            shown[row, numbers + count * (style - NO_GLASSES)] = 1 / len(numbers) / len(styles)
+    shown = np.zeros((len(table), count))
+    for row, numbers in enumerate(table.values()):
+        shown[row, numbers] = 1 / len(numbers)
     drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
     for law in laws:
         drawn = np.asarray(np.kron(drawn, law))
@@ -336,9 +331,8 @@ class Scene:
 
     @cached_property
     def faces(self) -> Crops:
-        """What may be released: every face of the gallery, then all of them in each style of spectacles."""
-        worn = [with_glasses(face, style) for style in STYLES for face in self.gallery.faces]
-        return np.concatenate([self.gallery.faces, np.stack(worn)])
+        """What may be released: every face of the gallery."""
+        return self.gallery.faces
 
     def released(self, attributes: str, crops: Crops, stream: str) -> Int64[np.ndarray, " n"]:
         """Return the index among `faces` of what is released for each crop."""
@@ -360,7 +354,7 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
 
     Needs the default model and gallery, dlib and a face detector. Raises `UsageError`.
     """
-    usual = Attributes(attributes="none")
+    usual = Attributes(attributes="gender=1", gallery="gallery")
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
     crops, labels = read_labelled(data, say)

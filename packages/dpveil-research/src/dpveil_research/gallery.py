@@ -56,7 +56,7 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
 
     Needs the default gallery and model of attributes, dlib and a face detector. Raises `UsageError`.
     """
-    usual = Attributes(attributes="none")
+    usual = Attributes(attributes="gender=1", gallery="gallery")
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
     method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])

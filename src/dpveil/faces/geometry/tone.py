@@ -67,7 +67,7 @@ def toned(picture: Picture, frame: AnyFrame, wanted: float) -> Levels:
     return brought_to(picture, picture[patch_of(frame)], wanted)
 
 
-def brought_to(picture: Picture, patch: Picture, wanted: float) -> Levels:
+def brought_to(picture: Picture, patch: Shaped[np.ndarray, "_ _ 3"], wanted: float) -> Levels:
     """Return a picture, levels 0 to 255, after the curve that gives its `patch` the CIE L* `wanted`.
 
     The lightness of every pixel follows one curve that leaves black and white where they are, so that hair

@@ -28,7 +28,7 @@ EDGE: Final = 1.5
 """Standard deviation of the blur of the face's outline, in pixels of the picture."""
 BARE: Final = (0.95, 0.25)
 """Least alpha and most hair or garment of a pixel that shows the face itself."""
-Levels = Float32[np.ndarray, "_ _ c"]
+Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 

@@ -17,9 +17,11 @@ from jaxtyping import Float64, Int8, Int64, UInt8
 from dpveil.assets import Reference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES
+from dpveil.faces.attributes import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
-from dpveil.faces.geometry.spectacles import STYLES
+from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import written
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
@@ -39,6 +41,7 @@ from dpveil_audit.engine import (
     p_values,
     uniforms,
 )
+from dpveil_audit.faces.made_heads import made_heads
 from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 128
@@ -46,11 +49,7 @@ UNUSED: Final = 64 * "0"
 """Stands for the hash of a file, where there is none."""
 LIGHT: Final = (180, 150, 135, 120, 90)
 """A grey level of each class of tones, from the lightest to the darkest."""
-TONE_AT: Final = -4
-"""Where a face shows its tone: before its other contents, its spectacles and its index."""
-STYLE_AT: Final = -2
-"""Where it shows the style of its spectacles, from 1; 0 is none."""
-KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
+KINDS: Final = {"gallery": GALLERY, "heads": HEADS, "attributes": ATTRIBUTES}
 Row = tuple[int, ...]
 """The numbers in a crop, which are all that a method reads of it."""
 Rows = Int64[np.ndarray, "n w"]
@@ -64,7 +63,7 @@ class MadeGallery:
     """A synthetic gallery with one face for each of `looks`, the readings of the synthetic model.
 
     `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
-    spectacles and its index.
+    index.
     """
 
     looks: tuple[Row, ...]
@@ -77,25 +76,13 @@ class MadeGallery:
 
     @cached_property
     def faces(self) -> UInt8[np.ndarray, "n 1 w 3"]:
-        """All faces: a line of pixels with the readings, no spectacles, and the index at its end."""
-        lines = np.array([(*look, 0, number) for number, look in enumerate(self.looks)], np.uint8)
+        """All faces: a line of pixels with the readings, and the index at its end."""
+        lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
-    @property
-    def tones(self) -> Numbers:
-        """The tone of every face, if the last attribute is the tone."""
-        return np.array([look[-2] for look in self.looks], np.int64)
-
-    def decoded(
-        self, numbers: list[int], tones: Sequence[int] = (), styles: Sequence[int] = ()
-    ) -> UInt8[np.ndarray, "k 1 w 3"]:
-        """Return the faces with these indices; with `tones`, brought to these, and with these `styles`."""
-        found = self.faces[numbers]
-        if len(tones):
-            found[:, :, TONE_AT] = np.reshape(tones, (-1, 1, 1))
-        if len(styles):
-            found[:, :, STYLE_AT] = np.reshape(styles, (-1, 1, 1)) + 1
-        return found
+    def decoded(self, numbers: list[int], tones: Sequence[int] = ()) -> UInt8[np.ndarray, "k 1 w 3"]:
+        """Return the faces with these indices; a tone is shown by heads alone."""
+        return self.faces[numbers]
 
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
         """Return the distances of crops from every face."""
@@ -113,8 +100,8 @@ class MadeModel:
         return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
 
 
-def reference(name: str, made: MadeGallery | MadeModel) -> Reference:
-    """Return a stand-in for a file of a kind, "gallery" or "attributes"."""
+def reference(name: str, made: MadeGallery | HeadGallery | MadeModel) -> Reference:
+    """Return a stand-in for a file of a kind, "gallery", "heads" or "attributes"."""
     return Reference(name, UNUSED, None, KINDS[name], made)
 
 
@@ -133,20 +120,41 @@ class FacesCase:
         return Fraction(self.method.guarantee(**self.size).epsilon or 0)
 
     @cached_property
-    def gallery(self) -> MadeGallery:
+    def gallery(self) -> MadeGallery | HeadGallery:
         """The gallery."""
-        made: MadeGallery = self.method.gallery.held
+        made: MadeGallery | HeadGallery = self.method.gallery.held
         return made
 
     @property
-    def outcomes(self) -> int:
-        """How many faces may be seen: each without spectacles, and in each style if glasses are kept."""
-        glasses = isinstance(self.method, Attributes) and GLASSES in self.method.names
-        return len(self.gallery) * (1 + len(STYLES) if glasses else 1)
+    def names(self) -> tuple[str, ...]:
+        """The attributes of answers."""
+        return self.method.names if isinstance(self.method, Attributes) else ()
 
-    def seen(self, faces: Sequence[int], styles: Sequence[int]) -> tuple[int, ...]:
-        """Return the outcomes of these faces in each of these styles, from 1; 0 is without."""
-        return tuple(face + len(self.gallery) * style for face in faces for style in styles)
+    @cached_property
+    def looks(self) -> tuple[Row, ...]:
+        """What every face is read as, or every head was made as, with the places of the method's names."""
+        if isinstance(self.gallery, MadeGallery):
+            return self.gallery.looks
+        labels = [self.gallery.labels.get(name, np.zeros(len(self.gallery))) for name in self.names]
+        return tuple((*map(int, row), 0) for row in zip(*labels, strict=True))
+
+    @property
+    def turned(self) -> bool:
+        """Whether heads are turned by an answer."""
+        return isinstance(self.gallery, HeadGallery) and POSE in self.names
+
+    @property
+    def outcomes(self) -> int:
+        """How many faces may be seen: heads in every pose that is an answer."""
+        return len(self.gallery) * (len(VALUES[POSE]) if self.turned else 1)
+
+    def seen(self, faces: Sequence[int], pose: int = 0) -> tuple[int, ...]:
+        """Return the outcomes of these faces in a pose."""
+        return tuple(face + len(self.gallery) * pose for face in faces)
+
+    def pose(self, answer: Row) -> int:
+        """Return the pose of heads for a combination of answers, or 0."""
+        return answer[self.names.index(POSE)] if self.turned else 0
 
     def draw(self, rows: Rows, bits: BitSource) -> Numbers:
         """Return the outcome that the method releases for each row; -1 if it is none of them.
@@ -158,19 +166,21 @@ class FacesCase:
             lines[:] = np.array(LIGHT)[rows[:, -2]][:, None]
         lines[:, : rows.shape[1]] = rows
         crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
+        if isinstance(self.gallery, HeadGallery):
+            heads: Any = self.method.shown(crops, bits=bits)
+            poses = [0 if head.own_yaw is None else 1 + head.own_yaw // YAW for head in heads]
+            persons = [head.person(None) for head in heads]
+            return np.array(persons, np.int64) + len(self.gallery) * np.array(poses, np.int64)
         released = self.method.release(crops, bits=bits)
         numbers = released[:, 0, -1, 0].astype(np.int64)
-        known = np.minimum(numbers, len(self.gallery) - 1)
-        styles = released[:, 0, STYLE_AT, 0].astype(np.int64)
-        due = self.gallery.faces[known]
-        due[:, :, STYLE_AT] = styles[:, None, None]
-        found = numbers + len(self.gallery) * styles
-        return np.where((released == due).all(axis=(1, 2, 3)) & (found < self.outcomes), found, -1)
+        due = self.gallery.faces[np.minimum(numbers, len(self.gallery) - 1)]
+        return np.where((released == due).all(axis=(1, 2, 3)), numbers, -1)
 
     def __str__(self) -> str:
         method: Any = self.method
         if isinstance(method, Attributes):
-            return f"{len(self.gallery)} faces, {written(method.costs)}"
+            noun = "heads" if isinstance(self.gallery, HeadGallery) else "faces"
+            return f"{len(self.gallery)} {noun}, {written(method.costs)}"
         near = "" if method.near is None else f", near = {method.near}"
         return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
 
@@ -196,8 +206,6 @@ FacesLevel = Level[FacesCase, Row]
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose", "tone")
 """Attributes with ordered values."""
-WORN: Final = (1, 2, 3, 4)
-"""The styles of spectacles, all with the same chance."""
 HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
 """The probability of every combination of answers."""
@@ -278,7 +286,7 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
     return spread(
         case,
         independent_draws(parts),
-        lambda answer: case.seen(table[answer], [style + 1 for style in own.styles(answer)]),
+        lambda answer: case.seen(table[answer], case.pose(answer)),
     )
 
 
@@ -332,25 +340,18 @@ def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]
 
 
 def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
-    """Return what may be seen for a combination of answers: its faces, and with glasses in every style."""
-    return case.seen(faces_for(case, answer), styles_for(case, answer))
-
-
-def styles_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
-    """Return the styles of spectacles for a combination of answers, from 1; 0 is none."""
-    own: Any = case.method
-    kept = [name for name, _ in own.costs]
-    return WORN if "glasses" in kept and answer[kept.index("glasses")] == 1 else (0,)
+    """Return what may be seen for a combination of answers: its faces, and heads in its pose."""
+    return case.seen(faces_for(case, answer), case.pose(answer))
 
 
 @lru_cache(maxsize=1024)
 def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
     """Return the faces nearest to a combination of answers, the attribute with the largest ε first.
 
-    Whether a face has glasses does not count: they are drawn over it.
+    The pose of heads does not count: they have every one.
     """
     own: Any = case.method
-    counted = [place for place, (name, _) in enumerate(own.costs) if name != "glasses"]
+    counted = [place for place, (name, _) in enumerate(own.costs) if not (case.turned and name == POSE)]
     dearest = sorted(counted, key=lambda place: -own.costs[place][1])
 
     def away(face: int) -> list[int]:
@@ -364,8 +365,8 @@ def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
     """Return the distance of a face's reading and label, if it has one, from a value."""
     own: Any = case.method
     gallery, name = case.gallery, own.costs[place][0]
-    looks = [gallery.looks[face][place]]
-    if set(gallery.values.get(name, ())) == set(VALUES[name]):
+    looks = [case.looks[face][place]]
+    if isinstance(gallery, MadeGallery) and set(gallery.values.get(name, ())) == set(VALUES[name]):
         looks.append(VALUES[name].index(gallery.values[name][gallery.labels[name][face]]))
     return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)
 
@@ -566,21 +567,20 @@ def _nearest(case: FacesCase, row: Row) -> Chances:
     """Choose among the faces for the answers the one most similar to the crop in something else."""
 
     def nearest(answer: Row) -> tuple[int, ...]:
-        shade = len(row) - 1
-        face = min(faces_for(case, answer), key=lambda n: abs(case.gallery.looks[n][shade] - row[shade]))
-        return case.seen((face,), styles_for(case, answer))
+        face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
+        return case.seen((face,), case.pose(answer))
 
     return spread(case, independent_draws(responses(case, row)), nearest)
 
 
-def _own_glasses(case: FacesCase, row: Row) -> Chances:
-    """Draw spectacles in a style that the crop decides."""
-
-    def own(answer: Row) -> tuple[int, ...]:
-        styles = styles_for(case, answer)
-        return case.seen(faces_for(case, answer), (styles[min(row[-1], len(styles) - 1)],))
-
-    return spread(case, independent_draws(responses(case, row)), own)
+def _own_pose(case: FacesCase, row: Row) -> Chances:
+    """Turn heads as the one in the crop is turned."""
+    own = case.pose(row)
+    return spread(
+        case,
+        independent_draws(responses(case, row)),
+        lambda answer: case.seen(faces_for(case, answer), own),
+    )
 
 
 def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
@@ -596,7 +596,7 @@ OF_ATTRIBUTES: Final = (
     wrong("budgets not divided", _undivided),
     wrong("last attribute not randomised", _last_shown),
     wrong("nearest face of the right kind", _nearest),
-    wrong("spectacles like the crop's", _own_glasses),
+    wrong("turned as the crop's head", _own_pose),
     wrong("every draw used twice", own_answers, reused=True),
 )
 
@@ -647,23 +647,38 @@ def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) 
     """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
 
     The first attribute has labels, in another order than the model's; for the last face they disagree with
-    the reading. A tone has none: crops and faces are measured, and a face is shown in the tone of the answer.
+    the reading.
     """
     names = [word.partition("=")[0] for word in attributes.split(",")]
     values = {name: VALUES[name] for name in VALUES if name in names}
     every = list(product(*(range(len(words)) for words in values.values())))
     looks = tuple((*row, 200 * n // each) for row in every if row not in without for n in range(1, each + 1))
-    read = {name: words for name, words in values.items() if name != TONE}
     named, labels = {}, {}
-    for first, words in [*read.items()][:1]:
+    for first, words in [*values.items()][:1]:
         named[first] = words[::-1]
         labels[first] = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
         labels[first][-1] = len(words) - 1
     faces = MadeGallery(looks, named, labels)
-    model = reference("attributes", MadeModel(read))
+    model = reference("attributes", MadeModel(values))
     method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
     inputs = tuple((*row, shade) for row in every for shade in SHADES)
     return FacesCase(method, inputs)
+
+
+def _heads(attributes: str, *, each: int = 2) -> FacesCase:
+    """Return the attributes method with `each` heads per combination; every head has every pose."""
+    names = [word.partition("=")[0] for word in attributes.split(",")]
+    values = {name: VALUES[name] for name in VALUES if name in names}
+    own = [name for name in values if name != POSE]
+    looks = [row for row in product(*(range(len(values[name])) for name in own)) for _ in range(each)]
+    model = reference(
+        "attributes", MadeModel({name: words for name, words in values.items() if name != TONE})
+    )
+    method = Attributes(
+        attributes=attributes, gallery=reference("heads", made_heads(looks, own)), model=model, protect="head"
+    )
+    every = product(*(range(len(words)) for words in values.values()))
+    return FacesCase(method, tuple((*row, shade) for row in every for shade in SHADES))
 
 
 def _choices() -> Audit:
@@ -686,17 +701,18 @@ def _choices() -> Audit:
 def _kept() -> Audit:
     exact = (
         _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
-        _answered("gender=0.5,tone=1"),
-        _answered("gender=0.5,glasses=1", each=1),
+        _heads("gender=0.5,tone=1"),
+        _heads("gender=0.5,pose=1"),
     )
     deep = (
         _answered("gender=0.5,perceived-race=1"),
-        _answered("tone=2", each=3),
+        _heads("tone=2", each=3),
         _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
         _answered("pose=8", each=3),
         _answered("gender=4,age=4", ((1, 3),), each=1),
         _answered("glasses=1,beard=2"),
-        _answered("beard=1,tone=2", each=1),
+        _heads("glasses=1,beard=2"),
+        _heads("beard=1,tone=2", each=1),
     )
     near = (0, 1, 0), (0, 1, 200)
     settings = tuple(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property, reduce
 from typing import Any, ClassVar, Final
 
 import cv2
@@ -18,10 +18,13 @@ from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, FaceMethod
-from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.heads import Heads
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
@@ -29,6 +32,7 @@ from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
 from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
+from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 32
 NEARBY: Final = 0.002
@@ -85,8 +89,8 @@ class RecombinationCase:
     """A synthetic photo and the boxes of its faces; none for a portrait.
 
     `angle` is that of synthetic landmarks, in radians, which differs by `NEARBY` from photo to photo, within
-    one cell of the public grid; None places faces by their boxes alone. With
-    `figures` heads are drawn (`gallery="drawn"`) instead of made of bits alone.
+    one cell of the public grid; None places faces by their boxes alone. Faces are made of bits alone where
+    an inner face is replaced, unless `heads` are shown, and else heads of a made gallery.
     """
 
     boxes: tuple[Box, ...]
@@ -94,19 +98,19 @@ class RecombinationCase:
     width: int = 85
     channels: int = 3
     scene: str = "textured"
-    protect: str = "box"
+    protect: str = "face"
     angle: float | None = None
     margin: str = "0.5"
     steps: tuple[str, ...] = ()
     encoding: Encoding | None = None
-    figures: bool = False
+    heads: bool = False
 
     @property
     def method(self) -> FaceMethod:
-        """The stub method, or the one that draws heads."""
-        if self.figures:
-            return Attributes(attributes="none", gallery="drawn", protect=self.protect, placing="box")
-        return MadeFaces(margin=self.margin, protect=self.protect, placing="box", inpainting="telea")
+        """The stub method, or the one that shows heads."""
+        if self.heads or self.protect != "face":
+            return Attributes(attributes="none", gallery=_heads(), protect=self.protect, placing="box")
+        return MadeFaces(margin=self.margin, placing="box")
 
     @property
     def regions(self) -> list[Region]:
@@ -163,8 +167,13 @@ class RecombinationCase:
         how = "" if self.angle is None else f", landmarks at {self.angle}"
         more = [self.scene, *self.steps, *([] if self.encoding is None else [str(self.encoding)])]
         size = f"{self.width} × {self.height} × {self.channels}"
-        face = "drawn heads" if self.figures else f"margin {self.margin}"
+        face = f"margin {self.margin}" if isinstance(self.method, MadeFaces) else "heads"
         return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, {face}"
+
+
+@cache
+def _heads() -> HeadGallery:
+    return made_heads()
 
 
 @dataclass(frozen=True, eq=False)
@@ -295,15 +304,15 @@ LARGE: Final = (Box(10, 5, 65, 55),)
 """A face whose region is the whole photo."""
 WIDE: Final = (Box(140, 90, 105, 120),)
 """A face in a photo large enough for filling to scale its surroundings down: see `geometry.fill.FINE`."""
-Crops = Sequence[Pixels]
-Put = Callable[[Pixels, Sequence[Placed], Crops], Pixels]
+Faces = Sequence[Released]
+Put = Callable[[Pixels, Sequence[Placed], Faces], Pixels]
 
 
 def _quick() -> tuple[RecombinationCase, ...]:
     """Return settings of every kind; those that reject most mutants come first."""
     case = RecombinationCase
     return (
-        case(TWO),
+        case(TWO, protect="box"),
         case((), height=40, width=61),
         case(ONE, encoding=Encoding("4:2:0", 90)),
         case(CORNER),
@@ -311,19 +320,20 @@ def _quick() -> tuple[RecombinationCase, ...]:
         case(ONE, scene="without colour"),
         case(ONE, scene="dark", channels=1),
         case(TWO, protect="head"),
-        case(TWO, protect="face", scene="dark"),
-        case(ONE, protect="face", channels=1, encoding=Encoding("grey", 60), margin="0"),
+        case(TWO, scene="dark"),
+        case(ONE, channels=1, encoding=Encoding("grey", 60), margin="0"),
         case(WIDE, height=331, width=421, protect="head"),
         case(ONE, angle=0.4),
-        case(BESIDE),
+        case(BESIDE, protect="box"),
         case(TWO, steps=("median:3", "gaussian:2"), margin="0"),
+        case(TWO, protect="box", steps=("median:3", "gaussian:2")),
         case(POINT),
-        case(LARGE),
-        case(TWO, encoding=Encoding("4:2:2", 95, turn=6)),
-        case(CORNER, encoding=Encoding("grey", 60), channels=1),
-        case(TWO, figures=True, protect="head"),
-        case(WIDE, height=331, width=421, encoding=Encoding("4:2:0", 90), figures=True),
-        case((), height=40, width=61, figures=True),
+        case(LARGE, protect="box"),
+        case(TWO, protect="head", encoding=Encoding("4:2:2", 95, turn=6)),
+        case(CORNER, protect="box", encoding=Encoding("grey", 60), channels=1),
+        case(TWO, heads=True),
+        case(WIDE, height=331, width=421, encoding=Encoding("4:2:0", 90), protect="box"),
+        case((), height=40, width=61, heads=True),
     )
 
 
@@ -369,9 +379,8 @@ def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
     def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
         if not isinstance(treated, Heads):
             return treated.draw(bits, steps)
-        released = list(treated.method.release(_crops(treated), bits=bits))
-        for step in steps:
-            released = [step(crop) for crop in released]
+        shown = treated.method.shown(_crops(treated), bits=bits)
+        released = [reduce(lambda shown, step: shown.after(step), steps, face) for face in shown]
         return put(treated.photo.image, treated.places, released)
 
     return RecombinationVersion(name=name, draw=draw, **changes)
@@ -381,8 +390,8 @@ def _crops(heads: Heads) -> Pixels:
     return np.stack([one.crop(heads.photo) for one in heads.places])
 
 
-def _hidden(image: Pixels, faces: Sequence[Placed]) -> Places:
-    return places([one.region for one in faces], *image.shape[:2])
+def _hidden(image: Pixels, at: Sequence[Placed]) -> Places:
+    return places([one.region for one in at], *image.shape[:2])
 
 
 def _eroded(region: Region, by: int) -> Region:
@@ -394,28 +403,34 @@ def _eroded(region: Region, by: int) -> Region:
     return replace(region, mask=inner) if inner.any() else region
 
 
-def _smaller(faces: Sequence[Placed], by: int) -> list[Placed]:
-    return [replace(one, region=_eroded(one.region, by)) for one in faces]
+def _smaller(at: Sequence[Placed], by: int) -> list[Placed]:
+    return [replace(one, region=_eroded(one.region, by)) for one in at]
 
 
-def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _filled_from_hidden(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Fill a hole that leaves out the outermost hidden pixels."""
-    out, inner = recombine(image, faces, crops), _smaller(faces, 2)
+    out, inner = recombine(image, at, faces), _smaller(at, 2)
     inside = _hidden(image, inner)
-    out[inside] = recombine(image, inner, crops)[inside]
+    out[inside] = recombine(image, inner, faces)[inside]
     return out
 
 
-def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _toned(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Take colours from the whole photo, hidden pixels included."""
     match = match_of(image, np.zeros(image.shape[:2], np.bool_))
-    return recombine(image, faces, [_levels(match(crop.astype(np.float32))) for crop in crops])
+    return recombine(
+        image, at, [face.after(lambda levels: _levels(match(levels.astype(np.float32)))) for face in faces]
+    )
 
 
-def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _toned_by_face(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Make every crop as bright as what it replaces."""
-    means = [float(image[one.region.box.slices].mean()) for one in faces]
-    return recombine(image, faces, [_levels(c * (m / 128)) for c, m in zip(crops, means, strict=True)])
+    means = [float(image[one.region.box.slices].mean()) / 128 for one in at]
+    return recombine(image, at, [_brighter(face, mean) for face, mean in zip(faces, means, strict=True)])
+
+
+def _brighter(face: Released, gain: float) -> Released:
+    return face.after(lambda levels: _levels(levels * gain))
 
 
 def _levels(levels: np.ndarray) -> Pixels:
@@ -423,47 +438,47 @@ def _levels(levels: np.ndarray) -> Pixels:
     return whole
 
 
-def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _feathered(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Blend the seam into the photo within the region."""
-    out, inside = recombine(image, faces, crops), _hidden(image, faces)
-    seam = inside & ~_hidden(image, _smaller(faces, 2))
+    out, inside = recombine(image, at, faces), _hidden(image, at)
+    seam = inside & ~_hidden(image, _smaller(at, 2))
     out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
     return out
 
 
-def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _one_by_one(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Put every face into the original photo, with the other faces."""
     out = image.copy()
-    for one, crop in zip(faces, crops, strict=True):
+    for one, face in zip(at, faces, strict=True):
         inside = _hidden(image, [one])
-        out[inside] = recombine(image, [one], [crop])[inside]
+        out[inside] = recombine(image, [one], [face])[inside]
     return out
 
 
-def _where_it_is(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _where_it_is(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Put every face exactly where the one that it replaces was."""
-    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in faces], crops)
+    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in at], faces)
 
 
-def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _softened(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Smooth the photo at the seam, from both sides, before faces are put back."""
-    inside = _hidden(image, faces).astype(np.uint8)
+    inside = _hidden(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
     soft = cv2.blur(image, (5, 5)).reshape(image.shape)
-    return recombine(np.where(seam, soft, image), faces, crops)
+    return recombine(np.where(seam, soft, image), at, faces)
 
 
-def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Smooth over the seam after faces were put back, which changes unlisted pixels."""
-    out = recombine(image, faces, crops)
-    inside = _hidden(image, faces).astype(np.uint8)
+    out = recombine(image, at, faces)
+    inside = _hidden(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
     return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
 
 
-def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+def _left_out(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Leave out the last row and column of the photo, as an off-by-one range would."""
-    out = recombine(image, faces, crops)
+    out = recombine(image, at, faces)
     out[-1], out[:, -1] = image[-1], image[:, -1]
     return out
 
@@ -472,7 +487,13 @@ def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) ->
     """Put back what the method read."""
     if not isinstance(treated, Heads):
         return treated.draw(bits, steps)
-    return recombine(treated.photo.image, treated.places, list(_crops(treated)))
+    crops = _crops(treated)
+    faces = [_showing(*both) for both in zip(treated.method.shown(crops, bits=bits), crops, strict=True)]
+    return recombine(treated.photo.image, treated.places, faces)
+
+
+def _showing(face: Released, crop: Pixels) -> Released:
+    return face.after(lambda levels: cv2.resize(crop, levels.shape[1::-1]))
 
 
 def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
@@ -496,7 +517,7 @@ MUTANTS: Final = (
     wrong("seam feathered into the photo", _feathered, gates=HIDDEN),
     wrong(
         "mask eroded by a pixel",
-        lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops),
+        lambda image, at, faces: recombine(image, _smaller(at, 1), faces),
         gates=("hidden", "copy"),
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from geometry_made import placed
 
 from dpveil.core.region import Box
-from dpveil.faces.geometry import Frame, Placed, recombine
-from dpveil.faces.geometry.inner_face import DARK, Inner, Light, light_of
+from dpveil.faces.geometry import Frame, Placed, Similarity
+from dpveil.faces.geometry.around import Around
+from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
+from dpveil.faces.geometry.grain import grained, softened
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.light import DARK, Light, light_of
 from dpveil.faces.geometry.membrane import MOST, TINT, stretched
-from dpveil.faces.geometry.recombine import MOST as MOST_GRAIN
-from dpveil.faces.geometry.recombine import grained
+from dpveil.faces.geometry.tone import lightness
+from dpveil.faces.recombine import recombine
+from dpveil.faces.released import CropFace
 
 SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
 BOX = Box(50, 40, 90, 120)
@@ -34,15 +40,22 @@ def around(left: tuple[int, ...], right: tuple[int, ...]) -> np.ndarray:
 
 def put(image: np.ndarray, crop: tuple[int, ...] = PALE) -> np.ndarray:
     """The release of a face of one colour."""
-    return recombine(image, [face()], [np.full((128, 128, 3), crop, np.uint8)]).astype(int)
+    return recombine(image, [face()], [flat(crop)]).astype(int)
+
+
+def flat(colour: tuple[int, ...]) -> CropFace:
+    return CropFace(np.full((128, 128, 3), colour, np.uint8), Frame(128))
+
+
+def at(one: Placed) -> Similarity:
+    return between(one.pose, one.frame, HeadFrame(1))
 
 
 def light(image: np.ndarray) -> Light:
     one, hidden = face(), np.zeros(image.shape[:2], bool)
     hidden[BOX.slices] = oval()
     outside = np.where(hidden[..., None], 0, image).astype(np.uint8)
-    crop = np.full((128, 128, 3), PALE, np.uint8)
-    return light_of(Inner.of(crop, one.frame, None), one.pose, one.region, outside, hidden)
+    return light_of(flat(PALE).view(None, None), at(one), one.region, outside, hidden)
 
 
 def framed() -> tuple[np.ndarray, np.ndarray, int]:
@@ -79,8 +92,19 @@ def test_the_correction_is_limited() -> None:
     )
     uneven = light(around((90, 60, 44), (230, 180, 155))).gain
     assert np.log(uneven.max() / uneven.min()) <= 2 * MOST[1] + 1e-5
-    black = np.full((128, 128, 3), 3, np.uint8)
-    assert light(around(SKIN, SKIN)).on(black, Frame(128)).max() < 3 + DARK
+    gain, _ = light(around(SKIN, SKIN)).on(at(face()), BOX)
+    assert Light.lit(np.full((*gain.shape,), 3, np.float32), gain).max() < 3 + DARK
+
+
+def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -> None:
+    hidden = np.zeros((200, 190), bool)
+    hidden[BOX.slices] = oval()
+    for colour, known in ((SKIN, True), (WALL, False), (HAIR, False)):
+        for under in (0, 255):
+            image = np.where(hidden[..., None], under, around(colour, colour)).astype(np.uint8)
+            found = Around(at(face()), image * ~hidden[..., None], hidden, "face").skin
+            assert found == (pytest.approx(lightness(np.array([SKIN])), abs=0.1) if known else None)
+    assert Around(at(face()), around(SKIN, SKIN)[..., :1], hidden, "face").skin is None
 
 
 def test_a_membrane_is_harmonic_between_the_pixels_that_hold_it() -> None:
@@ -114,3 +138,14 @@ def test_a_face_gets_the_grain_of_the_photo_and_no_more() -> None:
     assert 0.8 * 2 < found[1] < 1.05 * 2
     assert 0.8 * 4 < found[2] < 1.05 * 4
     assert found[3] < 1.3 * MOST_GRAIN, "texture is not grain"
+
+
+def test_a_face_is_no_sharper_than_the_photo_and_a_softer_one_stays() -> None:
+    rng = np.random.default_rng(4)
+    sharp = rng.integers(60, 200, (120, 90, 3)).astype(np.float32)
+    whole, hidden = np.ones((120, 90), np.float32), np.zeros((200, 190), bool)
+    hidden[BOX.slices] = oval()
+    soft = np.where(hidden[..., None], 0, np.full((200, 190, 3), 120)).astype(np.uint8)
+    loud = np.where(hidden[..., None], 0, rng.integers(0, 256, (200, 190, 3))).astype(np.uint8)
+    assert softened(sharp, whole, BOX, soft, hidden).std() < 0.5 * sharp.std()
+    assert (softened(sharp, whole, BOX, loud, hidden) == sharp).all()
