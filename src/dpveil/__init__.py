@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpveil.io import read
     from dpveil.ledger.ledger import Ledger
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-    from dpveil.release.marking import PublicKey, SigningKey
+    from dpveil.release.keys import PublicKey, SigningKey
     from dpveil.release.plan import Plan, obfuscate, plan
     from dpveil.release.saving import Release
     from dpveil.release.verification import Verification

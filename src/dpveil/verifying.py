@@ -10,7 +10,7 @@ from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.document import PDF
 from dpveil.io.folders import MANY, is_folder
 from dpveil.io.names import check_path
-from dpveil.release.marking import PublicKey
+from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, asked, judged, too_weak
 from dpveil.release.verification import verify as verify_photo

@@ -34,7 +34,7 @@ from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.processes import Ended
 from dpveil.regions import Finder, parse
 from dpveil.release.documents import DocumentCertificate, parse_document
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 
 OUT = Path("private.pdf")
 BESIDE = Path("private.pdf.certificate.json")

@@ -36,7 +36,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.processes import Channel
 from dpveil.regions import parse
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 
 COUNT = 7
 TIMES = Path("times")

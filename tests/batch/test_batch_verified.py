@@ -19,7 +19,7 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 
 CERTIFICATE = ".certificate.json"
 Members = dict[str, bytes]

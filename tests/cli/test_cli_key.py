@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import key as cli_key
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path, read_certificate
 
 NOISE = ("--method", "dp-pix", "--epsilon", "1", "--block", "8")

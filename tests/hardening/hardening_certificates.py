@@ -24,7 +24,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import of_own_box
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
-from dpveil.release.marking import PublicKey, SigningKey
+from dpveil.release.keys import PublicKey, SigningKey
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import certificate_path
 from records import record

@@ -22,7 +22,8 @@ from dpveil.errors import DPVeilError, NoRegion, OutputError
 from dpveil.io import encode
 from dpveil.regions import Finder
 from dpveil.release import marking
-from dpveil.release.marking import Marker, SigningKey, source_type, states_no_more
+from dpveil.release.keys import SigningKey
+from dpveil.release.marking import Marker, source_type, states_no_more
 from records import record
 
 c2pa = pytest.importorskip("c2pa")

@@ -25,7 +25,7 @@ from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import CONTEXT, Signature, fingerprint, message
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError
 from dpveil.regions import Finder
-from dpveil.release.marking import MOST_BYTES, PublicKey, SigningKey
+from dpveil.release.keys import MOST_BYTES, PublicKey, SigningKey
 from dpveil.release.verification import FORGED
 
 RELEASE = dpveil.obfuscate(np.full((8, 8), 90, np.uint8), "dp-pix", epsilon=1, block=8)

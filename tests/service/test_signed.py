@@ -13,7 +13,7 @@ from service_client import photo, release, server, service, upload, workers
 
 import dpveil
 from dpveil.core.certificate import parse_certificate
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.service.jobs import checked
 from dpveil.service.problems import WorkerEnded
 

@@ -26,7 +26,7 @@ from dpveil.io.received import opened
 from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
-from dpveil.release.marking import PublicKey, SigningKey, trusted_keys
+from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
 from dpveil.release.saving import Pair, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 

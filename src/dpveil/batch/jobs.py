@@ -34,7 +34,8 @@ from dpveil.core.numbers import keep_freed
 from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
-from dpveil.release.marking import Marker, PublicKey, SigningKey
+from dpveil.release.keys import PublicKey, SigningKey
+from dpveil.release.marking import Marker
 from dpveil.release.saving import Payment, tidy
 
 Item = TypeVar("Item")

@@ -25,7 +25,8 @@ from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
-from dpveil.release.marking import Marker, SigningKey
+from dpveil.release.keys import SigningKey
+from dpveil.release.marking import Marker
 from dpveil.release.quote import quote_of_sizes
 from dpveil.release.saving import Budget, certificate_path
 

@@ -42,7 +42,7 @@ from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import is_present, write_together
 from dpveil.io.folders import is_folder, is_link, real
 from dpveil.io.names import quoted, shown
-from dpveil.release.marking import PublicKey, trusted_keys
+from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
 from dpveil.release.words import worth
 from dpveil.synthesis.plan import NAME

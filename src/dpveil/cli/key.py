@@ -16,7 +16,8 @@ from dpveil.cli.options import AsJson
 from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
-    from dpveil.release.marking import Marker, PublicKey, SigningKey
+    from dpveil.release.keys import PublicKey, SigningKey
+    from dpveil.release.marking import Marker
 
 
 PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
@@ -57,7 +58,7 @@ def new_command(
     Keep KEYFILE, which only you may read. Give KEYFILE.pub to those who verify your releases, over a way that
     they trust, and its fingerprint over another. A file that exists is never overwritten.
     """
-    from dpveil.release.marking import SigningKey
+    from dpveil.release.keys import SigningKey
 
     passphrase = _chosen() if encrypt else None
     key = SigningKey.made()
@@ -79,7 +80,7 @@ def show_command(
 
     The fingerprint is what `dpveil verify` calls a signer by.
     """
-    from dpveil.release.marking import PublicKey, is_private
+    from dpveil.release.keys import PublicKey, is_private
 
     private = is_private(keyfile, argument=KEYFILE)
     public = (
@@ -94,7 +95,7 @@ def opened(path: Path, *, argument: str = "sign") -> SigningKey:
 
     Raises `InvalidParameter`, and `UsageError` if nobody can be asked.
     """
-    from dpveil.release.marking import SigningKey, needs_passphrase
+    from dpveil.release.keys import SigningKey, needs_passphrase
 
     needed = needs_passphrase(path, argument=argument)
     return SigningKey.read(path, _asked(f"Passphrase of {path}: ") if needed else None, argument=argument)
@@ -115,7 +116,8 @@ def _marker(chain: Path | None, key: Path | None) -> Marker | None:
             here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
             raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
         return None
-    from dpveil.release.marking import Marker, needs_passphrase
+    from dpveil.release.keys import needs_passphrase
+    from dpveil.release.marking import Marker
 
     locked = needs_passphrase(key, argument="c2pa_key")
     return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)

@@ -22,7 +22,7 @@ from dpveil.io.document import PDF
 from dpveil.io.folders import MANY, STAGE, UNWRITTEN, is_folder, is_link, walk
 from dpveil.io.names import quoted, shown
 from dpveil.release.documents import number_of
-from dpveil.release.marking import PublicKey, trusted_keys
+from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
 from dpveil.release.words import share, worth

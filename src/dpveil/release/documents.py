@@ -27,7 +27,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, TEXT
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
-from dpveil.release.marking import PublicKey
+from dpveil.release.keys import PublicKey
 from dpveil.release.origins import kind_of
 
 MOST_BYTES: Final = 1 << 26

@@ -48,7 +48,7 @@ from dpveil.io.screening import format_name
 from dpveil.io.writing import only_picture, sha256_of
 from dpveil.mechanisms.placement import Image, Pose
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
-from dpveil.release.marking import SigningKey, signing_key
+from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.words import POSED
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import stated as stated_step
 from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import passed_notes
-from dpveil.release.marking import PublicKey, trusted_keys
+from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.origins import FACES, origin_problems, stays
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
 from dpveil.release.saving import Pair, certificate_path, image_path, parsed, read_certificate

@@ -47,7 +47,7 @@ from dpveil.service.workers import Pool, Worker
 
 if TYPE_CHECKING:
     from dpveil.ledger.ledger import Reservation
-    from dpveil.release.marking import SigningKey
+    from dpveil.release.keys import SigningKey
 
 Made = TypeVar("Made")
 SMALL: Final = 1 << 20

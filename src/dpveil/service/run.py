@@ -34,7 +34,7 @@ from dpveil.service.workers import USUAL, Pool
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
-    from dpveil.release.marking import SigningKey
+    from dpveil.release.keys import SigningKey
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine, by which the service is reached on it."""

@@ -22,7 +22,7 @@ from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import shown
 from dpveil.noise.bits import SECURE, SEEDED
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import words
 from dpveil.video.analyzing import Progress, analyze, name_of, nothing

@@ -35,7 +35,7 @@ from dpveil.io.folders import identity
 from dpveil.io.names import check_path, shown
 from dpveil.io.writing import USUAL, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
 from dpveil.video.asked import MEAN, SPLIT

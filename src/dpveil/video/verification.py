@@ -15,7 +15,7 @@ from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, received
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import LINK, Refused
-from dpveil.release.marking import PublicKey
+from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
 from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, Verification, asked, judged, too_weak
 from dpveil.release.words import bit_cautions, few_only, verdict

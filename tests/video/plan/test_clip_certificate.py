@@ -23,7 +23,7 @@ from dpveil.core.parameters import CEILING
 from dpveil.errors import CertificateError, DPVeilError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import Blur, DPPix
-from dpveil.release.marking import SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.video.certificate import ClipOutput, VideoCertificate, parse_certificate
 from dpveil.video.facts import Frame, Key
 from dpveil.video.plan import VideoPlan

@@ -1,0 +1,272 @@
+"""Keys that sign certificates, and those that are trusted to: Ed25519, in PEM files as OpenSSL's."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import re
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from dpveil.core.envelope import Envelope, Sealed, Signature, fingerprint, flaw, message
+from dpveil.errors import InvalidParameter, OutputError
+from dpveil.io import is_present, received, write_together
+from dpveil.io.names import check_path, shown
+from dpveil.io.refused import Refused
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+
+SUFFIX: Final = ".pub"
+MOST_BYTES: Final = 1 << 14
+"""Largest key file in bytes."""
+MOST_TRUSTED: Final = 1000
+"""Most keys that one verification trusts."""
+PREFIX: Final = bytes.fromhex("302a300506032b6570032100")
+"""What precedes the 32 bytes of an Ed25519 public key in a SubjectPublicKeyInfo (RFC 8410)."""
+LABEL: Final = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]{1,40})-----")
+PUBLIC: Final = re.compile(
+    rb"\s*-----BEGIN PUBLIC KEY-----\s([A-Za-z0-9+/=\s]{1,200})-----END PUBLIC KEY-----\s*"
+)
+LOCKED: Final = b"ENCRYPTED PRIVATE KEY"
+OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
+"""Permissions that a private key's file must not give."""
+NOT_PRIVATE: Final = "is not a private key in PEM (PKCS #8)"
+MAKE: Final = "make one with dpveil key new"
+OWNER: Final = "run this as the user whose it is, who has to be allowed to read it and its folder"
+SEND: Final = "name the signer's public key, the file that ends in .pub"
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """A public key of 32 bytes that is trusted to sign, under the `name` by which `verify` calls its owner.
+
+    `read` makes it from a file. Raises `InvalidParameter` for bytes that are no Ed25519 public key, and for
+    keys of small order, with which anybody can sign.
+    """
+
+    data: bytes
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        given: object = self.data
+        why = flaw(given) if isinstance(given, bytes) else "is not bytes"
+        if why:
+            raise InvalidParameter("public key", None, why)
+
+    @classmethod
+    def read(cls, path: str | Path, *, argument: str = "trust") -> Self:
+        """Return the key in a PEM file of at most 16 kB, named by the file's name without `.pub`.
+
+        The file may come from a stranger: one that holds anything but a single Ed25519 public key is
+        refused, and so are links, folders and pipes. Raises `InvalidParameter` about `argument`.
+        """
+        contents = _contents(path, argument)
+        label = LABEL.match(contents)
+        if label is not None and label[1].endswith(b"PRIVATE KEY"):
+            raise _unfit(argument, path, "is a private key, and only its public half may be trusted", SEND)
+        found = PUBLIC.fullmatch(contents)
+        try:
+            der = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
+        except binascii.Error:
+            der = b""
+        if not der.startswith(PREFIX):
+            raise _unfit(argument, path, "is not an Ed25519 public key in PEM", SEND)
+        data = der.removeprefix(PREFIX)
+        if why := flaw(data):
+            raise _unfit(argument, path, f"holds a key that {why}", "ask its owner for another key")
+        return cls(data, shown(Path(path).name.removesuffix(SUFFIX)))
+
+    @property
+    def fingerprint(self) -> str:
+        """The first 32 hexadecimal digits of the SHA-256 of the key's 32 bytes."""
+        return fingerprint(self.data)
+
+    @property
+    def pem(self) -> bytes:
+        """The PEM file of the key."""
+        text = base64.b64encode(PREFIX + self.data)
+        return b"-----BEGIN PUBLIC KEY-----\n" + text + b"\n-----END PUBLIC KEY-----\n"
+
+
+@dataclass(frozen=True, eq=False)
+class SigningKey:
+    """An Ed25519 private key, which signs certificates: `release.save(path, sign=key)`.
+
+    `read` makes it from a file. It is shown by the fingerprint of its public half only.
+
+    >>> key = SigningKey.made()
+    >>> len(key.public.data), key.public.fingerprint in repr(key)
+    (32, True)
+    """
+
+    public: PublicKey
+    private: Ed25519PrivateKey = field(repr=False)
+
+    def __repr__(self) -> str:
+        """Return the fingerprint only: a representation ends up in logs."""
+        return f"SigningKey({self.public.fingerprint})"
+
+    def __reduce__(self) -> str:
+        raise TypeError("a private key is not pickled: read its file again")
+
+    @classmethod
+    def made(cls) -> Self:
+        """Return a new key, from the operating system's random generator."""
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return cls._of(Ed25519PrivateKey.generate())
+
+    @classmethod
+    def read(cls, path: str | Path, passphrase: str | None = None, *, argument: str = "sign") -> Self:
+        """Return the key in a PEM file (PKCS #8), which only its owner may be allowed to read.
+
+        `passphrase` opens an encrypted file, and is ignored for another. Raises `InvalidParameter` about
+        `argument` for anything else.
+        """
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        private = private_key(path, passphrase, argument=argument)
+        if not isinstance(private, Ed25519PrivateKey):
+            raise _unfit(argument, path, "is a key of another kind than Ed25519", MAKE)
+        return cls._of(private)
+
+    @classmethod
+    def _of(cls, private: Ed25519PrivateKey) -> Self:
+        return cls(PublicKey(private.public_key().public_bytes_raw()), private)
+
+    def signed(self, certificate: Sealed) -> Sealed:
+        """Return the certificate with this key's signature, in the place of any other."""
+        value = self.private.sign(message(certificate.unsigned_text())).hex()
+        return replace(certificate, signature=Signature(self.public.data.hex(), value))  # type: ignore[type-var]
+
+    def has_signed(self, certificate: Envelope) -> bool:
+        """Return whether the certificate names this key as its signer; `verify` checks its signature."""
+        stated = certificate.signature
+        return stated is not None and stated.public_key == self.public.data.hex()
+
+    def write(self, path: str | Path, passphrase: str | None = None) -> Path:
+        """Write the private key to `path`, for its owner alone, and the public one beside it; return that.
+
+        With a `passphrase` the private key is encrypted. An existing file is never replaced: raises
+        `OutputError`.
+        """
+        from cryptography.hazmat.primitives import serialization as pem
+
+        target = Path(check_path(path, "give the name of a file, such as releases.key"))
+        public = Path(f"{target}{SUFFIX}")
+        for place in (target, public):
+            if is_present(place):
+                hint = "choose another name; a key is never overwritten"
+                raise OutputError(f"{shown(place)} exists already", hint=hint)
+        lock = pem.NoEncryption() if passphrase is None else pem.BestAvailableEncryption(passphrase.encode())
+        kept = self.private.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, lock)
+        write_together([(target, kept), (public, self.public.pem)], replace=False, private=True)
+        with suppress(OSError):  # a disk without permissions
+            public.chmod(0o644)
+        return public
+
+
+def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> object:
+    """Return the private key, of any kind, in a PEM file; raises `InvalidParameter` as `SigningKey.read`."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    contents = _private_contents(path, argument)
+    locked = is_locked(contents)
+    if locked and passphrase is None:
+        raise _unfit(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
+    try:
+        return load_pem_private_key(contents, password=str(passphrase).encode() if locked else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        if locked:
+            raise _unfit(argument, path, "does not open with this passphrase", "try again") from error
+        raise _unfit(argument, path, NOT_PRIVATE, MAKE) from error
+
+
+def public_file(path: str | Path, argument: str) -> bytes:
+    """Return a small plain file; raises `InvalidParameter` about `argument`."""
+    return _contents(path, argument, follow=True)
+
+
+def signing_key(key: SigningKey | str | Path) -> SigningKey:
+    """Return a key as it is, or the one in an unencrypted file of that name; raises `InvalidParameter`."""
+    return key if isinstance(key, SigningKey) else SigningKey.read(check_path(key, "give a key file's name"))
+
+
+def trusted_keys(
+    trust: PublicKey | str | Path | Sequence[PublicKey | str | Path] | None,
+) -> tuple[PublicKey, ...] | None:
+    """Return the keys to trust, from objects and names of files; None if none are asked for.
+
+    Raises `InvalidParameter` for what is no public key, and for an empty list, which nothing could satisfy.
+    """
+    if trust is None:
+        return None
+    listed = list(trust) if isinstance(trust, list | tuple) else [trust]
+    if not 0 < len(listed) <= MOST_TRUSTED:
+        hint = f"name from one to {MOST_TRUSTED:,} public keys"
+        raise InvalidParameter("trust", None, f"has {len(listed):,} keys", hint=hint)
+    keys = (key if isinstance(key, PublicKey) else PublicKey.read(_named(key)) for key in listed)
+    return tuple(keys)
+
+
+def is_locked(contents: bytes) -> bool:
+    """Return whether a private key's file is encrypted."""
+    label = LABEL.match(contents)
+    return label is not None and label[1] == LOCKED
+
+
+def needs_passphrase(path: str | Path, *, argument: str = "sign") -> bool:
+    """Return whether a file's private key is encrypted; raises `InvalidParameter` as `SigningKey.read`."""
+    return is_locked(_private_contents(path, argument))
+
+
+def is_private(path: str | Path, *, argument: str) -> bool:
+    """Return whether a file says that it is a private key; raises `InvalidParameter` as `SigningKey.read`."""
+    label = LABEL.match(_contents(path, argument, follow=True))
+    return label is not None and label[1].endswith(b"PRIVATE KEY")
+
+
+def _named(key: object) -> str | Path:
+    try:
+        return check_path(key, SEND)
+    except InvalidParameter as error:
+        raise InvalidParameter("trust", type(key).__name__, "is no public key", hint=SEND) from error
+
+
+def _private_contents(path: str | Path, argument: str) -> bytes:
+    """Return a private key's file; raises `InvalidParameter` if others may read it, or if it is another.
+
+    Links to it are followed: it is the user's own file.
+    """
+    contents = _contents(path, argument, follow=True)
+    label = LABEL.match(contents)
+    if label is not None and label[1].endswith(b"PUBLIC KEY"):
+        raise _unfit(argument, path, "is a public key, which cannot sign", "name the private key beside it")
+    if label is None or not label[1].endswith(b"PRIVATE KEY"):
+        raise _unfit(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
+    if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
+        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {shown(path)}")
+    return contents
+
+
+def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes:
+    try:
+        if not is_present(Path(path)):
+            raise Refused("does not exist", "check the name")
+        return received(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
+    except Refused as refusal:
+        hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
+        hint = OWNER if isinstance(refusal.__cause__, PermissionError) else hint
+        raise _unfit(argument, path, refusal.problem, hint) from refusal
+
+
+def _unfit(argument: str, path: str | Path, problem: str, hint: str) -> InvalidParameter:
+    return InvalidParameter(argument, str(path), problem, hint=hint)
