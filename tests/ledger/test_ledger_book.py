@@ -421,7 +421,7 @@ def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: py
     def fails(*_: object) -> None:
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setattr("dpveil.ledger.entries.Tables.append", fails)
+    monkeypatch.setattr("dpveil.ledger.tables.Tables.append", fails)
     with pytest.raises(LedgerError, match="Input/output error"):
         plan.release(ledger=ledger, subject="album")
     with pytest.raises(BudgetRefused):

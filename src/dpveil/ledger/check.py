@@ -10,9 +10,10 @@ from typing import Final, NoReturn
 
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, Tables, chained, hashed
-from dpveil.ledger.entries import entry as parsed
+from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chained, hashed
 from dpveil.ledger.limits import Limit, path_to
+from dpveil.ledger.tables import Tables
+from dpveil.ledger.tables import entry as parsed
 
 HEAD: Final = re.compile("(?:head +)?([1-9][0-9]{0,15}):([0-9a-f]{64})")
 BEFORE_ALL: Final = -(1 << 63)
