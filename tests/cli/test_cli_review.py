@@ -16,7 +16,7 @@ from dpveil.batch import Report, Task
 from dpveil.cli import review
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
-from dpveil.regions.boxes import Finder
+from dpveil.regions.finder import Finder
 
 SETTINGS = ("--method", "fill", "--level", "255")
 

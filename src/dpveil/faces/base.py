@@ -31,7 +31,7 @@ from dpveil.mechanisms.method import DRAWN, TRAINED, Method
 from dpveil.mechanisms.placement import Image, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
-from dpveil.regions.boxes import Order
+from dpveil.regions.finder import Order
 
 TELEA: Final = "telea"
 INPAINTING: Final = Kind(
