@@ -63,7 +63,7 @@ class Rendering:
 
     def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
         """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
-        from dpveil.batch import Task
+        from dpveil.batch.task import Task
         from dpveil.video.obfuscating import again
         from dpveil.video.rendering import check_out
 
@@ -132,14 +132,14 @@ class Rendering:
 
     def _told(self, entry: Entry) -> int:
         """Print the report of one clip, and return its exit code."""
-        from dpveil.batch import Report
+        from dpveil.batch.report import Report
 
         report = Report(entries=[entry])
         print_report(report, self.json)
         return exit_code(report)
 
     def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
-        from dpveil.batch import Task
+        from dpveil.batch.task import Task
         from dpveil.video.obfuscating import again, released
 
         out = self.out or Path()
