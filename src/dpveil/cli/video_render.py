@@ -16,8 +16,7 @@ from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
-    from dpveil.video.paying import Payment
-    from dpveil.video.plan import VideoPlan
+    from dpveil.video.plan import Payment, VideoPlan
 
 KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
 
@@ -149,7 +148,7 @@ class Rendering:
 
 
 def _payment(paying: Mapping[str, Any]) -> Payment:
-    from dpveil.video.paying import Payment
+    from dpveil.video.plan import Payment
 
     payer = {name: paying.get(name) for name in ("ledger", "subject")}
     return Payment(**payer, other_regions=bool(paying.get("other_regions")))
