@@ -25,10 +25,10 @@ class Intersected(Attack):
     """Finds the mixture of clean photos that is most like a release; of several, who is part of each.
 
     Mixtures are non-negative least squares of small pictures, in colour where photos are, and somebody's
-    share is the sum of the weights of their photos. Scores are the sums of the shares' logarithms, of
-    `LEAST` at least. The attacker needs neither k nor the photos that were averaged, but others of the same people.
-    Source: Lawson & Hanson 1974 (least squares); Newton, Sweeney & Malin 2005, Croft 2022 §3.2 (composition
-    of k-same).
+    share is the sum of the weights of their photos. Scores are the sums of the shares' logarithms, of at
+    least `LEAST`. The attacker needs neither k nor the photos that were averaged, but others of the same
+    people. Source: Lawson & Hanson 1974 (least squares); Newton, Sweeney & Malin 2005, Croft 2022 §3.2
+    (composition of k-same).
     """
 
     name: ClassVar[str] = "intersected"
