@@ -73,7 +73,7 @@ def verify_each(
     """
     given = Path(check_path(path, "give the name of a released file"))
     if _whole(given).suffix.lower() in MANY:
-        from dpveil.batch import verify_inside
+        from dpveil.batch.document import verify_inside
 
         yield from verify_inside(_whole(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:

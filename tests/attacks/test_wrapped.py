@@ -9,10 +9,10 @@ import pytest
 from crowd import sides, tinted
 from test_attacks import rate
 
-from dpveil.attacks.averaged import Averaged, Composed
 from dpveil.attacks.base import Attack, Scores
 from dpveil.attacks.hallucinated import Inverse, Restored
 from dpveil.attacks.labels import Joint, attack, usable, weighed
+from dpveil.attacks.matched import Averaged, Composed
 from dpveil.attacks.measures import identification, standard
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.attacks.wrapped import Wrapped

@@ -18,8 +18,12 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
+from dpveil.batch.document import verify_inside
 from dpveil.batch.inside import ALL, Scan, is_document
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import sealed

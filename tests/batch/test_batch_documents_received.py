@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from documents_made import tiff
 
-from dpveil.batch import verify_inside
+from dpveil.batch.document import verify_inside
 from dpveil.batch.inside import Scan, pages_of, read_page
 from dpveil.io.refused import Refused
 

@@ -12,7 +12,11 @@ import pytest
 from PIL import Image
 from workers_made import Looked
 
-from dpveil.batch import Choices, Report, plan_tasks, release_all, releasing
+from dpveil.batch import releasing
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Faces

@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 from shards_made import counts, held, link, picture, released, shard
 
-from dpveil.batch import Choices, away, plan_tasks, release_all
+from dpveil.batch import away
 from dpveil.batch import shards as batch_shards
+from dpveil.batch.releasing import release_all
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members

@@ -17,11 +17,14 @@ from PIL import Image
 from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
-from dpveil.batch import Choices, Report, is_priced, plan_tasks, release_all, releasing
 from dpveil.batch import jobs as batch_jobs
+from dpveil.batch import releasing
 from dpveil.batch.jobs import Jobs, heard, nothing, send
-from dpveil.batch.report import UNAFFORDABLE
+from dpveil.batch.releasing import is_priced, release_all
+from dpveil.batch.report import UNAFFORDABLE, Report
 from dpveil.batch.run import Run, Shared
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, released, shard
 
-from dpveil.batch import Report, plan_tasks, releasing, shards
+from dpveil.batch import releasing, shards
+from dpveil.batch.report import Report
+from dpveil.batch.tasks import plan_tasks
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
 

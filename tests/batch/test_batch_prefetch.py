@@ -4,9 +4,10 @@ import threading
 
 import numpy as np
 
-from dpveil.batch import Choices, Task, release_all
 from dpveil.batch import run as batch
 from dpveil.batch import task as sources
+from dpveil.batch.releasing import release_all
+from dpveil.batch.task import Choices, Task
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

@@ -12,7 +12,11 @@ from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, inside, plan_tasks, release_all, releasing, usual_jobs
+from dpveil.batch import inside, releasing
+from dpveil.batch.jobs import usual_jobs
+from dpveil.batch.releasing import release_all
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.locking import alone

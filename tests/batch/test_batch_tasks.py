@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.batch import plan_tasks
+from dpveil.batch.tasks import plan_tasks
 from dpveil.errors import UnknownName, UsageError
 
 

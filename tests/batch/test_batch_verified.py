@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from shards_made import Given, held, link, picture, released, shard
 
-from dpveil.batch import verify_inside
+from dpveil.batch.document import verify_inside
 from dpveil.cli import run
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import UnknownName

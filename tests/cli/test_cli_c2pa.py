@@ -43,13 +43,13 @@ def test_a_rerun_keeps_what_is_marked_and_refuses_what_is_not(folder, shell):
 
 @pytest.mark.parametrize("out", ["out.bmp", "out.tiff"])
 def test_formats_are_checked_before_anything_is_drawn(folder, shell, monkeypatch, out):
-    monkeypatch.setattr("dpveil.batch.release_all", None)
+    monkeypatch.setattr("dpveil.batch.releasing.release_all", None)
     code, _, err = obfuscate(shell, *MARK, out=out)
     assert (code, err.endswith("file gets no C2PA manifest: write png, jpeg or webp\n")) == (4, True)
 
 
 def test_certificates_are_checked_before_any_photo_is_read(folder, shell, monkeypatch):
-    monkeypatch.setattr("dpveil.batch.plan_tasks", None)
+    monkeypatch.setattr("dpveil.batch.tasks.plan_tasks", None)
     chain(years=0).write(folder)
     code, _, err = obfuscate(shell, *MARK)
     assert (code, err.count("\n")) == (2, 1)

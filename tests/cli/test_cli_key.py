@@ -53,7 +53,7 @@ def test_keys_are_never_overwritten(folder, shell):
 
 def test_a_key_is_checked_before_any_photo_is_read(folder, shell, monkeypatch):
     """Not even the names of the inputs are looked at."""
-    monkeypatch.setattr("dpveil.batch.plan_tasks", None)
+    monkeypatch.setattr("dpveil.batch.tasks.plan_tasks", None)
     (folder / "ann.key").chmod(0o644)
     code, _, err = obfuscate(shell, "--sign", "ann.key")
     assert (code, err) == (2, "dpveil: --sign ann.key may be read by other users: chmod 600 ann.key\n")

@@ -12,11 +12,12 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.batch import Report, Task
+from dpveil.batch.report import Report
+from dpveil.batch.task import Task
 from dpveil.cli import review
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
-from dpveil.regions.boxes import Finder
+from dpveil.regions.finder import Finder
 
 SETTINGS = ("--method", "fill", "--level", "255")
 

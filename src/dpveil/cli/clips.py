@@ -23,9 +23,10 @@ from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 
 if TYPE_CHECKING:
-    from dpveil.batch import Choices, Report, Task
     from dpveil.batch.inside import Scan
     from dpveil.batch.interrupts import Interrupts
+    from dpveil.batch.report import Report
+    from dpveil.batch.task import Choices, Task
     from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
     from dpveil.video.facts import Track
@@ -171,7 +172,8 @@ def planned_clips(
     Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be
     numbered or put elsewhere, and for `options` of clips without any.
     """
-    from dpveil.batch import Task, planned
+    from dpveil.batch.away import planned
+    from dpveil.batch.task import Task
     from dpveil.batch.tasks import checked
 
     _check_name(inputs, out)

@@ -185,7 +185,7 @@ def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> N
 
 def _listed(photos: Sequence[Path]) -> list[Path]:
     """Return the photos among files and folders. Raises `PhotoError` if there are none."""
-    from dpveil.batch import photos_in
+    from dpveil.batch.tasks import photos_in
 
     found = photos_in(photos)
     if not found:

@@ -33,7 +33,8 @@ from dpveil.regions.tiling import shrunk
 from dpveil.release.saving import Release, read_certificate
 
 if TYPE_CHECKING:
-    from dpveil.batch import Report, Task
+    from dpveil.batch.report import Report
+    from dpveil.batch.task import Task
     from dpveil.release.plan import Plan
 
 

@@ -37,7 +37,7 @@ from dpveil.io.names import shown
 from dpveil.release.words import worth
 
 if TYPE_CHECKING:
-    from dpveil.batch import Choices
+    from dpveil.batch.task import Choices
     from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
@@ -374,7 +374,7 @@ def paying(
         if other_regions:
             raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
         return {}
-    from dpveil.batch import check_apart
+    from dpveil.batch.task import check_apart
     from dpveil.cli.ledger import check_limited
     from dpveil.ledger import Ledger
     from dpveil.ledger.limits import check_subject

@@ -24,8 +24,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "cache": "Cache Stored",
-        "huggingface": "release",
         "releaser": "Releaser",
-        "transform": "released_samples DPVeil ReleasedDataset RepeatedSpend",
+        "transform": "release released_samples DPVeil ReleasedDataset RepeatedSpend",
     },
 )

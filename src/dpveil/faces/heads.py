@@ -22,7 +22,7 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions.boxes import reading_order
+from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, reach
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.regions.boxes import Finder
     from dpveil.regions.detected import Detected
     from dpveil.regions.faces import FaceFound, Faces
+    from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
     from dpveil.regions.text import Plates, Text
 

@@ -5,222 +5,23 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool
 
 from dpveil.core.origin import BOX, MASK, OBJECT, Origin
-from dpveil.core.parameters import Parameter, check_count
 from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask
+from dpveil.regions.finder import Finder
 from dpveil.regions.tiling import grown_box
-
-SETTINGS: Final = re.compile(r"faces(?: [a-z-]+=[^ =]+)*")
-"""A request for faces, as certificates store it."""
-LISTED: Final = re.compile(r"[1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*")
-Order = Callable[[Photo, Sequence[Box]], Sequence[int]]
-"""Returns the indices of boxes that were found in a photo, in the order of their numbers."""
-
-
-class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
-    """Numbers of faces, such as (1, 3) or "1,3"; stored sorted and without duplicates. Default: none."""
-
-    def __init__(self) -> None:
-        super().__init__(default=())
-
-    def check(self, value: object) -> tuple[int, ...]:
-        """Return the numbers, sorted; raises `InvalidParameter` for any below 1."""
-        hint = "write the numbers that the preview shows, such as 1,3"
-        try:
-            entries = [int(part) for part in value.split(",")] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
-        except (TypeError, ValueError):
-            raise InvalidParameter(self.name, str(value), "are not numbers of faces", hint=hint) from None
-        return tuple(sorted({check_count(entry, self.name) for entry in entries}))
-
-
-@dataclass(frozen=True)
-class Selection:
-    """Which of the faces of a photo are replaced: `only` some, or all but `exclude`; both empty: all."""
-
-    only: tuple[int, ...] = ()
-    exclude: tuple[int, ...] = ()
-
-    @classmethod
-    def of(cls, request: str) -> Selection | None:
-        """Return the selection of a request for faces; None if dpveil writes no such request.
-
-        >>> Selection.of("faces margin=0 except=2,3")
-        Selection(only=(), exclude=(2, 3))
-        """
-        settings = [part.partition("=")[::2] for part in request.split(" ")[1:]]
-        if not SETTINGS.fullmatch(request) or len(dict(settings)) < len(settings):
-            return None
-        stated = {name: own for name, own in settings if name in ("only", "except")}
-        if len(stated) > 1 or not all(map(LISTED.fullmatch, stated.values())):
-            return None
-        numbers = {name: tuple(map(int, own.split(","))) for name, own in stated.items()}
-        made = cls(numbers.get("only", ()), numbers.get("except", ()))
-        return made if made.settings == stated else None
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The selection as part of a request: sorted numbers, each once."""
-        asked = {"only": self.only, "except": self.exclude}
-        return {name: ",".join(map(str, sorted({*own}))) for name, own in asked.items() if own}
-
-    def chosen(self, count: int) -> list[int]:
-        """Return the numbers of the chosen ones of so many faces."""
-        asked = frozenset(self.only or range(1, count + 1)) - frozenset(self.exclude)
-        return [n for n in range(1, count + 1) if n in asked]
-
-    def gives(self, numbers: Sequence[int]) -> bool:
-        """Return whether there is a number of faces of which exactly these would be chosen.
-
-        >>> Selection(exclude=(2,)).gives([1, 3]), Selection(exclude=(2,)).gives([1, 4])
-        (True, False)
-        """
-        if self.only:
-            return sorted(numbers) == sorted(self.only)
-        count = max((*numbers, *self.exclude), default=0)
-        return count <= len(numbers) + len(self.exclude) and sorted(numbers) == self.chosen(count)
-
-
-def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
-    """Return the indices of boxes (left, top, width, height, …) in reading order: by row, then left to right.
-
-    The topmost box starts a row, which has every box whose centre is above that box's lower edge; the topmost
-    of the others starts the next row. Ties are broken by the left edge, then by the given order.
-
-    >>> reading_order(np.array([[50.0, 0, 10, 10], [0, 4, 10, 10], [20, 30, 10, 10]])).tolist()
-    [1, 0, 2]
-    """
-    left, top, height = faces[:, 0], faces[:, 1], faces[:, 3]
-    rest = np.lexsort((left, top))
-    order: list[int] = []
-    while len(rest):
-        first = rest[0]
-        in_row = (top + height / 2)[rest] < top[first] + height[first]
-        in_row[0] = True  # even if rounding makes its height vanish
-        row = rest[in_row]
-        order += row[np.argsort(left[row], kind="stable")].tolist()
-        rest = rest[~in_row]
-    return np.array(order, dtype=np.int64)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """Something in one frame of a clip: its kind (`Origin.kind`), left, top, width, height in pixels, and a
-    score from 0 to 1 or None. The box may reach beyond the frame. What is not `sure` only looks a little like
-    what is searched for.
-    """
-
-    kind: str
-    box: tuple[float, float, float, float]
-    score: float | None = None
-    sure: bool = True
-
-
-class Finder(ABC):
-    """A callable from a photo to its regions, in pixels of the oriented photo, before they grow.
-
-    A finder checks its settings when it is created, before any photo is read. It raises `RegionError` if it
-    does not fit a photo and `NoRegion` if it finds nothing. It never returns an empty list, so that a photo
-    without a region is never released as if it had been protected.
-    """
-
-    kind: ClassVar[str] = "region"
-    """The kind of region that it finds, as in `Origin.kind`; some methods accept only certain kinds."""
-
-    @property
-    @abstractmethod
-    def description(self) -> str:
-        """The request as a certificate stores it; it never contains a file name."""
-
-    @property
-    def data_dependent(self) -> bool:
-        """Whether the result depends on the photo's pixels, so that the guarantee only compares photos with
-        the same result. True unless a finder declares otherwise.
-        """
-        return True
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Warnings for certificates of releases that used this finder."""
-        return ()
-
-    def smallest_in(self, photo: Photo) -> int | None:
-        """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
-        return None
-
-    def doubtful_in(self, photo: Photo) -> list[Region]:
-        """Return places that look a little like what is searched for in `photo`, and are not replaced."""
-        return []
-
-    def in_order(self, photo: Photo, order: Order) -> list[Region]:
-        """Return the regions of `photo`, numbered in another `order` if what is found depends on its pixels.
-
-        Methods that show less of a region than its box ask for it, as the order of boxes tells of them.
-        """
-        found = self(photo)
-        if not self.data_dependent:
-            return found
-        numbers = sorted((r.origin.number for r in found), key=lambda number: (number is None, number))
-        placed = [found[n] for n in order(photo, [region.box for region in found])]
-        return [
-            replace(region, origin=replace(region.origin, number=number))
-            for region, number in zip(placed, numbers, strict=True)
-        ]
-
-    @property
-    def at_once(self) -> int:
-        """The number of photos that may be searched concurrently, each in its own thread; default: one."""
-        return 1
-
-    def without_margin(self, reason: str) -> Finder:
-        """Return the finder without a margin around its boxes, for methods that choose their own regions.
-
-        Raises `InvalidParameter` with this `reason` if the user chose a margin. Most finders have none.
-        """
-        return self
-
-    def for_frames(self, width: int, height: int, long_side: int) -> Finder:
-        """Return the finder for frames of a clip of this size, in pixels, in which `long_side` are enough.
-
-        Raises `InvalidParameter` for settings that only fit a photo. Most finders search them as photos.
-        """
-        return self
-
-    def seen(self, photo: Photo) -> list[Seen]:
-        """Return what is in one frame of a clip, possibly nothing; raises `RegionError` if the search fails.
-
-        Numbers, and regions that are left out by number, are those of a photo and do not count here.
-        """
-        try:
-            found = self(photo)
-        except NoRegion:
-            found = []
-        both = ((found, True), (self.doubtful_in(photo), False))
-        return [
-            Seen(one.origin.kind, (one.box.x, one.box.y, one.box.w, one.box.h), one.score, sure)
-            for regions, sure in both
-            for one in regions
-        ]
-
-    def prepare(self) -> None:  # noqa: B027  most finders need nothing
-        """Load what the finder needs, before a photo is read; raises `UsageError` if something is missing."""
-
-    @abstractmethod
-    def __call__(self, photo: Photo) -> list[Region]:
-        """Return the regions of `photo`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,8 +25,9 @@ from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
-from dpveil.regions.boxes import Finder, Order, box_around, reading_order
+from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors.table import suppress
+from dpveil.regions.finder import Finder, Order, reading_order
 from dpveil.regions.tiling import resized
 
 NOTHING: Final = (

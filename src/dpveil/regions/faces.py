@@ -21,22 +21,13 @@ from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbab
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import (
-    Finder,
-    Numbers,
-    Order,
-    Seen,
-    Selection,
-    box_around,
-    box_within,
-    reading_order,
-    rounded_box,
-)
+from dpveil.regions.boxes import box_around, box_within, rounded_box
 from dpveil.regions.detected import ARGUMENTS as WITHOUT
 from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.detectors.table import suppress as suppress_overlaps
+from dpveil.regions.finder import Finder, Numbers, Order, Seen, Selection, reading_order
 from dpveil.regions.tiling import Tiling, centred, inside_ellipse, join, pieces, plausible, resized, shrunk
 
 Rows = Float[np.ndarray, "_ 5"]

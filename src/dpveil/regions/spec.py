@@ -18,16 +18,15 @@ from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS
 from dpveil.regions.boxes import (
     OBJECTS,
-    Finder,
     GivenBox,
     GivenRegion,
-    Order,
     asked_box,
     box_of_numbers,
     mask_of_array,
     mask_of_file,
 )
 from dpveil.regions.faces import Faces
+from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
 from dpveil.regions.tiling import grow
 

@@ -11,7 +11,8 @@ from dpveil.core.certificate import Certificate, Output
 from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
-from dpveil.regions.boxes import Selection, asked_box
+from dpveil.regions.boxes import asked_box
+from dpveil.regions.finder import Selection
 from dpveil.regions.tiling import growths, one_grid
 from dpveil.release.crowd import BY_REQUEST, DETECTED
 

@@ -33,8 +33,8 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
-from dpveil.regions.boxes import Order
 from dpveil.regions.detected import ARGUMENTS, NOTHING, Things
+from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several
 from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest

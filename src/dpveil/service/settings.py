@@ -20,7 +20,8 @@ from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
-from dpveil.regions.boxes import OBJECTS, Numbers
+from dpveil.regions.boxes import OBJECTS
+from dpveil.regions.finder import Numbers
 from dpveil.regions.spec import TABLE, several
 from dpveil.release.plan import usual
 

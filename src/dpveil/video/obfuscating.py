@@ -29,9 +29,8 @@ from dpveil.video.analyzing import Progress, analyze, name_of, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.decoding import Source, container_of
-from dpveil.video.paying import Payment
 from dpveil.video.places import FINE
-from dpveil.video.plan import VideoPlan
+from dpveil.video.plan import Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip

@@ -15,7 +15,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, TooWeak
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.regions import Finder
-from dpveil.regions.boxes import Seen
+from dpveil.regions.finder import Seen
 from dpveil.video import analyze
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip, picked

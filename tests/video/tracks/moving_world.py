@@ -8,7 +8,7 @@ from functools import cache
 
 import numpy as np
 
-from dpveil.regions.boxes import Finder, Seen
+from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.looking import TrackSettings

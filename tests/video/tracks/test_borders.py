@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, box_at, of, tracked, uncut
 
-from dpveil.regions.boxes import Seen
+from dpveil.regions.finder import Seen
 from dpveil.video.tracks.following import completed, continuations
 
 

@@ -5,7 +5,7 @@ import pytest
 from moving_world import Knowing, clip, facts, of, smooth
 
 from dpveil.core.origin import FACE
-from dpveil.regions.boxes import Seen
+from dpveil.regions.finder import Seen
 from dpveil.video.tracks.finding import find_tracks
 from dpveil.video.tracks.looking import DARK, LAMPS, LEAST, LIGHT, lightened
 

@@ -15,8 +15,8 @@ from dpveil.errors import NoRegion, UsageError
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.landmarks import BOX
 from dpveil.regions import Faces
-from dpveil.regions.boxes import Finder, Seen
 from dpveil.regions.detectors import DETECTORS, Detector
+from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks import finding
 from dpveil.video.tracks.finding import find_tracks, turn_of

@@ -5,7 +5,7 @@ import pytest
 from moving_world import WIDTH, Walk, of, tracked, uncut
 
 from dpveil.errors import RegionError
-from dpveil.regions.boxes import Seen
+from dpveil.regions.finder import Seen
 from dpveil.video.tracks.finding import Found
 from dpveil.video.tracks.following import continuations
 

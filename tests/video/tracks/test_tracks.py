@@ -7,7 +7,7 @@ import pytest
 from moving_world import FPS, HEIGHT, WIDTH, Knowing, box_at, clip, facts, of, tracked, uncut
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import Seen
+from dpveil.regions.finder import Seen
 from dpveil.video.tracks import finding, looking, trace
 from dpveil.video.tracks.finding import find_tracks
 from dpveil.video.tracks.looking import TrackSettings

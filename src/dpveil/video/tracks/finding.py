@@ -22,7 +22,7 @@ from dpveil.faces.geometry.align import Frame as FaceFrame
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import Predictor, pose_of, predictor
 from dpveil.faces.geometry.place import check
-from dpveil.regions.boxes import Finder, Seen
+from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Key, Track
 from dpveil.video.reading import ahead, room_for
 from dpveil.video.tracks.following import completed, continuations, inside, matches, overlap, share

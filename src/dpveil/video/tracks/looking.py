@@ -17,7 +17,7 @@ from jaxtyping import Float32, UInt8
 from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
-from dpveil.regions.boxes import Finder, Seen
+from dpveil.regions.finder import Finder, Seen
 from dpveil.video.asked import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
