@@ -38,7 +38,7 @@ def face(
     yaw: int | None = 1,
 ) -> RegionRecord:
     """The record of a face that landmarks placed, or without yaw and roll its box alone."""
-    cell = Cell(74, roll, 24 + 40 * number, 40, yaw)
+    cell = Cell(38, roll, 18 + 30 * number, 30, yaw)
     shape = cell.shape(protect).region(cell.pose, WIDTH, HEIGHT, masked=PROTECTIONS[protect].masked)
     assert shape is not None
     origin = Origin(FACE, finder, number=number, found=True, cell=cell.numbers)
