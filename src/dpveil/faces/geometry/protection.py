@@ -61,7 +61,7 @@ ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
     FACE: Protection(
         INNER,
-        Shape((0.1838, 0.1873), below=1.262),
+        Shape((0.1845, 0.1878), below=1.262),
         True,
         "hair, ears, jaw, neck and clothes",
         "all of an oval around the inner face is replaced",
