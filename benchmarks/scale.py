@@ -30,12 +30,13 @@ from typing import Any
 import cv2
 import numpy as np
 
-from dpveil.batch import Choices, photos_in, plan_tasks, release_all
+from dpveil.batch.releasing import release_all
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import photos_in, plan_tasks
 from dpveil.catalogue import build
 from dpveil.io import encode
 from dpveil.regions import parse
-from dpveil.scale.files import PARTS_EACH
-from dpveil.scale.ray_data import BATCH
+from dpveil.scale.files import BATCH, PARTS_EACH
 from processes import MARK, Watch
 from timing import generator, load, load_note, report
 

@@ -126,6 +126,35 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     return output
 
 
+DETAILS = {
+    exits.DONE: "",
+    exits.INCOMPLETE: (
+        "Some or all photos were not released, because their regions do not fit or are not found, or because"
+        " something else lies at their output; `verify` found a file without a certificate, or a"
+        " release that is missing, inconsistent, weaker than asked for or not signed by a trusted key;"
+        " `audit` failed; `evaluate` found a broken guarantee, or a run that does not fit together; `train`"
+        " or `synthesize` left images out; `card` found a picture that is no publishable release; `install`"
+        " installed nothing"
+    ),
+    exits.USAGE: "An option is missing, unknown or out of range; nothing was read",
+    exits.BUDGET: (
+        "Nothing was drawn for a photo, or a set of `synthesize`, that would cost more than a limit of its"
+        " subject has left, for a photo that was released with other regions before, or for one that would"
+        " promise less than `--at-least`; nor for any photo of a run whose photos cost more together than is"
+        " left. `card` found releases that have no total, or more for a person than `--at-most`, and wrote"
+        " nothing"
+    ),
+    exits.IMPOSSIBLE: (
+        "No photo, table or model is one that dpveil reads, or no output can be written, or another run"
+        " that a ledger pays for fills the same folder, or the ledger is missing, damaged, busy or replaced,"
+        " or `serve` cannot listen or keep results; also where the one picture, plot or model that a command"
+        " writes exists, without `--force`"
+    ),
+    exits.INTERRUPTED: "By Ctrl-C or `SIGTERM`; nothing half written is left",
+}
+"""When commands end with each exit code."""
+
+
 def command_line() -> str:
     """Return the reference of the command line, generated from the commands."""
     root = typer.main.get_command(app)
@@ -134,7 +163,7 @@ def command_line() -> str:
         lines += _command(name, command.loaded)
         for part, inner in getattr(command.loaded, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
-    codes = "\n".join(f"| {code} | {text} | {exits.DETAILS[code]} |" for code, text in exits.MEANING.items())
+    codes = "\n".join(f"| {code} | {text} | {DETAILS[code]} |" for code, text in exits.MEANING.items())
     return "\n".join([*lines, *_method_options()]) + EXIT_CODES.replace("CODES", codes)
 
 

@@ -16,7 +16,7 @@ from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import SeededBits
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 
 FACE = Box(177, 65, 88, 108)
 VIEW = (slice(0, 300), slice(80, 380))

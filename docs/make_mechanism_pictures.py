@@ -10,7 +10,7 @@ from make_plots import axes, png
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpveil.cli.plots import INK, LINE, SOFT, draw_errors
+from dpveil.cli.explain import INK, LINE, SOFT, draw_errors
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.numbers import candidates, utility

@@ -8,7 +8,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dpveil.accounting.meaning import detection_bound
-from dpveil.cli.plots import INK, LINE, SOFT
+from dpveil.cli.explain import INK, LINE, SOFT
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 WARM = "#b02a20"

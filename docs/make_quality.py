@@ -8,7 +8,7 @@ from pathlib import Path
 from make_plots import WARM, png
 from matplotlib.figure import Figure
 
-from dpveil.cli.plots import INK, LINE, SOFT
+from dpveil.cli.explain import INK, LINE, SOFT
 
 RECORD = Path(__file__).parent.parent / "benchmarks" / "results" / "decoded_quality.json"
 COLOURS = {

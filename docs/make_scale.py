@@ -16,7 +16,7 @@ from typing import Any
 from make_plots import WARM, png
 from matplotlib.figure import Figure
 
-from dpveil.cli.plots import INK, LINE, SOFT
+from dpveil.cli.explain import INK, LINE, SOFT
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

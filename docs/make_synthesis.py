@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from dpveil.assets.store import default_path
-from dpveil.codecs.kind import load
+from dpveil.codecs.base import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
 from dpveil.synthesis import Plan, Simulator, evolve

@@ -7,11 +7,11 @@ import string
 from hypothesis import strategies as st
 
 from dpveil.core.certificate import Certificate, Output
+from dpveil.core.envelope import ORDER, Signature
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
-from dpveil.core.signature import ORDER, Signature
 
 DISTANCES = st.sampled_from([None, *[Distance.of("d", codec="a")] * 8, Distance.of("d", codec="b")])
 NUMBERS = st.fractions(0, 8, max_denominator=12)

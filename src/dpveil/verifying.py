@@ -14,9 +14,8 @@ from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, asked, judged, too_weak
 from dpveil.release.verification import verify as verify_photo
-from dpveil.synthesis.certificate import SetCertificate
 from dpveil.synthesis.plan import NAME
-from dpveil.synthesis.saving import is_set, read_set
+from dpveil.synthesis.saving import SetCertificate, is_set, read_set
 
 UNCHECKED = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
 
@@ -74,7 +73,7 @@ def verify_each(
     """
     given = Path(check_path(path, "give the name of a released file"))
     if _whole(given).suffix.lower() in MANY:
-        from dpveil.batch import verify_inside
+        from dpveil.batch.document import verify_inside
 
         yield from verify_inside(_whole(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:

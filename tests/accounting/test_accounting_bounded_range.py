@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binom
 
 from dpveil.accounting import zcdp_epsilon
-from dpveil.accounting.bounded_range import (
+from dpveil.mechanisms.pixel.ssim.method import (
     CDF_ERROR,
     MOST_DRAWS,
     BoundedRangeAccount,

@@ -11,7 +11,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
 from dpveil.accounting import laplace_epsilon, laplace_scale
-from dpveil.accounting.laplace import _one_delta, _places, merged, pure_epsilon
+from dpveil.accounting.zcdp import _one_delta, _places, merged, pure_epsilon
 from dpveil.core.numbers import float_above
 from dpveil.mechanisms.pixel.base import fullest_cells
 

@@ -44,21 +44,3 @@ def test_another_file_is_not_read_and_is_written_anew(
         patch.setattr(dlib, "fhog_object_detector", None)
         frontal_detector()
     assert sha256(kept.read_bytes()).hexdigest() == SHA256
-
-
-def test_a_detector_of_another_dlib_is_not_kept(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    class Another:
-        def __getstate__(self) -> tuple[bytes]:
-            return (b"another detector",)
-
-    monkeypatch.setattr(dlib, "get_frontal_face_detector", Another)
-    assert isinstance(frontal_detector(), Another)
-    assert not kept.parent.exists()
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    assert isinstance(frontal_detector(), dlib.fhog_object_detector)

@@ -11,7 +11,7 @@ from dpveil.assets import network
 from dpveil.assets.network import Network
 from dpveil.assets.reference import Reference
 from dpveil.codecs import GAN, StyleGAN
-from dpveil.codecs.kind import CODEC
+from dpveil.codecs.base import CODEC
 from dpveil.errors import ModelError
 from tiny_onnx import field, model, node, repainter, value
 

@@ -11,8 +11,8 @@ from dpveil.attacks import Attack, Background, View, named
 from dpveil.attacks.around import Context, Placement
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, SEES, installed
 from dpveil.attacks.faces import Embedding, largest_face
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Inverse, Restored
+from dpveil.attacks.hallucinated import Inverse, Restored
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 from people_made import background, picture, view

@@ -11,14 +11,12 @@ from crowd import face, sides, view
 from PIL import Image
 
 from dpveil.attacks import faces
-from dpveil.attacks.attributes import inference
-from dpveil.attacks.base import Background, Memo
+from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
-from dpveil.attacks.pixels import PixelDiscriminant
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, ModelError, UsageError
+from dpveil.errors import ModelError, UsageError
 from tiny_onnx import field, model, node, tensor, value
 
 needs_models = pytest.mark.skipif(
@@ -113,35 +111,6 @@ def test_people_of_at_and_t_are_embedded(shared):
 
 
 # Attributes
-
-
-def _lit(person, photo):
-    """Return a face in front of a light or a dark wall, which half of the people have."""
-    image = face(person, photo).astype(int) // 2
-    return (image + (100 if person % 2 else 0)).astype(np.uint8)
-
-
-def test_an_attribute_is_told_of_people_nobody_has_seen():
-    background, shown, people = sides(None, people=16, make=_lit)
-    mine = [row for row, name in enumerate(background.people) if name < "p10"]
-    pick = lambda parts: tuple(parts[row] for row in mine)  # noqa: E731
-    known = Background(pick(background.clean), pick(background.released), pick(background.people))
-    values = [str(int(name[1:]) % 2) for name in known.people]
-    others = [row for row, name in enumerate(people) if name >= "p10"]
-    names = [people[row] for row in others]
-    truth = [str(int(name[1:]) % 2) for name in names]
-    releases = [shown[row] for row in others]
-    rate = inference(PixelDiscriminant(), known, values, releases, truth, names)
-    assert rate.value >= 0.9
-    assert (rate.chance, rate.releases) == (0.5, 12)
-    with pytest.raises(InvalidParameter, match="in the background, too"):
-        inference(PixelDiscriminant(), known, values, releases, truth, ["p00"] * 12)
-    with pytest.raises(InvalidParameter, match="one for each photo"):
-        inference(PixelDiscriminant(), known, values[1:], releases, truth, names)
-    wrong = inference(
-        PixelDiscriminant(), known, values, releases, ["1" if t == "0" else "0" for t in truth], names
-    )
-    assert wrong.value <= 0.1
 
 
 def test_the_attribute_model_reads_faces():

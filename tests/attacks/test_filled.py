@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpveil import SeededBits
-from dpveil.attacks.filled import filled
+from dpveil.attacks.wrapped import filled
 from dpveil.bench.drawn import DrawnEye
 from dpveil.mechanisms.pixel import Snow
 

@@ -8,8 +8,7 @@ from crowd import sides
 
 from dpveil.attacks import attack, named
 from dpveil.attacks import hallucinated as module
-from dpveil.attacks.hallucinated import _combined, _corners, hallucinated
-from dpveil.attacks.restored import SIDE
+from dpveil.attacks.hallucinated import SIDE, _combined, _corners, hallucinated
 from dpveil.mechanisms.pixel import Mosaic
 
 RNG = np.random.default_rng(0)

@@ -165,20 +165,6 @@ def test_a_parrot_of_one_photo_each_is_identification():
     )
 
 
-def test_a_parrot_loses_little_where_there_is_nothing_to_learn():
-    """Noise that is the same in all directions, 80 numbers to learn 128 directions from."""
-    clean, names = made(40, 3, dimensions=128, spread=0)
-    random = np.random.default_rng(1)
-    known, probes = (clean + 2 * random.normal(size=clean.shape) for _ in range(2))
-    assert parrot(known, names, probes, names).rate > identify(known, names, probes, names).rate - 0.1
-
-
-def test_a_parrot_of_photos_in_one_line_is_no_error():
-    known = at((0, 1), (0, -1), (5, 1), (5, -1))
-    names = ["ann", "ann", "bob", "bob"]
-    assert parrot(known, names, at((1, 9), (4, -9)), ["ann", "bob"]).right.all()
-
-
 def test_a_parrot_of_noise_is_at_chance():
     """500 guesses among 50 people, of which ten are right: more than 35 with probability below 1e-9."""
     known, names = made(50, 10)

@@ -8,9 +8,9 @@ import numpy as np
 from crowd import HEIGHT, WIDTH, face, sides, view
 
 from dpveil.attacks import attack
+from dpveil.attacks.around import PAINT, painted
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, View
-from dpveil.attacks.outcomes import named
-from dpveil.attacks.outside import PAINT, painted
+from dpveil.attacks.measures import named
 from dpveil.bench.measuring import scored
 
 HIDDEN = np.zeros((HEIGHT, WIDTH), np.bool_)

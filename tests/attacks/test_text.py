@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from crowd import view
 
-from dpveil.attacks import Background, attack, named, text
+from dpveil.attacks import Background, attack, named, vectors
 from dpveil.attacks.base import Memo, installed
-from dpveil.attacks.text import similarity
+from dpveil.attacks.vectors import similarity
 from dpveil.bench.drawn import DrawnPlate, DrawnScene
 
 
@@ -22,8 +22,8 @@ def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     words = {1: "AB12CDE", 2: "XY98ZWV", 3: "AB12CDF", 4: ""}
-    monkeypatch.setattr(text, "READ", Memo())
-    monkeypatch.setattr(text, "_read", lambda image: words[int(image[0, 0, 0])])
+    monkeypatch.setattr(vectors, "READ", Memo())
+    monkeypatch.setattr(vectors, "_read", lambda image: words[int(image[0, 0, 0])])
     seen = [view(np.full((8, 8, 1), level, np.uint8)) for level in words]
     scores = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).score(seen)
     assert named(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
@@ -36,7 +36,7 @@ def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
 @pytest.mark.skipif(not installed("text"), reason="needs pip install 'dpveil[text]'")
 def test_drawn_plates_are_read() -> None:
     plates = [DrawnPlate.of(number, 0) for number in range(4)]
-    assert [text.read(plate.read().image) for plate in plates] == [
+    assert [vectors.read(plate.read().image) for plate in plates] == [
         plate.text.replace(" ", "") for plate in plates
     ]
 

@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dpveil.batch import Choices, Report, plan_tasks, release_all
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 

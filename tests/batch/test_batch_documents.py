@@ -18,8 +18,12 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
-from dpveil.batch import Choices, Report, plan_tasks, release_all, verify_inside
+from dpveil.batch.document import verify_inside
 from dpveil.batch.inside import ALL, Scan, is_document
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import sealed
@@ -408,31 +412,6 @@ def test_a_crash_of_the_reader_is_one_page_that_fails(monkeypatch: pytest.Monkey
     failure = released(Path("scan.pdf")).failed[0].failure
     assert failure is not None
     assert "ends the process that draws it" in failure.message
-
-
-@pytest.mark.parametrize(
-    "told",
-    [
-        (7, []),
-        ({}, []),
-        ({"grid": None, "notes": []}, []),
-        ({"grid": None, "notes": []}, [np.zeros((2, 2, 2), np.uint8)]),
-        ({"grid": None, "notes": []}, [np.zeros((2, 2, 3))]),
-        ({"grid": None, "notes": []}, [np.zeros((0, 2, 3), np.uint8)]),
-        ({"grid": None, "notes": []}, [np.zeros((200, 2, 3), np.uint8)]),
-        ({"grid": [0, 1], "notes": []}, [np.zeros((2, 2, 3), np.uint8)]),
-        ({"grid": None, "notes": 1}, [np.zeros((2, 2, 3), np.uint8)]),
-        ({"refused": []}, []),
-        ({"refused": ["a", "b", 7]}, []),
-    ],
-)
-def test_nothing_that_the_reader_answers_is_believed(told: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("scan.pdf").write_bytes(b"%PDF")
-    monkeypatch.setattr(document.POOL, "ask", lambda *_, **__: told)
-    with pytest.raises(Refused, match="ends the process"):
-        of(Path("scan.pdf")).draw(0, 72, 100)
-    with pytest.raises(Refused):
-        _ = of(Path("scan.pdf")).pages
 
 
 def test_without_the_extra_a_pdf_is_refused_with_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

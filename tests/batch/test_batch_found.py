@@ -12,16 +12,16 @@ import pytest
 from PIL import Image
 from workers_made import Looked
 
-from dpveil.batch import Choices, Report, plan_tasks, release_all, releasing
-from dpveil.batch import run as kept
-from dpveil.batch.run import Found
-from dpveil.core.photo import Photo
+from dpveil.batch import releasing
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
-from dpveil.regions.faces import detections_of
 
 COUNT = 6
 SEARCHES = Path("searches")
@@ -114,33 +114,9 @@ def test_a_photo_that_was_replaced_since_is_searched_again(
     assert len(set(told)) == COUNT - 2
 
 
-def test_what_has_no_room_is_searched_again(
-    ledger: Ledger, detector: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kept, "MOST_BYTES", 2 * kept.OVERHEAD + 200)
-    assert len(released(ledger).released) == COUNT - 1
-    assert detector.searches == 2 * COUNT - 2
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_workers_search_each_photo_once(ledger: Ledger, jobs: int) -> None:
     report = released(ledger, Looked(SEARCHES), jobs=jobs)
     assert len(report.released) == COUNT
     assert len(SEARCHES.read_bytes()) == COUNT
     assert ledger.check().debits == COUNT
-
-
-def test_only_the_same_pixels_in_the_same_shape_are_the_same_photo(detector: Counted) -> None:
-    levels, found, place = np.full((24, 24), 100, np.uint8), Found(), Path("a.png")
-    with found.about(place, first := Photo(levels), keep=True):
-        Faces()(first)
-    other = levels.copy()
-    other[23, 23] = 101
-    shapes = (levels[None].repeat(3, 0).transpose(1, 2, 0), levels.reshape(12, 48), other)
-    for changed in map(Photo, shapes):
-        with found.about(place, changed, keep=False):
-            assert detections_of(changed) == {}
-    with found.about(place, same := Photo(levels), keep=False):
-        assert detections_of(same).keys() == detections_of(first).keys() != set()
-    with found.about(Path("b.png"), same := Photo(levels), keep=False):
-        assert detections_of(same) == {}

@@ -17,11 +17,14 @@ from PIL import Image
 from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
-from dpveil.batch import Choices, Report, is_priced, plan_tasks, release_all, releasing
 from dpveil.batch import jobs as batch_jobs
+from dpveil.batch import releasing
 from dpveil.batch.jobs import Jobs, heard, nothing, send
-from dpveil.batch.report import UNAFFORDABLE
+from dpveil.batch.releasing import is_priced, release_all
+from dpveil.batch.report import UNAFFORDABLE, Report
 from dpveil.batch.run import Run, Shared
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
@@ -328,19 +331,6 @@ def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
     jobs.shared.stop("another reason")
     assert (jobs._call_stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
     assert jobs._call_next(worker) is None
-
-
-def test_a_worker_never_holds_more_than_two_photos(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, most = Jobs._call_next, []
-
-    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
-        given = real(jobs, worker, *done)
-        most.append(len(worker.holds))
-        return given
-
-    monkeypatch.setattr(Jobs, "_call_next", following)
-    assert len(released(choices()).released) == COUNT
-    assert max(most) == 2
 
 
 def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:

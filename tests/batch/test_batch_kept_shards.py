@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from shards_made import counts, held, picture, released, shard
 
-from dpveil.batch import Report, away, plan_tasks, releasing, shards
-from dpveil.core.certificate import parse_certificate
+from dpveil.batch import releasing, shards
+from dpveil.batch.report import Report
+from dpveil.batch.tasks import plan_tasks
 from dpveil.errors import OutputError
 from dpveil.ledger import Ledger, Limit
 
@@ -76,28 +75,6 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
     assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
     assert waiting() == [place]
     assert place.read_bytes() == picture(8, 1)
-
-
-def test_an_original_with_its_hash_in_the_certificate_of_a_release_is_not_packed() -> None:
-    """That certificate states another width."""
-    photos(1)
-    released()
-    certificate, original = parse_certificate(held()[f"0.png{CERTIFICATE}"].decode()), picture(9, 1)
-    assert certificate.output is not None
-    output = replace(certificate.output, sha256=sha256(original).hexdigest())
-    forged = replace(certificate, output=output).to_text().encode()
-    shard("out/a.tar", [("0.png", original), (f"0.png{CERTIFICATE}", forged)])
-    photos(1, 2)
-    report = released()
-    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
-
-
-def test_a_shard_for_which_nothing_is_new_stays_as_it_is(ledger: Ledger) -> None:
-    photos(1, 2)
-    released()
-    before = held()
-    report = released(ledger=ledger)
-    assert (counts(report), report.notes, waiting(), held()) == ((0, 0, 2), [], [], before)
 
 
 def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> None:
@@ -171,12 +148,3 @@ def test_what_a_killed_run_drew_anew_is_newer_than_its_shard(monkeypatch: pytest
     assert counts(released()) == (0, 2, 0)
     assert drawn == {held()[name] for name in images()}
     assert held() != before
-
-
-def test_what_was_gathered_is_removed_once_the_shard_is_on_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    photos(1)
-    seen = list[tuple[Path, list[Path]]]()
-    monkeypatch.setattr(away, "flush_folder", lambda folder: seen.append((folder, waiting())))
-    released()
-    assert [(str(folder), len(there)) for folder, there in seen] == [("out", 1)]
-    assert (images(), waiting()) == (["0.png"], [])

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.batch import Choices, Report, plan_tasks, release_all
 from dpveil.batch import run as batch
-from dpveil.batch.task import Task
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import print_report
 from dpveil.errors import OutputError
 from dpveil.io import writing

@@ -19,12 +19,12 @@ from typing import Any
 import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
-from dpveil.batch import Choices, Report, Task
 from dpveil.batch import interrupts as interrupts_of
 from dpveil.batch.interrupts import SIGNALS, Interrupts, uninterrupted
 from dpveil.batch.jobs import Jobs, nothing
-from dpveil.batch.report import Untried
+from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
+from dpveil.batch.task import Choices, Task
 from dpveil.cli import run
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

@@ -10,9 +10,12 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
 from dpveil.batch import run as batch
 from dpveil.batch import task as sources
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import write_manifest
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import cost, exit_code, print_report
 from dpveil.errors import NoRegion
 from dpveil.mechanisms.pixel import DPPix

@@ -12,7 +12,11 @@ from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import Choices, archives, plan_tasks, release_all, releasing, usual_jobs
+from dpveil.batch import inside, releasing
+from dpveil.batch.jobs import usual_jobs
+from dpveil.batch.releasing import release_all
+from dpveil.batch.task import Choices
+from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import OutputError, UsageError
 from dpveil.io.locking import alone
@@ -86,7 +90,7 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
 ) -> None:
     """A run cannot write its shard, or is interrupted: releases wait, and another run takes them."""
     with monkeypatch.context() as patch:
-        patch.setattr(archives, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(inside, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         full = released(ledger=ledger)
     assert (counts(full), exit_code(full), Path("out/a.tar").exists()) == ((4, 0, 0), 4, False)
     assert ".dpveil-shards" in full.notes[0]

@@ -1,13 +1,12 @@
 """What is remembered of a folder's inputs: private, elsewhere, appended to; damaged lines are passed over."""
 
-import os
 import stat
 from pathlib import Path
 
 import pytest
 
 from dpveil.batch.run import copies
-from dpveil.batch.state import State, key_of, stamp_of, state_path
+from dpveil.batch.state import State, key_of, state_path
 from dpveil.batch.tasks import keep_numbers, numbered
 from dpveil.errors import OutputError, UsageError
 from dpveil.io import is_present
@@ -89,15 +88,6 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     assert State.read(folder).stamps == {**before.stamps, "c" * 64: {STAMP}}
 
 
-def test_a_stamp_is_size_and_time(tmp_path):
-    path = tmp_path / "a"
-    path.write_bytes(b"abc")
-    os.utime(path, ns=(5, 7))
-    assert stamp_of(path) == (3, 7)
-    assert stamp_of(tmp_path / "none") is None
-    assert stamp_of(Path("a\0b")) is None
-
-
 def number(folder, *names):
     """Number photos as a run does: all is checked, then the numbers are kept."""
     outputs = numbered(names, folder)
@@ -134,12 +124,6 @@ def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, da
     for again in (lambda: numbered(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
         with pytest.raises(UsageError, match="numbered release of an unknown photo"):
             again()
-
-
-def test_numbers_that_cannot_be_kept_are_not_given(tmp_path):
-    state_path(tmp_path).mkdir(parents=True)
-    with pytest.raises(OutputError):
-        keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
 
 
 def test_copies_are_files_of_the_same_bytes(tmp_path):

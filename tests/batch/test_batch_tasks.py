@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.batch import plan_tasks
+from dpveil.batch.tasks import plan_tasks
 from dpveil.errors import UnknownName, UsageError
 
 
@@ -172,11 +172,3 @@ def test_a_folder_that_cannot_be_read_is_reported_not_left_out(tree, monkeypatch
 
     monkeypatch.setattr(os, "scandir", scandir)
     assert "in/locked" in landed(["in"])
-
-
-def test_tasks_remember_where_an_earlier_run_may_have_put_the_photo(tree):
-    tree("one/a.jpg", "two/a.jpg", "two/a.png")
-    [alone] = plan_tasks([Path("one")], Path("out"))
-    assert alone.former == Path("out/a.jpg.png")
-    assert [task.former for task in plan_tasks([Path("two")], Path("out"))] == [Path("out/a.png")] * 2
-    assert [task.name for task in plan_tasks([Path("two")], Path("out"))] == ["a.jpg.png", "a.png.png"]

@@ -14,8 +14,12 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import Choices, Report, away, planned, release_all
+from dpveil.batch import away
+from dpveil.batch.away import planned
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
 from dpveil.batch.shards import Shards
+from dpveil.batch.task import Choices
 from dpveil.core.urls import Url, expanded, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls

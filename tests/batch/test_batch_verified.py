@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import tarfile
@@ -14,10 +13,8 @@ from typing import Any
 import pytest
 from shards_made import Given, held, link, picture, released, shard
 
-from dpveil.batch import archives as batch_held
-from dpveil.batch import verify_inside
-from dpveil.cli import run, say
-from dpveil.cli import verify as lines
+from dpveil.batch.document import verify_inside
+from dpveil.cli import run
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
@@ -156,12 +153,6 @@ def test_names_links_and_copies_are_refused(good: Members) -> None:
     assert "is a link, a device or sparse" in bad[5][1]
 
 
-def raw(name: str, data: bytes, kind: bytes = b"0") -> bytes:
-    told = tarfile.TarInfo(name)
-    told.size, told.type = len(data), kind
-    return told.tobuf(tarfile.USTAR_FORMAT) + data + bytes(-len(data) % 512)
-
-
 def test_damage_and_what_is_no_shard_are_one_line(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
     pack(good)
     data = Path("out/a.tar").read_bytes()
@@ -196,28 +187,6 @@ def test_a_large_image_or_certificate_is_not_read(good: Members) -> None:
     assert [each[0] for each in results.values()] == ["inconsistent"] * 2 + ["consistent"]
     assert "bytes, and at most" in results["0.png"][1]
     assert peak < 1 << 23
-
-
-def test_many_members_take_little_memory_and_few_lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A name that occurs two thousand times; then images without certificates."""
-    one = raw("0.png", b"")
-    Path("a.tar").write_bytes(one * 2001 + bytes(1024))
-    code, out, _ = cli(capsys, "a.tar")
-    assert (code, out.count("\n")) == (1, lines.MOST_LINES + 1)
-    assert "and 1,991 other problems in a.tar: --json has all of them" in out
-    monkeypatch.setattr(say, "IN_MEMORY", 1000)
-    code, out, _ = cli(capsys, "a.tar", "--json")
-    told = json.loads(out)
-    assert (code, told["verified"], len(told["failed"])) == (1, [], 2001)
-    assert out == json.dumps(told, indent=2) + "\n"
-    monkeypatch.setattr(batch_held, "MOST_WAITING", 100)
-    with tarfile.open("b.tar", "w") as made:
-        for number in range(300):
-            made.addfile(tarfile.TarInfo(f"{number}.png"), io.BytesIO())
-    assert found("b.tar").keys() == {"."}
-    assert "has more than 100 images whose certificates do not follow" in found("b.tar")["."][1]
 
 
 def test_a_ledger_looks_up_every_release_in_a_shard(

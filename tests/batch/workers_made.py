@@ -14,10 +14,9 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.postprocessing.filters import Step
+from dpveil.postprocessing import Step
 from dpveil.regions import Finder, parse
-from dpveil.regions.face_search import Detections
-from dpveil.regions.faces import detections_of, remember
+from dpveil.regions.faces import Detections, detections_of, remember
 
 
 def end(times: Path) -> None:

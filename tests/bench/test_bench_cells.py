@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
-from dpveil.bench.settings import Setting
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import DataError
 from people_made import folder

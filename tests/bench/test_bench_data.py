@@ -15,9 +15,9 @@ from PIL import Image
 from dpveil.bench.data import Dataset, check_readable, load
 from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
 from dpveil.bench.drawn.base import IRIS, texture
+from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import released
-from dpveil.bench.settings import Setting
 from dpveil.errors import PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks.base import Background, Fitted, Scores, View
-from dpveil.bench.measuring import Released, attacked_apart, scored
-from dpveil.bench.times import Spent
+from dpveil.bench.measuring import Released, Spent, attacked_apart, scored
 from dpveil.errors import PluginError
 from people_made import background, picture, view
 

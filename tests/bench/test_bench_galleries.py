@@ -15,9 +15,8 @@ from dpveil.assets.reference import Reference
 from dpveil.attacks import View, attack
 from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load, split
-from dpveil.bench.galleries import GallerySetting
+from dpveil.bench.galleries import GallerySetting, Portraits
 from dpveil.bench.measuring import cells, released
-from dpveil.bench.portraits import Portraits
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import UsageError

@@ -9,12 +9,12 @@ import pytest
 from facespace_made import SIDE, codec
 
 from dpveil.attacks.matched import Matched
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench import measuring
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import Dataset, load, split
-from dpveil.bench.settings import Setting
+from dpveil.bench.galleries import Setting
 from dpveil.bench.table import rows
 from dpveil.core.guarantee import Guarantee
 from dpveil.faces import Latent

@@ -20,18 +20,16 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
-from dpveil.attacks.vectors import VectorAttack
+from dpveil.attacks.hallucinated import Restored
+from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
 from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
+from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.measuring import cells, released
+from dpveil.bench.measuring import FOLDER, cells, released
 from dpveil.bench.run import CELLS, Job, compute, run
-from dpveil.bench.settings import Setting, Shown
 from dpveil.bench.table import rows, to_csv, utility
-from dpveil.bench.times import FOLDER
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS
@@ -418,13 +416,13 @@ SCRIPT = """
 import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
+from dpveil.attacks.vectors import PixelDiscriminant
+from dpveil.attacks.hallucinated import Restored
 from dpveil.bench.check import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item
-from dpveil.bench.settings import Setting, Shown
+from dpveil.bench.galleries import Setting, Shown
 from dpveil.mechanisms.pixel import Mosaic
 data = load(Path({data!r}))
 settings = [Setting(None), *(Setting(Mosaic(block=block)) for block in (2, 4, 8, 16))]

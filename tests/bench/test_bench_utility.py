@@ -12,9 +12,9 @@ import pytest
 from skimage import data
 
 from dpveil.attacks.base import installed
-from dpveil.bench import faces_seen, times
+from dpveil.bench import faces_seen, measuring
 from dpveil.bench.faces_seen import Seen
-from dpveil.bench.times import Time, spent
+from dpveil.bench.measuring import Time, spent
 from dpveil.bench.utility import measured
 from dpveil.core.region import Box
 from dpveil.errors import DataError
@@ -108,14 +108,14 @@ def test_what_releases_take_is_kept_and_what_comes_back_is_checked(tmp_path: Pat
     assert took.seconds > 0
     assert took.mebibytes is None or took.mebibytes > 50
     assert held.any()
-    (tmp_path / times.FOLDER).mkdir()
+    (tmp_path / measuring.FOLDER).mkdir()
     time = Time(18, 1.5, None)
-    times.write(tmp_path, "ab", time)
-    assert (times.read(tmp_path, "ab"), times.read(tmp_path, "cd")) == (time, None)
+    measuring.write(tmp_path, "ab", time)
+    assert (measuring.read(tmp_path, "ab"), measuring.read(tmp_path, "cd")) == (time, None)
     assert time.row({"method": "fill"}) == {"method": "fill", "releases": "18", "ms": "1.5", "MiB": ""}
     good = {"releases": 1, "ms": 1, "MiB": None}
     forged = [json.dumps({**good, "ms": wrong}) for wrong in ("<b>", None, -1, float("nan"), True)]
     for text in ("[]", "{", '{"magic": 1}', '{"ms": 3}', "[" * 60_000, *forged):
-        (tmp_path / times.FOLDER / "ab.json").write_text(text, encoding="utf-8")
+        (tmp_path / measuring.FOLDER / "ab.json").write_text(text, encoding="utf-8")
         with pytest.raises(DataError, match="does not say"):
-            times.read(tmp_path, "ab")
+            measuring.read(tmp_path, "ab")

@@ -12,10 +12,10 @@ from dpveil.attacks.base import Memo
 from dpveil.bench.cells import Cell
 from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
-from dpveil.bench.settings import Setting
 from dpveil.core.region import Box
-from dpveil.errors import DataError, UsageError
+from dpveil.errors import DataError
 from people_made import folder
 from tiny_onnx import encoder
 
@@ -40,25 +40,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, li
     return root, label, list(cells(load(root), NOTHING, both, 0, []))
 
 
-def test_the_same_file_gives_the_same_cell_and_without_it_a_line_says_what_is_missing(
-    made: tuple[Path, str, list[Cell]],
-) -> None:
-    root, label, (own, other) = made
+def test_a_cell_by_a_file_of_a_user_is_left_out(made: tuple[Path, str, list[Cell]]) -> None:
+    root, _, (own, other) = made
     assert own.of["attack"] == "embedding:own"
-    assert again([own, other], [root], [label]) == (1, [])
     assert again([own, other], [root]) == (1, []), "the cell of pixels"
-    (line,) = left_out([own, other])
-    assert "cells by embedding:own were not computed again" in line
-    assert left_out([own, other], [label]) == []
+    assert left_out([own, other]) == 1
     assert again([own], [root])[0] == 0
     with pytest.raises(DataError, match="is of no method or attack"):
         repeated(own, load(root))
-
-
-def test_another_file_of_the_same_name_is_refused(made: tuple[Path, str, list[Cell]], tmp_path: Path) -> None:
-    root, label, found = made
-    network(tmp_path / "own.onnx", 2)
-    with pytest.raises(DataError, match="the file of embedding:own is not the run's"):
-        again(found, [root], [label])
-    with pytest.raises(UsageError, match="no cell is by the attack embedding:none"):
-        again(found, [root], [f"embedding:{tmp_path / 'none.onnx'}"])

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import Background, Fitted, Scores, View, attack
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.data import PEOPLE, Dataset, load, split
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
-from dpveil.bench.settings import Setting
 from dpveil.errors import DataError, UsageError
 from dpveil.mechanisms.pixel import Fill, Mosaic
 from people_made import folder

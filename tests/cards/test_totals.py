@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.accounting import zcdp_delta
-from dpveil.cards.croissant import NAMESPACE, TERMS, number
-from dpveil.cards.totals import ANYBODY, Listed, by_table, epsilon_at, prefix, totals
+from dpveil.cards.croissant import ANYBODY, Listed, by_table, epsilon_at, number, prefix, totals
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "cards.md").read_text(encoding="utf-8")
 ANY, FEW, MANY, VECTORS = (
     Relation("any-image"),
     Relation("m-pixels", 4),
@@ -79,27 +77,6 @@ def test_kinds_add_as_the_accounting_says():
     assert of(found) == {"Ada": (2, "3-zCDP, any-image"), "Bob": (2, "(2, 1e-06)-DP, any-image")}
     assert found.together is None
     assert [total.kind for total, _ in found.most] == ["approximate", "zcdp"]
-
-
-def test_the_largest_numbers_of_a_kind_are_stated_each_for_itself():
-    parts = [promise(epsilon=3, delta="1e-9"), promise(epsilon=1, delta="1e-6")]
-    ((total, people),) = summed(parts, {"a": ["Ada"], "b": ["Bob"]}).most
-    assert (str(total), people) == ("(3, 1e-06)-DP, any-image", 2)
-    ((total, people),) = summed([promise(rho=1), promise(rho=3)], {"a": ["Ada"], "b": ["Bob"]}).most
-    assert (str(total), people) == ("3-zCDP, any-image", 2)
-
-
-def test_people_under_other_relations_are_told_apart():
-    parts = [
-        promise(ANY, epsilon=1),
-        promise(FEW, epsilon=3),
-        promise(VECTORS, epsilon=2),
-        promise(FEW, epsilon=1),
-    ]
-    found = summed(parts, {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"], "d": ["Dan"]})
-    told = ["1-DP, any-image", "3-DP, m-pixels (m = 4)", "2-DP, singular-values"]
-    assert [(str(total), people) for total, people in found.most] == list(zip(told, (1, 2, 1), strict=True))
-    assert found.together is None
 
 
 def metric(diameter, relation=ANY):
@@ -227,11 +204,3 @@ def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):
     (tmp_path / "a\\b").mkdir()
     with pytest.raises(OutputError):
         prefix(tmp_path / "a\\b", tmp_path / "card.json")
-
-
-def test_the_page_lists_all_terms():
-    rows = dict(
-        line.strip("| ").split(" | ", 1) for line in PAGE.splitlines() if line.startswith("| `dpveil:")
-    )
-    assert rows == {f"`dpveil:{name}`": meaning for name, meaning in TERMS.items()}
-    assert NAMESPACE in PAGE

@@ -12,10 +12,10 @@ import pytest
 from PIL import Image
 
 from dpveil.catalogue import DEFAULT
-from dpveil.cli.compare import NOT_PRIVATE, USUAL, Choice, lines_of, neighbourhoods_of
+from dpveil.cli.compare import NOT_PRIVATE, USUAL, Choice, lines_of
 from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms import pixel
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
@@ -199,28 +199,3 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
     assert notes == ["demanding is left out: rank is missing: give it a value"]
     with pytest.raises(InvalidParameter, match="rank"):
         lines_of(choice(names=("demanding",)), every=False)
-
-
-def test_names_and_neighbourhoods_are_checked():
-    assert neighbourhoods_of(["all", "16", " 256 ", "16"]) == (None, 16, 256)
-    with pytest.raises(InvalidParameter, match="whole number, or all"):
-        neighbourhoods_of(["any"])
-    with pytest.raises(UnknownName):
-        lines_of(choice(names=("smudge",)), every=False)
-    for bad in ({"budgets": ("-1",)}, {"delta": "3"}, {"block": 0}, {"neighbourhoods": (0,)}):
-        with pytest.raises(InvalidParameter):
-            lines_of(choice(**bad), every=True)
-
-
-def test_a_budget_that_one_method_refuses_is_left_out_with_a_note():
-    budgets = choice(names=("dp-pix", "gallery"), budgets=("1", "100"))
-    made, notes = lines_of(budgets, every=True)
-    taken = {line.name: [method is not None for method in line.methods] for line in made}
-    assert taken["dp-pix"] == [True, True]
-    assert taken["gallery"] == [True, False]
-    assert [note.partition(":")[0] for note in notes] == ["gallery is left out"]
-    assert "100 is too large" in notes[0]
-    with pytest.raises(InvalidParameter, match="100"):
-        lines_of(budgets, every=False)
-    with pytest.raises(InvalidParameter, match="100"):
-        lines_of(choice(names=("gallery", "blur"), budgets=("1", "100")), every=True)

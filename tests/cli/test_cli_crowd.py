@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import json
-import re
 from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
@@ -14,8 +11,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import dpveil
-from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 
@@ -66,46 +61,3 @@ def test_a_run_names_the_faces_in_its_document_and_in_one_line(
     assert len(told) == bool(line)
     assert all(line in text and "a.png" in text for text in told)
     assert "crowd" not in Path("out.png.certificate.json").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("method", [(), ("--method", "dp-pix"), ("--method", "fill")])
-def test_faces_are_chosen_as_for_a_release(shell: Shell, method: tuple[str, ...]) -> None:
-    for asked, stays in ((("--except", "2"), [2]), (("--only", "1"), [2, 3])):
-        code, out, err = (
-            shell("faces", "a.png", *method, "--margin", "0", *asked)
-            if method
-            else shell("faces", "a.png", *asked)
-        )
-        assert code == 0, err
-        lines = [line for line in out.splitlines() if line.endswith(", stays as it is")]
-        assert [int(line.split()[1].rstrip(":")) for line in lines] == stays
-        assert [line[:6] for line in out.splitlines()] == ["face 1", "face 2", "face 3"]
-        code, out, _ = shell("faces", "a.png", *method, *asked, "--json")
-        document = json.loads(out)
-        assert [face["number"] for face in document["kept"]] == stays
-        assert sorted(face["number"] for face in (*document["kept"], *document["faces"])) == [1, 2, 3]
-    plan = dpveil.plan("a.png", "fill", level=200, regions=Faces(exclude="2"))
-    box = plan.regions[0].kept[0].box
-    code, out, _ = shell("faces", "a.png", "--method", "fill", "--except", "2", "--json")
-    assert json.loads(out)["kept"][0]["box"] == [box.x, box.y, box.w, box.h], "what stays, without a margin"
-    code, _, err = shell("faces", "a.png", "--only", "7")
-    assert (code, "face 7 was chosen, and the photo has 3 faces" in err) == (1, True)
-
-
-def test_the_review_frames_faces_that_stay_and_names_the_crowd(shell: Shell) -> None:
-    from dpveil.cli.preview import KEPT
-
-    given = ("--out", "x.png", *FILL, "--margin", "1", "--except", "1", "--review", "r.html")
-    assert shell("obfuscate", "a.png", *given)[0] == 0
-    page = Path("r.html").read_text(encoding="utf-8")
-    assert "<p class=crowd>Crowded: regions of faces 2 and 3 overlap others; hair or neck of face 1" in page
-    assert "blue frame" in page
-    found = re.findall(r"<img alt=original src=data:image/webp;base64,([\w+/=]+)>", page)
-    shown = np.asarray(Image.open(io.BytesIO(base64.b64decode(found[0])))).astype(int)
-    assert shown.shape[1] == 640
-    near = (np.abs(shown - KEPT).max(axis=2) < 60).nonzero()
-    left, right = near[1].min() / 3.2, near[1].max() / 3.2
-    assert (left, right) == pytest.approx((20, 50), abs=6), "around face 1, 20 to 50 of 200 pixels"
-    plain = ("--out", "y.png", *FILL, "--margin", "0", "--review", "s.html")
-    assert shell("obfuscate", "b.png", *plain)[0] == 0
-    assert "class=crowd>" not in Path("s.html").read_text(encoding="utf-8")

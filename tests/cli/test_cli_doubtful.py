@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli.preview import EDGE
+from dpveil.cli.review import EDGE
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 
@@ -64,35 +64,6 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
     assert "left in the clear" not in shell("obfuscate", "in/a.png", "--out", "none.png", *FILL)[2]
 
 
-def test_a_plan_says_it_before_it_is_paid(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a dry run, in a paying run before its first payment, and after that, with what to do each time."""
-    monkeypatch.setattr("dpveil.release.words.UNSURE", 1)
-    url = "sqlite:///budget.db"
-    paid = ("--ledger", url, "--subject", "album")
-    dear = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--regions", "faces")
-    shell("ledger", "limit", "album", "--epsilon", 9, "--ledger", url)
-    left = (
-        "left in the clear: 3 places that may show a face, in in/b.png and 1 more: {} each, and --threshold"
-    )
-    unsure = "unsure: {} 3 faces with a score below 1, in in/a.png and 2 more: {} each, and --threshold 1"
-    before = [unsure.format("would replace", "dpveil faces shows"), left.format("dpveil faces shows")]
-    after = [unsure.format("replaced", "--review shows"), left.format("--review shows")]
-    line = ("obfuscate", "in", "--out", "out", *dear)
-
-    def said(*more: str) -> list[str]:
-        return [row for row in shell(*line, *more)[2].splitlines() if re.match("unsure|left in", row)]
-
-    def begin(rows: list[str], starts: list[str]) -> bool:
-        return len(rows) == len(starts) and all(map(str.startswith, rows, starts))
-
-    for more in ((), paid):
-        assert begin(said("--dry-run", *more), before)
-    assert begin(said(*paid), [*before, *after])
-    assert begin(said("--force"), after)
-    document = json.loads(shell(*line, "--dry-run", "--force", "--json")[1])
-    assert "2 places that may be faces stay in the clear" in "".join(document["priced"][2]["warnings"])
-
-
 def test_faces_lists_and_draws_them(shell: Shell) -> None:
     code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
     assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
@@ -117,14 +88,3 @@ def test_faces_takes_several_photos_and_folders(shell: Shell) -> None:
     assert err.count("were not looked for") == 1
     assert err.splitlines()[-1] == "3 faces in 4 photos, failed 0"
     assert shell("faces", "in")[0] == 0
-
-
-def test_several_photos_are_one_json_document(shell: Shell) -> None:
-    Path("in/d.png").write_bytes(b"no photo")
-    code, out, err = shell("faces", "in", "--json")
-    document = json.loads(out)
-    assert code == 1
-    assert [entry["photo"] for entry in document["photos"]] == ["in/a.png", "in/b.png", "in/c.png"]
-    assert [len(entry["doubtful"]) for entry in document["photos"]] == [0, 1, 2]
-    assert [entry["photo"] for entry in document["failed"]] == ["in/d.png"]
-    assert "in/d.png: " in err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import pickle
 import re
 import shutil
 import sys
@@ -16,10 +15,7 @@ import pytest
 from dpveil.bench.data import load
 from dpveil.bench.report import alarm, page
 from dpveil.bench.run import CELLS, Job, compute
-from dpveil.bench.settings import AnySetting
 from dpveil.bench.table import COLUMNS
-from dpveil.catalogue import build
-from dpveil.cli.evaluate import Asked, settings
 from people_made import folder
 
 BUDGETS = ("--method", "dp-pix", "--epsilon", "1", "--epsilon", "100")
@@ -126,10 +122,7 @@ def test_a_second_run_computes_nothing(made: Path, data: Path, shell: Shell) -> 
 def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
     code, out, _ = shell("evaluate", "--check", made, data)
     assert (code, "computed again and are the same" in out) == (0, True)
-    code, out, _ = shell("evaluate", "--check", made, data, "--attack", "restored", "--json")
-    assert (code, json.loads(out)["repeated"], json.loads(out)["problems"]) == (0, 5, [])
-    code, _, err = shell("evaluate", "--check", made, data, "--attack", "shown")
-    assert (code, "no cell is by the attack shown" in err) == (2, True)
+    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
     code, out, _ = shell("evaluate", "--check", made, "--json")
     assert (code, json.loads(out)["problems"]) == (0, [])
     results = made / "results.csv"
@@ -138,27 +131,6 @@ def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path
     code, _, err = shell("evaluate", "--check", made)
     assert (code, "results.csv is not what the cells say" in err) == (1, True)
     results.write_bytes(kept)
-
-
-@pytest.mark.parametrize(
-    ("name", "old", "forged"),
-    [
-        ("results.json", '"1.0000"', '"0.0000"'),
-        ("utility.csv", ",mse,", ",ssim,"),
-        ("report.html", "1.0000", "0.0000"),
-        ("report.html", "</html>", "<p>approved</p></html>"),
-    ],
-)
-def test_a_forged_file_is_noticed(made: Path, shell: Shell, name: str, old: str, forged: str) -> None:
-    path = made / name
-    kept = path.read_bytes()
-    assert old.encode() in kept
-    path.write_bytes(kept.replace(old.encode(), forged.encode(), 1))
-    try:
-        code, _, err = shell("evaluate", "--check", made)
-    finally:
-        path.write_bytes(kept)
-    assert (code, f"{name} is not what the cells say" in err) == (1, True), err
 
 
 def test_where_folders_lie_is_not_told(
@@ -181,7 +153,7 @@ def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
 ) -> None:
     """Tables that follow from a made-up cell are consistent; computing it again shows it."""
     from dpveil.bench.check import check
-    from dpveil.bench.folder import finish
+    from dpveil.bench.run import finish
 
     other = tmp_path / "other"
     shutil.copytree(made, other)
@@ -294,29 +266,3 @@ def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
     assert (code, err.count("which this run replaces")) == (0, 1), "a run with other settings"
     assert len(err.splitlines()) == 2
     assert shell("evaluate", "--check", tmp_path / "few")[0] == 0
-
-
-def test_the_default_is_evaluated_where_no_budget_is_given() -> None:
-    """`attributes` with nothing kept costs nothing, and none of the usual budgets is spent on it."""
-
-    def made(*budgets: str) -> list[AnySetting]:
-        asked = Asked(methods=("attributes", "snow"), budgets=budgets)
-        found, notes = settings(asked, [], {})
-        assert len(notes) == bool(budgets), "snow takes no ε"
-        return [one for one in found if one.name == "attributes"]
-
-    (default,) = made()
-    assert default.method == build(None, {})
-    assert default.method.guarantee(height=9, width=9, channels=1).epsilon == 0
-    assert pickle.dumps(default), "runs have several processes"
-
-
-def test_people_who_are_drawn_need_no_data(shell: Shell) -> None:
-    few = ("--people", 3, "--photos", 3, "--jobs", 1, "--attack", "pixels", "--method", "mosaic")
-    code, out, _ = shell("evaluate", "drawn", "--out", "results", *few, "--json")
-    assert code == 0
-    rates = {row["method"]: float(row["success"]) for row in json.loads(out)["results"]}
-    assert rates["nothing"] >= rates["fill"]
-    assert rates["fill"] == pytest.approx(1 / 3, abs=1e-4)
-    code, out, _ = shell("evaluate", "--check", "results", "drawn")
-    assert (code, "4 were computed again and are the same" in out) == (0, True)

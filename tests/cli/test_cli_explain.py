@@ -1,7 +1,6 @@
 """`dpveil explain`: the answer in words and as one document, the plot, and one line for every mistake."""
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -55,15 +54,6 @@ def test_json_is_one_document_and_grey_costs_a_third(cli):
     assert grey["noise_scale"] == 255
 
 
-def test_width_comes_first(cli):
-    clear = json.loads(
-        cli("--method", "dp-pix", "--epsilon", "1", "--block", "50", "--size", "100x2", "--json")[1]
-    )
-    assert clear["noise_scale"] == 255 * 200 * 3 / (50 * 2)
-    _, out, _ = cli(*USUAL, "--size", " 100 X 2 ")
-    assert "100×2 pixels" in out
-
-
 def test_the_plot_shows_the_bound(cli):
     code, out, _ = cli(*USUAL, *SIZE, "--plot", "curve.png", "--json")
     assert code == 0
@@ -79,23 +69,6 @@ def test_the_plot_shows_the_bound(cli):
     assert Path("curve.png").read_bytes() == b"old"
     assert cli(*USUAL, *SIZE, "--plot", "curve.png", "--force")[0] == 0
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
-
-
-def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    code, out, err = cli(*USUAL, *SIZE, "--plot", "curve.png")
-    assert (code, out) == (2, "")
-    assert "dpveil[plots]" in err
-    assert not Path("curve.png").exists()
-
-
-def test_nothing_lost_is_no_more_than_guessing_and_one_pixel_is_one(cli):
-    _, out, _ = cli("--method", "fill", *SIZE)
-    assert "at most       10 %   (guessing: 10 %)" in out
-    assert "10.01" not in out
-    _, out, _ = cli("--method", "dp-pix", "--epsilon", "2", "--neighbourhood", "1", *SIZE)
-    assert "differ in at most one pixel, with all its channels" in out
-    assert "1 pixels" not in out
 
 
 def test_every_command_for_regions_takes_all_of_their_options(shell):

@@ -11,13 +11,9 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.cli import preview as drawing
 from dpveil.cli import run
-from dpveil.cli.preview import EDGE, Shown, draw_preview
-from dpveil.core.photo import Photo
-from dpveil.core.region import Box
+from dpveil.cli.review import EDGE
 from dpveil.regions import Faces
-from dpveil.regions.detectors import DETECTORS
 from dpveil.regions.detectors.centerface import CenterFace
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
@@ -38,12 +34,6 @@ def wall(tmp_path: Path) -> Path:
     path = tmp_path / "wall.png"
     Image.new("RGB", (90, 60), (120, 110, 100)).save(path)
     return path
-
-
-@pytest.fixture
-def no_detector(monkeypatch):
-    for detector in DETECTORS.values():
-        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
 
 
 def spoken(capsys) -> tuple[dict, str]:
@@ -107,31 +97,6 @@ def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, caps
     assert run(["faces", str(pair), "--preview", str(preview)]) == 4
     assert run(["faces", str(pair), "--preview", str(preview), "--force"]) == 0
     assert run(["faces", str(pair), "--preview", str(tmp_path / "numbered.jpg")]) == 2
-
-
-def test_no_label_of_a_preview_covers_another(monkeypatch):
-    """Of sixty faces in a heap, of which some have the very same box."""
-    plates, label = [], drawing._label
-
-    def kept(*given):
-        plates.append(label(*given))
-        return plates[-1]
-
-    monkeypatch.setattr(drawing, "_label", kept)
-    rng = np.random.default_rng(8)
-    corners = rng.integers(0, 900, (60, 2)).tolist()
-    corners[20:30] = [corners[0]] * 10
-    photo = Photo(np.full((1000, 1000), 77, np.uint8))
-    drawn = draw_preview(photo, [Shown(n, Box(x, y, 80, 90), 0.9) for n, (x, y) in enumerate(corners, 1)])
-    assert len(plates) == 60
-    held = np.zeros(drawn.shape[:2], int)
-    for left, top, right, bottom in plates:
-        assert 0 <= left < right < 1000
-        assert 0 <= top < bottom < 1000
-        held[top : bottom + 1, left : right + 1] += 1
-    assert held.max() == 1
-    (x, y), (left, top, _, bottom) = corners[59], plates[[*range(60)].index(59)]
-    assert abs(left - x) + min(abs(top - y), abs(bottom - y)) < 300, "near its box"
 
 
 @needs_centerface
@@ -199,12 +164,3 @@ def test_bad_settings_are_refused_before_a_photo_is_read(tmp_path, capsys, optio
     arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
     assert run([*arguments, "--regions", "faces", *options]) == 2
     assert capsys.readouterr().err.startswith("dpveil: ")
-
-
-def test_without_a_detector_no_photo_is_read(tmp_path, no_detector, capsys):
-    arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
-    for command in ([*arguments, "--regions", "faces"], ["faces", "missing.jpg"]):
-        assert run([*command, "--json"]) == 2
-        document, err = spoken(capsys)
-        assert "no face detector is installed" in err
-        assert document["hint"] == "dpveil install faces"

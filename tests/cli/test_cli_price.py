@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.batch import release_all
 from dpveil.cli import obfuscate
 from dpveil.ledger import Ledger
 from dpveil.mechanisms.pixel import DCTGaussian, DPPix, DPPixGaussian
-from dpveil.release.noisy import noisiest, remedy
 from dpveil.release.plan import plan
+from dpveil.release.quote import noisiest, remedy
 
 URL = "sqlite:///budget.db"
 PAID = ("--ledger", URL, "--subject", "album")
@@ -127,16 +126,6 @@ def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(cli: Shel
     assert (code, spent(), told(err, "price")) == (3, 2, [price])
 
 
-def test_a_dry_run_takes_no_numbers(cli: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
-    line = ("obfuscate", "in", "--out", "out", *CLEAR, "--names", "number")
-    assert cli(*line, "--dry-run")[0] == 0
-    assert not Path("state").exists()
-    assert not Path("out").exists()
-    assert cli(*line)[0] == 0
-    assert Path("out/photo-000003.png").exists()
-
-
 def test_a_dry_run_tells_what_the_run_would_fail_of(cli: Shell) -> None:
     Path("in/bob.png").write_bytes(b"no photo")
     code, _, err = cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run")
@@ -179,15 +168,3 @@ def test_the_budget_that_is_named_has_less_noise_and_hardly_a_smaller_one(method
     below = method.with_budget(**{knob: float(value) * 0.85})
     assert method.with_budget(**{knob: float(value)}).noise_scale(**found.size) <= 128
     assert below.noise_scale(**found.size) > 128
-
-
-def test_the_report_of_a_run_is_not_that_of_its_dry_run(cli: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[Any] = []
-
-    def kept(*given: Any, **more: Any) -> Any:
-        found.append(release_all(*given, **more))
-        return found[-1]
-
-    monkeypatch.setattr("dpveil.cli.obfuscate.release_all", kept)
-    cli("obfuscate", "in", "--out", "out", *CLEAR, *PAID)
-    assert (len(found[0].released), found[0].priced, found[0].dry) == (3, [], False)

@@ -14,7 +14,6 @@ from PIL import Image
 import dpveil
 from command_lines import last
 from dpveil.cli import EMPTY, app, exits, obfuscate
-from dpveil.cli.options import method_options
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.release.words import CHANNELS, LOW
@@ -233,16 +232,6 @@ def test_methods_for_people_and_programs(cli):
     assert latent["box-gaussian"]["metric"] is None
 
 
-@pytest.mark.parametrize("method", ["dp-pix", "latent", "gallery", "attributes", "dp-pix-gaussian"])
-def test_methods_and_help_explain_the_same_options(cli, method):
-    lines = cli("methods", method)[1].splitlines()
-    told = dict(
-        re.fullmatch(r" +(--\S+).*?: (.*)", line).groups() for line in lines if line.startswith("    --")
-    )
-    known = {option.opts[0]: option.help for option in method_options(method)}
-    assert told == known
-
-
 def test_verify_tells_every_state(cli):
     cli("obfuscate", "in", "--out", "out", *GOOD)
     cli("obfuscate", "in/a.png", "--out", "out/seeded.png", *GOOD, "--seed", "1")
@@ -366,7 +355,6 @@ def test_exit_codes_are_one_table(cli):
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")]
     assert {kind.exit_code for kind in kinds} <= exits.MEANING.keys()
-    assert exits.MEANING.keys() == exits.DETAILS.keys()
     out = cli("--help")[1]
     assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
 

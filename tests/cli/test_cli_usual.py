@@ -1,6 +1,5 @@
 """Commands without a method: every face becomes one of nobody, and two lines say what that is worth."""
 
-import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -56,51 +55,6 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
     )
 
 
-def test_what_keeping_costs_is_what_it_costs(shell, photo):
-    err = shell("explain", photo)[2]
-    assert "in the clear" not in err  # the answer lists that
-    assert "faces below 24 pixels of height were not looked for" in err.splitlines()
-    told = err.splitlines()[-1]
-    choices = re.findall(r"(gender=1\S*) for (\d+)-DP \((\w+)\)", told)
-    assert [kept for kept, _, _ in choices] == ["gender=1", "gender=1,age=1"]
-    for kept, epsilon, strength in choices:
-        plan = dpveil.plan(photo, "attributes", attributes=kept)
-        assert (plan.total.epsilon, plan.strength) == (int(epsilon), strength)
-
-
-@pytest.mark.parametrize(
-    ("options", "promised", "clear"),
-    [
-        (
-            ["gallery", "--epsilon", "1"],
-            "2 faces at 1-DP each, together 2-DP (moderate), any-image",
-            "place, size and turn of each face",
-        ),
-        (["mosaic", "--block", "9", "--regions", "faces"], "nothing", "place and size of each face"),
-        (
-            ["fill", "--level", "9"],
-            "0-DP (strong), any-image",
-            "photo's size in pixels and its number of channels",
-        ),
-    ],
-)
-def test_every_method_says_what_it_promised_and_what_is_in_the_clear(shell, photo, options, promised, clear):
-    err = shell("obfuscate", photo, "--out", "private.png", "--method", *options)[2]
-    (line,) = (line for line in err.splitlines() if line.startswith("promised: "))
-    assert line.startswith(f"promised: {promised}; in the clear: ")
-    assert line.endswith(clear)
-    nowhere = ["--method", *options, "--seed", "1"]
-    assert "promised:" not in shell("obfuscate", photo, "--out", "seeded.png", *nowhere)[2]
-
-
-def test_options_of_the_default_need_no_method(shell, photo):
-    code, _, err = shell("obfuscate", photo, "--out", "private.png", "--attributes", "gender=1")
-    assert code == 0
-    assert "promised: 2 faces at 1-DP each" in err
-    assert "gender=1" in Path("private.png.certificate.json").read_text(encoding="utf-8")
-    assert "--attributes gender=1" in shell("obfuscate", photo, "--out", "other.png")[2]
-
-
 @pytest.mark.parametrize("more", [("--if-none", "whole"), ("--if-none", "copy"), ("--seed", "1")])
 def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
     chosen = photo if more[0] == "--seed" else photo.with_name("nobody.png")
@@ -134,18 +88,6 @@ def test_a_photo_without_a_face_becomes_one_large_face_only_if_told_so(shell, ph
     assert "; fill, or noise such as dp-pix, hides a photo without drawing a face" in err
     filled = shell("obfuscate", nobody, "--out", "d.png", *whole, "--method", "fill", "--regions", "faces")
     assert (filled[0], instead in filled[2], "as large as the photo" in filled[2]) == (0, True, False)
-
-
-def test_compared_without_regions_methods_take_their_own_and_the_default_is_among_them(shell, photo):
-    code, out, _ = shell("compare", photo, "--epsilon", "1", "--neighbourhood", "16", "--json")
-    assert code == 0
-    made = json.loads(out)["compared"]
-    found = [region["box"] for region in json.loads(shell("explain", photo, "--json")[1])["regions"]]
-    for each in made:
-        boxes = [region["box"] for region in each["regions"]]
-        assert len(boxes) == (2 if each["method"] in ("latent", "gallery", DEFAULT) else 1), each["method"]
-    assert [region["box"] for region in made[0]["regions"]] == found
-    assert made[0]["parameters"] == build(None, {}).parameters()
 
 
 def test_python_has_the_same_default(photo):

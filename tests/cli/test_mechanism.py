@@ -2,7 +2,6 @@
 
 import io
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -161,34 +160,6 @@ def test_matrix_rows_are_responses(cli):
     assert first[0] > first[1] > first[2]
 
 
-def test_matrix_of_a_range_without_end(cli):
-    given = last("--mechanism", "laplace", *QUERY, "--range", "0:")
-    code, line = refused(cli, "matrix", *given)
-    assert code == 2
-    assert "responses are missing, and the range has no end" in line
-    found = document(cli, "matrix", *given, "--responses", "0,1,2,3", "--answers", "0,1")
-    assert np.shape(found["matrix"]) == (4, 2)
-    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
-    assert found["certificate"] is None
-    _, out, _ = cli("matrix", *given, "--responses", "0,1,2,3", "--answers", "0,1")
-    assert "certificate   none" in out
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--responses", "0,,2"], "--responses 0,,2 is not a list of numbers"),
-        (["--responses", "0,x"], "--responses x is not a finite number"),
-        (["--responses", "2,1"], "are not in order: each larger than the last"),
-        (["--answers", "0,9"], "answer = '9' is not in the range 0:5"),
-    ],
-)
-def test_wrong_tables_are_one_line(cli, more, words):
-    code, line = refused(cli, "matrix", *GEOMETRIC, *more)
-    assert code == 2
-    assert words in line
-
-
 # compare
 
 
@@ -221,13 +192,6 @@ def test_compare_draws_a_plot_and_replaces_none(cli):
     assert cli(*given, "--out", "errors.png", "--force")[0] == 0
     code, message = refused(cli, *given, "--out", "errors.pdf")
     assert (code, message) == (2, "unknown plot format '.pdf': choose from .png")
-
-
-def test_compare_without_matplotlib_names_the_extra(cli, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    code, line = refused(cli, "compare", *QUERY, "--out", "errors.png")
-    assert (code, line) == (2, "plots need matplotlib: pip install 'dpveil[plots]'")
-    assert not Path("errors.png").exists()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.cli import clips, video_progress
+from dpveil.cli import clips, progress
 from dpveil.video.state import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
@@ -174,30 +174,6 @@ def test_a_plan_is_written_changed_and_rendered(
     assert shell(*render, "--out", "private.mp4")[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"method": "blurred"}, "unknown method"),
-        ({"tracks": []}, "there is no track"),
-        ({"clip": {"name": "../clip.mp4"}}, "clip"),
-        ({"surprise": 1}, "surprise"),
-    ],
-)
-def test_a_bad_plan_is_one_line(
-    shell: Shell, clip: Path, tmp_path: Path, change: dict[str, Any], words: str
-) -> None:
-    shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    for name, value in change.items():
-        plan[name] = {**plan[name], **value} if isinstance(value, dict) else value
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    code, out, err = shell("video", "render", "plan.json", "--out", "private.mp4")
-    assert code in (1, 2)
-    assert words in err
-    assert (len(err.splitlines()), out) == (1, "")
-    assert not folder_of(tmp_path / "private.mp4").exists()
-
-
 def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path) -> None:
     ledger = ("--ledger", "sqlite:///budget.db")
     assert shell("ledger", "limit", "album", "--epsilon", "3", *ledger)[0] == 0
@@ -338,7 +314,7 @@ def test_a_question_that_was_asked_is_known_again_without_an_analysis(
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     times = [0.0]
-    with video_progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
+    with progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
         for frame in range(21):
             times[0] = frame / 8
             tell("rendering", 100 + frame, 120)
@@ -396,19 +372,6 @@ def test_a_link_joins_those_of_the_plan(clip: Path) -> None:
     assert [one.person for one in linked] == [2, 2, 2]
 
 
-def test_verify_tells_a_named_clip_in_lines(shell: Shell, clip: Path, tmp_path: Path) -> None:
-    fill = ("--method", "fill", *BOX)
-    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *fill, "--event-seconds", "0.5")
-    code, _, err = shell(*call)
-    assert code == 0
-    assert "any event of at most 0.5 s, once: 0-DP, any-image, if it changes at most 9 decoded" in err
-    assert shell(*call, "--json")[0] == 0  # skipped: the same settings
-    out = shell("verify", "private.mp4")[1].splitlines()
-    assert "  replaced: one box track, by fill: one draw (once)" in out
-    assert any(line.startswith("  events: any event of at most 0.5 s") for line in out)
-    assert len(shell("verify", ".")[1].splitlines()) < len(out)
-
-
 def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:
     analyze = ("video", "analyze", "clip.mp4", *METHOD, *BOX, "--force")
     code, _, err = shell(*analyze, "--out", "a.png", "--sheet", "./a.png")
@@ -428,45 +391,3 @@ def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, 
         "p.mp4.certificate.json",
         "r.mp4.certificate.json",
     ]
-
-
-def test_a_lost_track_and_the_sound_are_told(shell: Shell, tmp_path: Path) -> None:
-    make_clip(tmp_path / "clip.mp4", sound=True)
-    shell("video", "analyze", "clip.mp4", "--out", "plan.json", "--method", "fill", *BOX)
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    plan["tracks"][0] |= {"end": "lost", "kind": "face", "finder": "faces"}
-    del plan["analyzed"]["on_lost"]
-    plan["tracks"].append(
-        {"number": 2, "kind": "face", "keys": [{"frame": 0, "x": 9, "y": 9, "w": 9, "h": 9}]}
-    )
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    code, out, err = shell("video", "render", "plan.json", "--dry-run")
-    assert code == 0
-    assert "lost: look at 0:00.00 (track 1, held)" in err
-    assert "the sound" in err
-    assert "track 2: face, 0:00.00 to 0:00.00, added by hand" in out
-    code, _, err = shell("video", "render", "plan.json", "--out", "p.mp4", "--json")
-    assert (code, "lost: look at" in err) == (0, True)
-    assert "left out of the clip" in err
-    assert "track 1, held to frame 35" in shell("verify", "p.mp4")[1]
-
-
-@pytest.mark.parametrize(
-    ("call", "code", "words"),
-    [
-        (("obfuscate", "clip.mp4", "--out", "p.gif", *METHOD, *BOX), 2, ".mkv, .webm, or name a folder"),
-        (("obfuscate", "clip.mp4", "--out", "p.mp4", *METHOD, *BOX, "--pose", "no"), 2, "--pose no"),
-        (("video", "render", "none.json", "--dry-run"), 2, "make one with dpveil video analyze"),
-        (("video", "render", "bad.json", "--dry-run"), 2, "mend it there"),
-        (("video", "render", "far/plan.json", "--dry-run"), 4, "name the clip with --clip"),
-    ],
-)
-def test_a_hint_says_what_to_do(
-    shell: Shell, clip: Path, tmp_path: Path, call: tuple[str, ...], code: int, words: str
-) -> None:
-    shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)
-    (tmp_path / "far").mkdir()
-    (tmp_path / "far" / "plan.json").write_bytes((tmp_path / "plan.json").read_bytes())
-    (tmp_path / "bad.json").write_text('{"schema": 1 "clip": 2}')
-    found, _, err = shell(*call)
-    assert (found, words in err) == (code, True), err

@@ -8,8 +8,7 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.gan import CONDITIONS
-from dpveil.codecs.neural import EncoderDecoder, pictures, shown
+from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, pictures, shown
 from tiny_onnx import decoder, encoder
 
 SIDE, COUNT = 20, 12

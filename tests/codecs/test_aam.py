@@ -10,8 +10,6 @@ from dpveil.codecs import AAM
 from dpveil.codecs.aam import STAGES
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil_train import train_aam
-from dpveil_train.aam import RIDGE, Regression
-from dpveil_train.order import Later
 
 CANVAS = (32, 28, 3)
 
@@ -148,43 +146,6 @@ def test_shapes_that_do_not_vary_are_refused(crops):
         train(AAM, source_of(crops), landmarks=lambda batch: np.repeat(marks(crops[:1]), len(batch), axis=0))
     with pytest.raises(InvalidParameter, match="length = 1 is too short"):
         train(AAM, source_of(crops), length=1)
-
-
-def test_a_regression_is_ridge_regression():
-    rng = np.random.default_rng(2)
-    features = np.concatenate([rng.normal(3, 1, (400, 5)), np.ones((400, 1))], axis=1).astype(np.float32)
-    wanted = features @ rng.normal(size=(6, 2)) + rng.normal(0, 0.01, (400, 2))
-    stage = Regression()
-    for at in range(0, 400, 100):
-        stage.add(features[at : at + 100], wanted[at : at + 100])
-    centred, middle = features[:, :5] - features[:, :5].mean(axis=0), wanted - wanted.mean(axis=0)
-    ridge = RIDGE * centred.var(axis=0).mean() * np.eye(5)
-    expected = np.linalg.solve(centred.T @ centred / 400 + ridge, centred.T @ middle / 400).T
-    assert np.allclose(stage.solved()[:, :5], expected, atol=1e-3)
-    assert np.allclose((features @ stage.solved().T).mean(axis=0), wanted.mean(axis=0), atol=1e-3)
-
-
-def test_a_later_part_keeps_what_was_before_it():
-    class Memory:
-        def __init__(self):
-            self.state = {}
-
-        def read(self):
-            return self.state
-
-        def write(self, state):
-            self.state = dict(state)
-
-    whole = Memory()
-    part = Later(whole, 3)
-    assert part.read() == {}
-    whole.write({"done": np.array(3), "marks": np.array([7])})
-    assert part.read() == {}
-    part.write({"done": np.array(2), "basis": np.array([1.5])})
-    assert int(whole.state["done"]) == 5
-    assert whole.state["marks"].tolist() == [7]
-    assert int(part.read()["done"]) == 2
-    assert part.read()["basis"].tolist() == [1.5]
 
 
 def wrong(tensors, change):

@@ -11,7 +11,6 @@ from dpveil.codecs import Bounds
 from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import PERCENTILES, checked_quantiles, quantiles_of
 from dpveil.errors import InvalidParameter, ModelError
-from dpveil_train.order import mean_of
 
 
 def test_bounds_clip_into_the_box():
@@ -39,12 +38,6 @@ def test_quantiles_against_sorting():
     assert np.allclose(low[:, 1], -3 * (1000 - ranks))
     assert PERCENTILES[0] == 0
     assert {10, 12.5, 15, 25, 30, 40} <= {float(100 * p) for p in PERCENTILES}  # Li & Clifton 2021
-
-
-def test_bounds_between_kept_shares_are_interpolated(codecs):
-    codec = next(iter(codecs.values()))
-    low = {clip: codec.statistics.bounds(clip).low for clip in (25, 27, 30)}
-    assert np.allclose(low[27], low[25] + (low[30] - low[25]) * 2 / 5)
 
 
 def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
@@ -79,10 +72,3 @@ def test_levels_are_rounded_and_clamped():
     rows = np.array([[-3.0, 0.4, 0.6, 254.5], [255.4, 300.0, 1e9, 127.0]], np.float32)
     crops = pictures_of(iter([rows[:1].copy(), rows[1:].copy()]), 2, (2, 2, 1))
     assert crops.ravel().tolist() == [0, 0, 1, 254, 255, 255, 255, 127]
-
-
-def test_mean_over_batches_of_any_size():
-    crops = np.random.default_rng(3).integers(0, 256, (11, 3, 4, 1)).astype(np.uint8)
-    mean, count, canvas = mean_of(lambda: [crops[:5], crops[5:6], crops[6:]], 2)
-    assert np.allclose(mean, crops.reshape(11, -1).mean(axis=0))
-    assert (count, canvas) == (11, (3, 4, 1))

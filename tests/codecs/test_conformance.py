@@ -212,19 +212,6 @@ def test_the_seed_decides(name, crops):
 
 
 @pytest.mark.parametrize("name", LEARNED)
-def test_training_reads_as_often_as_it_says(name, crops):
-    count = 0
-
-    def source():
-        nonlocal count
-        count += 1
-        return source_of(crops)()
-
-    train(TABLE[name], source)
-    assert count == PASSES[name]
-
-
-@pytest.mark.parametrize("name", LEARNED)
 @pytest.mark.parametrize(
     ("count", "length", "word"),
     [
@@ -252,42 +239,6 @@ def test_images_that_do_not_differ_are_refused(name, crops):
 def test_images_of_several_shapes_are_refused(name, crops):
     with pytest.raises(InvalidParameter, match="one shape"):
         train(TABLE[name], lambda: [crops, crops[:, 1:]])
-
-
-class Interrupted(Exception):
-    pass
-
-
-class Kept:
-    """A checkpoint in memory that breaks off after so many writes."""
-
-    def __init__(self, writes):
-        self.writes, self.state = writes, {}
-
-    def read(self):
-        return self.state
-
-    def write(self, state):
-        self.state = {name: np.array(value) for name, value in state.items()}
-        self.writes -= 1
-        if self.writes == 0:
-            raise Interrupted
-
-
-@pytest.mark.parametrize("name", LEARNED)
-def test_an_interrupted_training_goes_on_to_the_same_codec(name, crops):
-    whole = train(TABLE[name], source_of(crops)).tensors()
-    kept = Kept(2)
-    with pytest.raises(Interrupted):
-        train(TABLE[name], source_of(crops), checkpoint=kept)
-    assert int(kept.state["done"]) == 2
-    resumed = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
-    for key, value in whole.items():
-        assert np.array_equal(value, resumed[key])
-    kept.state = {key: value + (key != "canvas") for key, value in kept.state.items()}
-    kept.state["done"] = np.array(1)
-    started_elsewhere = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
-    assert any(not np.array_equal(value, started_elsewhere[key]) for key, value in whole.items())
 
 
 @each

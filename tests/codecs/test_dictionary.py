@@ -10,7 +10,7 @@ from made_faces import source_of, train
 from scipy.optimize import minimize
 
 from dpveil.codecs import Dictionary
-from dpveil.codecs.dictionary import THRESHOLD, soft, sparse
+from dpveil.codecs.pca import THRESHOLD, soft, sparse
 from dpveil_train.dictionary import learn
 from dpveil_train.order import NOWHERE, mean_of
 

@@ -10,11 +10,10 @@ from made_faces import faces, source_of, train
 
 from dpveil.assets import save
 from dpveil.codecs import PCA, Mixture, load
-from dpveil.codecs.factors import Factors
+from dpveil.codecs.pca import Factors
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits
 from dpveil_train import mixture as training
-from dpveil_train.pca import ROUNDS
 
 TRUE = Factors(
     np.array([0.7, 0.3]),
@@ -91,51 +90,6 @@ def test_one_component_is_factor_analysis() -> None:
     left = inverse @ (scatter - own) @ inverse
     assert np.abs(np.diag(left)).max() < 1e-3
     assert np.abs(left @ found.loadings[0]).max() < 1e-3
-
-
-def test_an_empty_component_becomes_half_of_the_largest() -> None:
-    means = np.concatenate([TRUE.means, [[1e3] * 4]])
-    dead = Factors(
-        np.array([0.6, 0.3, 0.1]),
-        means,
-        np.concatenate([TRUE.loadings, TRUE.loadings[:1]]),
-        np.concatenate([TRUE.noises, TRUE.noises[:1]]),
-    )
-    codes = TRUE.draw(1000, SeededBits(6))
-    after, held = training.round_of(dead, codes, np.full(4, 1e-3))
-    assert held[2] < 1
-    again = training.seeded_again(after, held)
-    assert np.abs(again.means).max() < 10
-    assert again.weights[2] == again.weights[0]
-    assert abs(again.weights.sum() - 1) < 1e-12
-    assert (training.round_of(again, codes, np.full(4, 1e-3))[1] > training.CROWD).all()
-
-
-class Cut:
-    """A checkpoint in memory that breaks off once."""
-
-    def __init__(self, writes: int) -> None:
-        self.left, self.state = writes, {}
-
-    def read(self) -> dict:
-        return self.state
-
-    def write(self, state: dict) -> None:
-        self.state = dict(state)
-        self.left -= 1
-        if not self.left:
-            raise KeyboardInterrupt
-
-
-def test_interrupted_rounds_go_on_to_the_same_mixture(crops: np.ndarray) -> None:
-    whole, kept, steps = train(Mixture, source_of(crops)), Cut(ROUNDS + 7), []
-    with pytest.raises(KeyboardInterrupt):
-        train(Mixture, source_of(crops), checkpoint=kept)
-    assert int(kept.state["done"]) == ROUNDS + 7
-    resumed = train(Mixture, source_of(crops), checkpoint=kept, step=lambda: steps.append(1))
-    assert len(steps) == training.ROUNDS
-    for key, value in whole.tensors().items():
-        assert np.array_equal(value, resumed.tensors()[key])
 
 
 def test_codes_and_crops_are_those_of_eigenfaces(crops: np.ndarray) -> None:

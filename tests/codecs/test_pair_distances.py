@@ -9,8 +9,7 @@ import pytest
 from made_faces import faces, source_of, train
 
 from dpveil.codecs import TABLE
-from dpveil.codecs.pair_distances import MEASURES, PAIRS, SHARES, distances_of
-from dpveil.codecs.statistics import PERCENTILES, quantiles_of
+from dpveil.codecs.statistics import MEASURES, PAIRS, PERCENTILES, SHARES, distances_of, quantiles_of
 from dpveil.errors import InvalidParameter
 from dpveil_train import TRAINERS
 

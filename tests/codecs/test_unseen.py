@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from printed_deviations import printed
 
-from dpveil.codecs import unseen
-from dpveil.codecs.unseen import RULES, approximate
+from dpveil.codecs import upconv
+from dpveil.codecs.upconv import RULES, approximate
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.noise.bits import SeededBits
 
@@ -65,38 +65,6 @@ def test_free_weights_deviate_no_more_than_those_of_the_simplex() -> None:
     assert simplex.weights.min() >= 0
 
 
-def test_outliers_do_not_move_it_where_they_move_least_squares() -> None:
-    target = FREE @ GALLERY
-    spoilt = target.copy()
-    spoilt[::8] += 50 * np.sign(numbers(5, stream="spoilt"))
-    ours = approximate(spoilt[None], GALLERY, weights="free").weights[0]
-    squares = np.linalg.lstsq(GALLERY.T, spoilt, rcond=None)[0]
-    assert np.allclose(ours, FREE, atol=1e-6)
-    assert np.abs(squares - FREE).max() > 1
-
-
-@pytest.mark.parametrize("weights", RULES)
-def test_a_batch_is_its_rows(weights: str) -> None:
-    targets = numbers(4, LONG, stream="target")
-    whole = approximate(targets, GALLERY, weights=weights)
-    for row in range(4):
-        alone = approximate(targets[row : row + 1], GALLERY, weights=weights)
-        assert np.array_equal(alone.weights[0], whole.weights[row])
-    codes = numbers(KNOWN, 3, stream="codes")
-    assert np.array_equal(whole.of(codes), whole.weights @ codes)
-    with pytest.raises(InvalidParameter, match="has not 9 rows"):
-        whole.of(codes[1:])
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_units_and_origins_do_not_matter(unit: float) -> None:
-    target = SIMPLEX @ GALLERY + 0.1 * numbers(LONG, stream="noise")
-    one = approximate(target[None], GALLERY)
-    other = approximate(unit * (target[None] + 3), unit * (GALLERY + 3))
-    assert np.allclose(one.weights, other.weights, atol=1e-6)
-    assert other.deviations[0] == pytest.approx(unit * one.deviations[0], rel=1e-6)
-
-
 def test_one_face_is_the_whole_mixture() -> None:
     found = approximate(numbers(2, LONG, stream="target"), GALLERY[:1])
     assert found.weights.tolist() == [[1.0], [1.0]]
@@ -118,6 +86,6 @@ def test_what_has_no_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidParameter, match="simplex or free"):
         approximate(target, GALLERY, weights="convex")
     result = type("Result", (), {"status": 4, "message": "trouble", "x": None})
-    monkeypatch.setattr(unseen, "linprog", lambda *given, **more: result)
+    monkeypatch.setattr(upconv, "linprog", lambda *given, **more: result)
     with pytest.raises(DataError, match="trouble"):
         approximate(target, GALLERY)

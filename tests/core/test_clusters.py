@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil.core.clusters import clusters, squares
+from dpveil.metrics.picture_sets import clusters, squares
 
 
 @pytest.mark.parametrize("uniform", [[0.1, 0.5, 0.5], [0.99, 0.001, 0.999]])

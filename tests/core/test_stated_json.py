@@ -10,7 +10,7 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_DIGITS, NotANumber, loads
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.release.documents import parse_document
-from dpveil.synthesis.certificate import parse_set
+from dpveil.synthesis.saving import parse_set
 from dpveil.video.certificate import parse_certificate as parse_clip
 from dpveil.video.plan_file import parse_plan
 

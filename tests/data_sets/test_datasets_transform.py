@@ -18,10 +18,8 @@ from dpveil.errors import (
     BudgetRefused,
     CertificateError,
     DPVeilError,
-    InvalidParameter,
     NoRegion,
     OutputError,
-    PhotoError,
     TooWeak,
 )
 from dpveil.io import encode
@@ -232,25 +230,6 @@ def test_it_goes_to_other_processes_with_the_url_of_a_ledger_and_shows_none(tmp_
     there = pickle.loads(pickle.dumps(one))  # noqa: S301
     assert there.release(photo()).drawn
     assert not one.release(photo()).drawn
-
-
-def test_items_are_released_at_their_place_and_nowhere_else(tmp_path):
-    veil = DPVeil(**PIX, cache=tmp_path)
-    released = veil.image(photo())
-    first, label = ReleasedDataset([(photo(), 4)], veil)[0]
-    assert np.array_equal(first, released)
-    assert label == 4
-    named = ReleasedDataset([{"face": photo(), "label": 4}], veil, image="face")
-    assert len(named) == 1
-    assert np.array_equal(named[0]["face"], released)
-    for place in ("image", 2, -1):
-        for item in ((photo(), 4), {"face": photo()}, photo()):
-            with pytest.raises(InvalidParameter):
-                ReleasedDataset([item], veil, image=place)[0]
-    with pytest.raises(PhotoError):
-        ReleasedDataset([(b"no photo", 4)], veil)[0]
-    with pytest.raises(InvalidParameter):
-        ReleasedDataset([(photo(), 4)], lambda image: image)
 
 
 def test_albumentations_takes_it_as_a_step(tmp_path, monkeypatch):

@@ -15,9 +15,9 @@ from dpveil.core.region import Box
 from dpveil.faces.objects import COVER
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
-from dpveil.regions.face_search import Detections, Search
-from dpveil.regions.things import Rows
-from dpveil.release.found import FACES_TOO
+from dpveil.regions.detected import Rows
+from dpveil.regions.faces import Detections, Search
+from dpveil.release.crowd import FACES_TOO
 
 pytest.importorskip("dlib")
 LEFT, RIGHT = Box(177, 65, 88, 108), Box(689, 65, 88, 108)

@@ -19,8 +19,7 @@ from dpveil.faces.geometry import Predictor
 from dpveil.faces.geometry.align import Similarity
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.regions.face_search import Search
-from dpveil.regions.faces import FaceFound
+from dpveil.regions.faces import FaceFound, Search
 
 pytest.importorskip("dlib")
 NO_HASH = "sha256:" + 64 * "0"

@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from fuzzing import Try, main
 
 from dpveil.errors import DPVeilError
-from dpveil.regions.detectors.yunet import YuNet
+from dpveil.regions.detectors.table import YuNet
 from tiny_onnx import yunet
 
 NETWORKS = ((YuNet, yunet()),)

@@ -2,7 +2,6 @@
 
 import json
 import random
-from copy import deepcopy
 from fractions import Fraction
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -12,11 +11,9 @@ from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import legal
 
 import dpveil
-from dpveil.cards.croissant import About, card
-from dpveil.cards.totals import by_folder, releases, totals
+from dpveil.cards.croissant import About, by_folder, card, releases, totals
 from dpveil.core.numbers import exact
 from dpveil.errors import BudgetRefused, CertificateError
-from dpveil.release.verification import Verification
 
 HONEST = {name: data for name, data in honest().items() if name != "copy"}
 NUMBERS = ("epsilon", "delta", "rho", "diameter")
@@ -88,28 +85,3 @@ def made(folder: Path, data: dict) -> bool:
 def test_extreme_settings_end_in_a_card_or_in_a_refusal(tmp_path):
     draws = (legal(random.Random(index)) for index in range(60))  # noqa: S311
     assert sum(made(tmp_path, data) for data in draws if data is not None) > 10
-
-
-@pytest.mark.parametrize("method", ["dp-pix", "gallery", "attributes"])
-def test_texts_of_a_certificate_lead_nowhere(tmp_path, method):
-    honest_one = next(data for name, data in HONEST.items() if name.startswith(method))
-    assert made(tmp_path, honest_one)
-    places: list[tuple] = [("output", "file"), ("request", 0), ("tool",), ("contentUrl",)]
-    places += [("regions", 0, "origin", "finder"), ("post_processing", 0)]
-    places += [("parameters", key) for key in honest_one["parameters"]]
-    for *way, last in places:
-        data = deepcopy(honest_one)
-        inner = data
-        for step in way:
-            inner = inner[step]
-        inner[last] = HOSTILE
-        made(tmp_path, data)
-
-
-@pytest.mark.parametrize("name", ["..", "a\x1b.png", "a\\b.png", "a\n.png"])
-def test_names_that_lead_out_are_no_part_of_an_address(tmp_path, name):
-    image = placed(tmp_path, sealed(HONEST["dp-pix 0"]))
-    found = dpveil.verify(image)
-    moved = Verification(tmp_path / name / "a.png", found.status, certificate=found.certificate)
-    with pytest.raises(dpveil.errors.OutputError, match="cannot state the name"):
-        releases(tmp_path, [moved])

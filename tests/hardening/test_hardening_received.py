@@ -10,10 +10,8 @@ from hardening_certificates import honest, picture, placed, sealed
 
 import dpveil
 from dpveil.cli import run
-from dpveil.core.certificate import MOST_REGIONS, parse_certificate
-from dpveil.core.region import Box
+from dpveil.core.certificate import MOST_REGIONS
 from dpveil.release.saving import certificate_path
-from records import record
 
 HONEST = honest()
 ONE = next(iter(HONEST))
@@ -169,10 +167,3 @@ def test_a_certificate_of_too_many_regions_is_refused(tmp_path, keys):
         data[key] = data[key][:1] * (MOST_REGIONS + 1)
     [problem] = dpveil.verify(placed(tmp_path, sealed(data))).problems
     assert "more than 10,000" in problem
-
-
-def test_a_certificate_reads_what_it_writes():
-    text = sealed(HONEST[ONE]).decode()
-    certificate = parse_certificate(text)
-    assert certificate.to_text() == text
-    assert certificate.regions[0] == record("box", Box(2, 3, 20, 10), finder="2,3,20,10")

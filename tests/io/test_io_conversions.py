@@ -93,12 +93,6 @@ def test_rgb_key_colour_is_gone(put):
     assert levels(put(data)).tolist() == [[WHITE, [1, 2, 4]]]
 
 
-def test_deep_rgb_key_colour_is_gone_even_if_the_low_byte_is_not_decoded(put):
-    row = struct.pack(">6H", 0x1234, 0x5678, 0x9ABC, 0x2234, 0x5678, 0x9ABC)
-    data = png(2, 1, 16, 2, row, trns=struct.pack(">HHH", 0x1234, 0x5678, 0x9ABC))
-    assert levels(put(data)).tolist() == [[WHITE, [0x22, 0x56, 0x9A]]]
-
-
 def test_deep_grey_key_colour_is_gone(put):
     data = png(2, 1, 16, 0, struct.pack(">2H", 0x1234, 0x1235), trns=struct.pack(">H", 0x1234))
     assert levels(put(data)).ravel().tolist() == [255, 18]
@@ -109,11 +103,6 @@ def test_deep_grey_is_rounded_exactly(put, suffix):
     values = np.arange(65536, dtype=np.uint16).reshape(256, 256)
     got = levels(put(Image.fromarray(values), f"a.{suffix}"))[:, :, 0]
     assert np.array_equal(got, np.rint(values.astype(np.float64) * 255 / 65535).astype(np.uint8))
-
-
-def test_deep_grey_with_alpha_stays_grey(put):
-    data = png(2, 1, 16, 4, struct.pack(">4H", 0x3200, 0xFFFF, 0x3200, 0))
-    assert levels(put(data)).ravel().tolist() == [50, 255]
 
 
 def test_deep_colour_keeps_its_high_byte_and_says_so(put):
@@ -181,30 +170,3 @@ def test_a_broken_profile_is_noted_and_ignored(put, profile):
     photo = dio.read(put(image, icc_profile=profile))
     assert np.array_equal(photo.image, image)
     assert any("profile is unusable" in note for note in photo.notes)
-
-
-def test_a_profile_of_another_colour_space_is_noted_and_ignored(put):
-    photo = dio.read(put(np.full((4, 4), 99, np.uint8), icc_profile=swapped_profile()))
-    assert photo.image.ravel().tolist() == [99] * 16
-    assert any("profile is unusable" in note for note in photo.notes)
-
-
-def test_a_grey_profile_keeps_one_channel(put):
-    gamma = struct.pack(">4s4xIH2x", b"curv", 1, 256)  # gamma 1.0: linear light
-    photo = dio.read(put(np.full((2, 2), 55, np.uint8), icc_profile=grey_profile(gamma)))
-    assert photo.image.shape == (2, 2, 1)
-    assert abs(int(photo.image[0, 0, 0]) - 128) <= 2  # linear 55/255 is sRGB level 128
-
-
-def grey_profile(curve: bytes) -> bytes:
-    text = b"desc" + bytes(4) + struct.pack(">I", 5) + b"grey\0" + bytes(78)
-    white = b"XYZ " + bytes(4) + struct.pack(">iii", 63190, 65536, 54061)
-    tags, at, body = [], 132 + 4 * 12, b""
-    for name, data in ((b"desc", text), (b"wtpt", white), (b"kTRC", curve), (b"cprt", b"text" + bytes(5))):
-        data += bytes(-len(data) % 4)
-        tags.append(struct.pack(">4sII", name, at + len(body), len(data)))
-        body += data
-    head = struct.pack(">I4sI4s4s4s", 0, b"none", 0x02400000, b"mntr", b"GRAY", b"XYZ ") + bytes(12)
-    head += b"acsp" + bytes(28) + struct.pack(">iii", 63190, 65536, 54061) + bytes(48)
-    data = head + struct.pack(">I", len(tags)) + b"".join(tags) + body
-    return struct.pack(">I", len(data)) + data[4:]

@@ -10,7 +10,7 @@ from PIL import Image
 import dpveil.io as dio
 from dpveil.core.region import Box, Region
 from dpveil.errors import PhotoError
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 
 MARKER = re.compile(rb"\xff[^\x00\xd0-\xd7]")
 

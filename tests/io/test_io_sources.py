@@ -94,7 +94,7 @@ def test_masked_levels_are_refused(mask):
 
 
 def test_limits_hold_before_levels_are_copied(monkeypatch):
-    monkeypatch.setattr("dpveil.io.sources.Photo.__init__", pytest.fail)
+    monkeypatch.setattr("dpveil.io.reading.Photo.__init__", pytest.fail)
     monkeypatch.setattr(Image.Image, "save", pytest.fail)
     for given in (LEVELS, LEVELS[:, :, 0], Image.fromarray(LEVELS)):
         with pytest.raises(PhotoError, match=r"^the photo has 5 × 6 pixels, more than the limit of 29"):

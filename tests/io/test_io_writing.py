@@ -303,14 +303,6 @@ def test_a_disk_without_hard_links(tmp_path, monkeypatch):
     assert listing(tmp_path) == {"a.json": b"certificate" * 2, "a.png": b"image" * 2}
 
 
-def test_files_of_several_folders(tmp_path):
-    (tmp_path / "x").mkdir()
-    files = [(tmp_path / "x" / "a.json", b"1"), (tmp_path / "a.png", b"2")]
-    dio.write_together(files, replace=False)
-    assert (tmp_path / "x" / "a.json").read_bytes() == b"1"
-    assert (tmp_path / "a.png").read_bytes() == b"2"
-
-
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
 def test_a_full_disk_for_real(tmp_path, monkeypatch):
     real = os.open

@@ -11,7 +11,7 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
 from dpveil.io import encode
-from dpveil.io.picture_only import only_picture
+from dpveil.io.writing import only_picture
 
 SHAPES = [(1, 1, 1), (1, 1, 3), (30, 41, 3), (31, 43, 1), (1, 700, 3), (700, 1, 1), (900, 900, 1)]
 

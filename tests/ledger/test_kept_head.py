@@ -10,8 +10,9 @@ import pytest
 from budgets import cost, url_of
 
 from dpveil.errors import InvalidParameter, LedgerError
-from dpveil.ledger import Ledger, Limit, kept_head
-from dpveil.ledger.kept_head import keep, kept
+from dpveil.ledger import Ledger, Limit
+from dpveil.ledger import ledger as state_of_heads
+from dpveil.ledger.ledger import keep, kept
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def test_a_debit_of_another_process_while_it_is_opened_is_no_older_copy(
             other.debit("album", cost(1), "third")
             return kept(name)
 
-        monkeypatch.setattr(kept_head, "kept", late)
+        monkeypatch.setattr(state_of_heads, "kept", late)
         with Ledger(url) as ledger:
             assert ledger.head() == other.head()
 

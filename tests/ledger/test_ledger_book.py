@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -507,24 +506,9 @@ def test_no_message_about_a_url_has_its_password(url: str) -> None:
     assert "s3cret" not in str(refusal.value)
 
 
-def test_schemes_are_taken_in_any_case(ledger: Ledger, tmp_path: Path) -> None:
-    with Ledger(f"SQLite:///{tmp_path}/budget.db") as other:
-        assert other.name == ledger.name
-    with pytest.raises(UsageError, match="names no database"):
-        Ledger("POSTGRESQL://127.0.0.1/")
-
-
 def test_a_closed_ledger_opens_again(ledger: Ledger) -> None:
     spend(ledger, 1)
     ledger.close()
     ledger.close()
     spend(ledger, 1)
     assert left(ledger) == 1
-
-
-def test_a_ledger_is_small_beside_its_entries(ledger: Ledger, tmp_path: Path) -> None:
-    spend(ledger, 1)
-    raw = sqlite3.connect(f"file:{tmp_path}/budget.db?mode=ro", uri=True)
-    tables = {name for (name,) in raw.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    raw.close()
-    assert tables == {"version", "ledger", "entries", "subjects", "reservations"}

@@ -321,24 +321,6 @@ def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     holder.close()
 
 
-def test_checking_takes_steps_in_proportion_to_the_entries(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Counted, not timed: rows read and limits asked, for nested subjects with many units and relations."""
-    asked: list[int] = []
-    check = Limit.check
-    monkeypatch.setattr(Limit, "check", lambda *args, **more: asked.append(1) or check(*args, **more))
-    counts = []
-    for number in (20, 40):
-        with made(tmp_path / f"{number}.db", 1000, "a") as ledger:
-            for each in range(number):
-                spend(ledger, "0.001", f"a/b{each}/c{each}/d", key=f"{each}")
-            asked.clear()
-            ledger.check()
-            counts.append(len(asked))
-    assert counts == [20, 40]
-
-
 @pytest.mark.parametrize("ends", [100, 10**8])
 def test_many_reservations_are_refused_and_old_ones_not_added_up(path: Path, ends: int) -> None:
     """Those that end later than any that was made now were made before the clock was set back."""

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpveil.accounting.group import any_of
+from dpveil.accounting.compose import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel import dp_samp as sampling

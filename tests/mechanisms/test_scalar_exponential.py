@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpveil.mechanisms.scalar import TABLE, Exponential, PermuteAndFlip, Range, TruncatedLaplace
-from dpveil.mechanisms.scalar.permute_and_flip import BITS, law, log_law
+from dpveil.mechanisms.scalar.exponential import BITS, law, log_law
 from dpveil.noise.bits import SeededBits
 
 RELATIONS = ("any-database", "database-record")

@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import Snow
-from dpveil.mechanisms.pixel.snow import BAND
+from dpveil.mechanisms.pixel.baselines import BAND
 from dpveil.noise.bits import SeededBits
 
 GREY = 127

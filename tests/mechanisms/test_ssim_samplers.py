@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, method
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
+from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, set_up_listing, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
-from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, set_up, set_up_listing, ways
 from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
 from dpveil_audit.distributions import finite_distribution
@@ -87,7 +87,7 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
         asked.append(float(factor) * math.exp(-gamma))
         return below_exp(word, gamma, bits, factor=factor, length=length)
 
-    monkeypatch.setattr(sampler, "below_exp", watched)
+    monkeypatch.setattr(method, "below_exp", watched)
     sample = drawn(
         window, levels, exponent, way, 3_000, word_bits=14 if way == "enumeration" else 12, margin=0.3
     )
@@ -115,7 +115,7 @@ def test_ties_that_are_always_won_are_seen(way, exponent, draws, monkeypatch):
 
     So the law of the coarse test above comes from its exact comparisons.
     """
-    monkeypatch.setattr(sampler, "below_exp", lambda *args, **kwargs: True)
+    monkeypatch.setattr(method, "below_exp", lambda *args, **kwargs: True)
     window, levels = [1, 93, 94, 192], 3
     sample = drawn(window, levels, exponent, way, draws, word_bits=12, margin=30.0)
     assert fit(sample, law_of(window, levels, exponent)).rejected
@@ -164,21 +164,6 @@ def test_compiled_and_plain_loops_agree(way, exponent, cells, levels, monkeypatc
     compiled = one.draw(windows, SeededBits(4))
     monkeypatch.setattr(backend._State, "plain", True)
     assert np.array_equal(one.draw(windows, SeededBits(4)), compiled)
-
-
-def test_loops_are_plain_until_it_pays(monkeypatch):
-    for state, value in (("kernels", None), ("loops", {}), ("done", 0), ("plain", False)):
-        monkeypatch.setattr(backend._State, state, value)
-    assert not hasattr(backend.loops(sampler.MODULES, 1).reject, "py_func")
-    assert hasattr(backend.loops(sampler.MODULES, backend.LOAD_COST).reject, "py_func")
-
-
-def test_how_many_threads_work_does_not_show(monkeypatch):
-    windows = (np.arange(90 * 9) * 83 % 256).astype(np.uint8).reshape(90, 9)
-    one = WindowSampler(Fraction(9), 9, 4, "counts")
-    first = one.draw(windows, SeededBits(5))
-    monkeypatch.setattr(sampler, "THREADS", 1)
-    assert np.array_equal(one.draw(windows, SeededBits(5)), first)
 
 
 @pytest.mark.parametrize(
@@ -269,24 +254,6 @@ def test_tables_sum_what_enumeration_sums(exponent):
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
         total = counted.tabulate(s, moments, levels, sets, exponent, room)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
-
-
-def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
-    """With room for one table at a time the same is drawn."""
-    windows = (np.arange(6 * 9) * 83 % 256).astype(np.uint8).reshape(6, 9)
-    one = WindowSampler(Fraction(20), 9, 3, "counts")
-    first, cleared, made = one.draw(windows, SeededBits(5)), [], counted.tabulate
-
-    def watched(s, x, levels, sets, epsilon, work):
-        found = made(s, x, levels, sets, epsilon, work)
-        cleared.append(int((work.places >= 0).sum()) == 1)
-        return found
-
-    monkeypatch.setattr(sampler, "ROOM", 1)
-    for module in (counted, weights):
-        monkeypatch.setattr(module, "tabulate", watched)
-    assert np.array_equal(one.draw(windows, SeededBits(5)), first)
-    assert np.mean(cleared) > 0.5
 
 
 def test_sets_and_costs_by_hand():

@@ -54,12 +54,6 @@ def test_ssim_of_small_regions_takes_the_largest_odd_window(shape, window):
     assert ssim(x[:, :, 0], y[:, :, 0], data_range=255) == pytest.approx(expected, abs=1e-10)
 
 
-def test_ssim_of_flat_images_is_the_likeness_of_their_levels():
-    a, b = np.full((8, 8), 100, np.uint8), np.full((8, 8), 200, np.uint8)
-    c1 = (0.01 * 255) ** 2
-    assert ssim(a, b, data_range=255) == pytest.approx((2 * 100 * 200 + c1) / (100**2 + 200**2 + c1))
-
-
 def test_ssim_can_be_negative():
     board = np.indices((8, 8)).sum(0) % 2 * np.uint8(255)
     assert ssim(board, 255 - board, data_range=255) < -0.9
@@ -74,14 +68,6 @@ def test_psnr_by_hand(change, data_range, decibels):
     assert psnr(x, x + change, data_range=data_range) == pytest.approx(decibels, abs=1e-4)
 
 
-def test_psnr_does_not_wrap_around_in_bytes():
-    black, white = np.zeros((4, 4), np.uint8), np.full((4, 4), 255, np.uint8)
-    assert psnr(black, white, data_range=255) == psnr(white, black, data_range=255) == 0
-    half = black.copy()
-    half[:2] = 255
-    assert psnr(black, half, data_range=255) == pytest.approx(10 * math.log10(2))
-
-
 SIMILAR = {**METRICS, "ms-ssim": ms_ssim}
 
 
@@ -94,14 +80,6 @@ def test_equal_images_are_best_and_order_does_not_matter(name, shape):
     assert same == {"ssim": 1.0, "ms-ssim": 1.0, "psnr": math.inf}[name]
     assert other < same
     assert measure(y, x, data_range=255) == pytest.approx(other)
-
-
-@pytest.mark.parametrize("name", SIMILAR)
-def test_more_noise_measures_worse(name):
-    x = np.full((40, 40), 128.0) + np.arange(40)
-    noise = levels((40, 40), 7).astype(float) - 127.5
-    values = [SIMILAR[name](x, x + noise * part, data_range=255) for part in (0.01, 0.1, 0.5, 1)]
-    assert values == sorted(values, reverse=True)
 
 
 @pytest.mark.parametrize("name", SIMILAR)

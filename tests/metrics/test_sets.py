@@ -15,7 +15,6 @@ from dpveil.metrics.picture_sets import (
     directions,
     frechet,
     memorised,
-    nearest,
     sliced_wasserstein,
 )
 
@@ -54,13 +53,6 @@ def test_frechet_equals_the_formula_with_a_matrix_square_root():
     assert frechet(TWO, ONE) == pytest.approx(expected, rel=1e-9)
 
 
-def test_frechet_of_lines_is_that_of_normal_distributions():
-    line = np.arange(9.0)[:, None]
-    deviation = line.std(ddof=1)
-    assert frechet(line, 3 * line + 2) == pytest.approx((3 * 4 + 2 - 4) ** 2 + (2 * deviation) ** 2)
-    assert frechet(ONE, ONE) == pytest.approx(0, abs=1e-12)
-
-
 def test_frechet_of_fewer_rows_than_features_is_that_of_singular_covariances():
     few, many = ONE[:3], TWO[:4]
     turn = np.linalg.qr(np.random.default_rng(5).normal(size=(5, 5)))[0]
@@ -87,14 +79,6 @@ def test_bins_hold_their_reference_and_notice_what_is_missing():
     assert lost.divergence == pytest.approx(sum(parts) / 2)
 
 
-def test_bins_do_not_depend_on_units():
-    units, offset = np.array([1e-9, 1, 1e9, 1, 1]), np.array([0, 1e6, 0, 0, 0])
-    one, other = (Bins.of(ONE * u + o, 4).compare(TWO * u + o) for u, o in ((1, 0), (units, offset)))
-    assert np.array_equal(one.shares, other.shares)
-    constant = np.c_[ONE, np.full(len(ONE), 3.0)]
-    assert np.array_equal(Bins.of(constant, 4).compare(np.c_[TWO, np.full(len(TWO), 9.0)]).shares, one.shares)
-
-
 def test_the_test_of_proportions_has_its_level():
     """In 40 000 tests of equal proportions 5 % differ; the deviation is 0.0011, of discreteness 0.003."""
     random = np.random.default_rng(1)
@@ -114,22 +98,6 @@ def test_memorised_faces_are_noticed_and_others_are_not():
     assert copied.share == 1
     assert copied.rows.tolist() == list(range(100))
     assert copied.distances == pytest.approx(np.full(100, 1e-3 * math.sqrt(6)))
-
-
-def test_nearest_goes_over_all_rows():
-    rows = np.arange(700.0)[:, None]
-    found, far = nearest(rows + 0.25, rows)
-    assert found.tolist() == list(range(700))
-    assert np.allclose(far, 0.25)
-
-
-def test_colours_are_mean_levels():
-    picture = np.zeros((2, 4, 4, 3), np.uint8)
-    picture[1, :2, :2, 0] = 200
-    rows = colours(picture, side=2)
-    assert rows.shape == (2, 12)
-    assert rows[0].tolist() == [0] * 12
-    assert rows[1].tolist() == [200] + [0] * 11
 
 
 BAD = [

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
-from dpveil.noise.alias import build_alias, look_up
+from dpveil.noise.bernoulli import build_alias, look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import DigitTables, geometric_digit
-from dpveil.noise.lazy import LazyTable
+from dpveil.noise.matrix import LazyTable
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit
 

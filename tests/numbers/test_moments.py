@@ -162,14 +162,6 @@ def test_laws_of_neighbouring_classes_keep_the_split(name):
         assert max(cost(less, more, shares, deviations) for less, more in tables(12)) <= 3 + 1e-9
 
 
-def test_shares_add_up_for_any_parts():
-    for parts in ((1, 1, 1), (1, 7, 7), (98, 1, "1/3")):
-        shares = Shares.of(Fraction(5, 3), 7, tuple(Fraction(part) for part in parts))
-        assert shares.total(7) == Fraction(5, 3)
-    even = Shares.of(Fraction(15), 7, (Fraction(1), Fraction(7), Fraction(7)))
-    assert even == Shares(Fraction(1), Fraction(1), Fraction(1))
-
-
 def log_ratio_of_the_thesis_mean(less, more, output, epsilon):
     """Return the log-ratio of two densities with scales (b - a)/((n + 1)·ε), b - a = 1."""
     logs = []

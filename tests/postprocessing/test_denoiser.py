@@ -14,8 +14,7 @@ from dpveil.assets.network import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import parse, stated
-from dpveil.postprocessing.denoiser import JOB, Denoiser, DenoiserNetwork
+from dpveil.postprocessing import JOB, Denoiser, DenoiserNetwork, parse, stated
 from tiny_onnx import encoder, mixing, repainter
 
 SIDE = 32

@@ -14,7 +14,7 @@ from dpveil import Photo
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, parse
-from dpveil.regions.detected import letterbox, read
+from dpveil.regions.detected import read
 from tiny_onnx import field, model, node, tensor, value
 
 pytest.importorskip("onnxruntime")
@@ -168,14 +168,6 @@ def test_several_boxes_of_one_thing_are_one(tmp_path: Path) -> None:
     same = [(8 + n, 4, 24 + n, 28, 0.9 - n / 10, 0) for n in range(3)]
     (tmp_path / "net.onnx").write_bytes(network(free(*same, (-30, -30, -20, -20, 0.9, 0))))
     assert len(Detected(model=tmp_path / "net.onnx")(PHOTO)) == 1
-
-
-def test_the_network_sees_the_photo_in_the_corner_and_grey_around() -> None:
-    seen, ratio = letterbox(PHOTO.image, SIDE, SIDE)
-    assert ratio == 0.25
-    assert seen.shape == (1, 3, SIDE, SIDE)
-    assert (seen[:, :, :32] == np.float32(90 / 255)).all()
-    assert (seen[:, :, 32:] == np.float32(114 / 255)).all()
 
 
 # Hostile files

@@ -11,14 +11,12 @@ import pytest
 from skimage import data
 
 from dpveil.assets.store import INSTALL
-from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
-from dpveil.regions import Faces
+from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.regions.detectors import DETECTORS, choose
 from dpveil.regions.detectors import centerface as centerface_file
-from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.detectors.yunet import YuNet
+from dpveil.regions.detectors.table import YuNet, suppress
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
@@ -33,15 +31,6 @@ def maps(rows: int = 8, columns: int = 10) -> tuple[np.ndarray, np.ndarray, np.n
     )
 
 
-def test_decode_reads_the_maps_vertical_first():
-    heat, scale, offset = maps()
-    heat[3, 5], scale[:, 3, 5], offset[:, 3, 5] = 0.75, (math.log(6), math.log(2)), (0.25, -0.5)
-    ((x, y, w, h, score),) = decode(heat, scale, offset, 0.5)
-    assert (w, h) == pytest.approx((8, 24))
-    assert (x + w / 2, y + h / 2) == pytest.approx((4 * 5.0, 4 * 3.75))
-    assert score == 0.75
-
-
 def test_decode_keeps_the_best_of_neighbours_and_both_of_two_faces():
     heat, scale, offset = maps()
     scale[:] = math.log(3)
@@ -50,15 +39,6 @@ def test_decode_keeps_the_best_of_neighbours_and_both_of_two_faces():
     assert found[:, 4].tolist() == pytest.approx([0.9, 0.5])
     assert found[:, 0].tolist() == pytest.approx([4 * 3.5 - 6, 4 * 8.5 - 6])
     assert decode(heat, scale, offset, 0.95).shape == (0, 5)
-
-
-@pytest.mark.parametrize("which", [0, 1, 2])
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_decode_never_reads_nonsense_as_no_face(which, bad):
-    made = maps()
-    made[which][..., 7, 9] = bad
-    with pytest.raises(RegionError, match="not finite"):
-        decode(*made, 0.5)
 
 
 def test_suppression_is_by_intersection_over_union():
@@ -132,18 +112,6 @@ def test_yunet_runs_the_users_file(tmp_path):
     assert detector(image[:, :, ::-1], 0.5).shape == (0, 5)  # blue is no face
     small = image[32:64, 48:96]
     assert detector(small, 0.5)[0, :2].tolist() == pytest.approx([68 - 16 - 48, 44 - 20 - 32], abs=0.01)
-
-
-def test_the_network_that_was_hashed_is_the_one_that_every_thread_runs(tmp_path):
-    """Whoever replaces the file after that changes nothing: a certificate names what was run."""
-    path = tmp_path / "yunet.onnx"
-    path.write_bytes(yunet())
-    finder = Faces(detector="yunet", model=path)
-    named = finder.description
-    path.write_bytes(b"another network")
-    with finder._search.borrowed() as first, finder._search.borrowed() as second:
-        assert first.digest == second.digest
-        assert f"sha256:{second.digest}" in named
 
 
 @pytest.mark.parametrize("contents", [b"", b"not a network", yunet().replace(b"cls_", b"abc_")])

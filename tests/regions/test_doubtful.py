@@ -15,7 +15,6 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
-from dpveil.regions.detectors.base import suppress
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 
@@ -140,16 +139,3 @@ def test_the_same_faces_are_found_whether_or_not_others_are_counted(monkeypatch,
     assert found[0][0] == found[1][0] == found[2][0]
     assert len(found[0][0]) > 2
     assert found[1][1] > found[2][1] == 0
-
-
-@pytest.mark.parametrize("kind", [CenterFace, DlibHOG], ids=lambda kind: kind.name)
-def test_own_detectors_find_the_same_if_asked_for_less(kind) -> None:
-    """The contract of `Detector.doubtful`: lower scores are added, and nothing else changes."""
-    if not kind.installed():
-        pytest.skip("needs dpveil install faces")
-    detector, image = kind(), np.ascontiguousarray(scene()[:900, :1300])
-    threshold = float(kind.threshold)
-    few, many = detector(image, threshold), detector(image, float(kind.doubtful))
-    assert (many[many[:, 4] >= threshold] == few).all()
-    assert (suppress(many) == many).all()
-    assert float(kind.doubtful) < threshold

@@ -21,8 +21,8 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.table import TABLE
-from dpveil.release.found import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
+from dpveil.regions.spec import TABLE
+from dpveil.release.crowd import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.words import CHANNELS, STORED
 from tiny_onnx import yunet
 

@@ -20,8 +20,8 @@ from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
-from dpveil.regions.grow import grow, grown_mask, reach
-from dpveil.release.found import NO_OTHER_FACE
+from dpveil.regions.tiling import grow, grown_mask, reach
+from dpveil.release.crowd import NO_OTHER_FACE
 from dpveil.release.words import MASKED
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dpveil import regions
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.regions import grow
+from dpveil.regions import tiling
 
 QUICK = settings(derandomize=True, max_examples=80, deadline=None)
 
@@ -53,7 +53,7 @@ def cases(draw):
 def test_boxes_grow_as_defined(case):
     photo, box, _ = case
     shape = (photo.height, photo.width)
-    grown = grow.grow(Region(box), photo)
+    grown = tiling.grow(Region(box), photo)
     assert grown.mask is None
     assert np.array_equal(pixels(grown, shape), by_definition(pixels(Region(box), shape), photo.grid))
 
@@ -64,7 +64,7 @@ def test_masks_grow_as_defined(case):
     photo, box, mask = case
     shape = (photo.height, photo.width)
     region = Region(box, mask)
-    grown = grow.grow(region, photo)
+    grown = tiling.grow(region, photo)
     assert np.array_equal(pixels(grown, shape), by_definition(pixels(region, shape), photo.grid))
 
 

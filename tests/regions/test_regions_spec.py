@@ -12,7 +12,7 @@ from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
-from dpveil.regions.table import TABLE
+from dpveil.regions.spec import TABLE
 
 
 @pytest.fixture

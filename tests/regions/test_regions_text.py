@@ -18,9 +18,9 @@ from dpveil.cli import run
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Text, text, things
+from dpveil.regions import Text, detected, text
 from dpveil.regions.text import TextNetwork, decode
-from dpveil.release.found import (
+from dpveil.release.crowd import (
     FACES_TOO,
     NO_OTHER_TEXT,
     TEXT_BOX,
@@ -107,7 +107,7 @@ def test_joined_rows_lose_no_pixel() -> None:
     bits = np.random.default_rng(2)
     rows = np.column_stack([bits.integers(0, 80, (60, 2)), bits.integers(1, 40, (60, 2)), bits.random(60)])
     before, after = np.zeros((130, 130), bool), np.zeros((130, 130), bool)
-    for canvas, some in ((before, rows), (after, things.merged(rows.astype(float), 0.7))):
+    for canvas, some in ((before, rows), (after, detected.merged(rows.astype(float), 0.7))):
         for x, y, w, h, _ in some.astype(int):
             canvas[y : y + h, x : x + w] = True
     assert (after >= before).all()

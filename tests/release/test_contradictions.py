@@ -17,8 +17,7 @@ from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.faces.geometry import place
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.regions.grow import grow
-from dpveil.regions.numbering import Selection
+from dpveil.regions.tiling import grow
 from dpveil.release.origins import stays
 from dpveil.release.verification import place_problems, request_problems
 
@@ -212,12 +211,6 @@ FORGED: dict[str, Certificate] = {
 @pytest.mark.parametrize("name", FORGED)
 def test_forged_ones_are_found_out(name: str) -> None:
     assert problems(FORGED[name])
-
-
-def test_no_selection_takes_longer_than_its_text() -> None:
-    """A certificate may name any number."""
-    assert Selection(exclude=(999_999_999,)).gives([1]) is False
-    assert Selection(only=(999_999_999,)).gives([999_999_999]) is True
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from dpveil.errors import (
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.regions import Finder
-from dpveil.release.found import COUNT, PLACE
+from dpveil.release.crowd import COUNT, PLACE
 from dpveil.release.words import CHANNELS, LOW, TRACES
 
 

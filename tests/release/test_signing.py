@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 import dpveil
 import edwards
 from dpveil.core.certificate import Certificate, parse_certificate
-from dpveil.core.signature import CONTEXT, Signature, fingerprint, message
+from dpveil.core.envelope import CONTEXT, Signature, fingerprint, message
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError
 from dpveil.regions import Finder
 from dpveil.release.keys import MOST_BYTES, PublicKey, SigningKey

@@ -160,18 +160,6 @@ def test_each_edit_of_the_certificate_is_found(saved, name):
 KINDS = ("x", -1, 0, 3, 2**40, 0.5, None, True, [], {}, ["a"], {"a": 1}, "1e999999999", ...)
 
 
-def test_no_plain_edit_goes_unnoticed(saved):
-    image, beside = saved
-    data = json.loads(beside.read_text(encoding="utf-8"))
-    for path in leaves(data):
-        for value in KINDS:
-            edited = changed(data, path, value)
-            if edited != data:
-                text = json.dumps(edited, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
-                beside.write_text(text, encoding="utf-8")
-                assert dpveil.verify(image).status == "inconsistent", (path, value)
-
-
 def test_no_edit_with_a_fitting_checksum_goes_unnoticed_where_a_number_depends_on_it(saved):
     image, beside = saved
     data = json.loads(beside.read_text(encoding="utf-8"))
@@ -347,23 +335,6 @@ def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
         edited["regions"][0]["origin"]["cell"] = text
         rewrite(beside, edited)
         assert "malformed" in " ".join(dpveil.verify(path).problems), text
-
-
-def test_a_certificate_of_many_faces_takes_no_comparison_of_each_with_all(monkeypatch):
-    """A forged one of 10 000 faces kept `verify` busy for minutes."""
-    box = Box(0, 0, 9, 9)
-    faces = tuple(
-        RegionRecord(box, Origin("face", "faces", number=n, found=True, cell=(9, 0, 1, 1)), 20)
-        for n in range(1, 300)
-    )
-    output = Output("0" * 64, "png", 40, 30, 3)
-    made = dpveil.obfuscate(np.zeros((30, 40, 3), np.uint8), "fill").certificate
-    promises = made.guarantees * len(faces)
-    made = replace(made, method="attributes", request=("faces",), regions=faces, guarantees=promises)
-    compared = []
-    monkeypatch.setattr(RegionRecord, "__eq__", lambda one, other: compared.append(one) or one is other)
-    assert [*request_problems(made, output)] == []
-    assert len(compared) <= len(faces)
 
 
 def test_every_face_that_was_asked_for_has_to_be_protected_wholly(tmp_path):

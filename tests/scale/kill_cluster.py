@@ -132,7 +132,7 @@ def drive(folder: Path, count: int, seed: int, each: int) -> None:
     import ray
     from ray.cluster_utils import Cluster
 
-    from dpveil.batch import photos_in
+    from dpveil.batch.tasks import photos_in
     from dpveil.scale import release_files
 
     head = {"num_cpus": 0, "include_dashboard": False}

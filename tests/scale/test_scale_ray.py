@@ -14,7 +14,7 @@ from scale_made import PIX, Dark, Endless, paid, plain, png, releases
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.scale import Setup, release, release_files
-from dpveil.scale.ray_data import connected
+from dpveil.scale.files import connected
 
 
 def test_it_says_what_to_install(tmp_path, monkeypatch):

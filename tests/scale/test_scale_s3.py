@@ -14,7 +14,7 @@ import pytest
 from budgets import made, url_of
 from scale_made import PIX, paid, png, releases
 
-from dpveil.batch import photos_in
+from dpveil.batch.tasks import photos_in
 from dpveil.cli import run
 from dpveil.core.urls import place
 from dpveil.io import urls

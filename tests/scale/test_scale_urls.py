@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from scale_made import PIX, png, releases
 
-from dpveil.batch import photos_in
+from dpveil.batch.tasks import photos_in
 from dpveil.cli import run
 from dpveil.core.urls import Status, Url, place, remade
 from dpveil.errors import UsageError

@@ -14,7 +14,7 @@ from budgets import forked, made, url_of
 from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
 
 import dpveil.io.writing
-from dpveil.batch import Report
+from dpveil.batch.report import Report
 from dpveil.cli import run
 from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError

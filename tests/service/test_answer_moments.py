@@ -6,7 +6,6 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,20 +15,6 @@ from dpveil.service.jobs import Moments
 from dpveil.service.settings import Limits
 
 ASYNC = {"Prefer": "respond-async"}
-
-
-@pytest.mark.parametrize(
-    ("every", "passed", "waits"),
-    [(5, 0, [5]), (5, 3, [2]), (5, 5, [0]), (5, 5.5, [4.5]), (5, 14, [1]), (0.5, 0.75, [0.25]), (0, 3, [])],
-)
-def test_the_next_multiple_is_waited_for(every: float, passed: float, waits: list[float]) -> None:
-    waited: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        waited.append(seconds)
-
-    asyncio.run(Moments(every, lambda: 100 + passed, sleep).due(100))
-    assert waited == waits
 
 
 class Clock:
@@ -129,35 +114,3 @@ def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: A
     while made.jobs._jobs:
         time.sleep(0.005)
     assert client.delete(paid).status_code == 204
-
-
-def test_a_job_that_is_deleted_while_it_is_planned_ends_at_its_moment(timed: Any, tmp_path: Path) -> None:
-    """What its key may have under way would tell else how long planning took."""
-    made, client, clock = timed
-    files = upload(b"x", release(plan=f"until {tmp_path / 'go'}"))
-    job = client.post("/v1/releases", files=files, headers=ASYNC).json()["job_url"]
-    while not made.jobs.pool.busy:
-        time.sleep(0.005)
-    assert client.delete(job).status_code == 204
-    (tmp_path / "go").touch()
-    clock.wait(1)
-    assert (len(made.jobs._jobs), made.jobs.pool.busy, made.jobs.pool.replaced) == (1, 0, 0)
-    clock.woken.set()
-    while made.jobs._jobs:
-        time.sleep(0.005)
-
-
-@pytest.mark.parametrize("address", ["/v1/plan", "/page/plan"])
-def test_a_plan_is_under_way_until_its_moment(timed: Any, address: str) -> None:
-    """Else what its key may have under way would tell how long planning took; its photo is let go of."""
-    made, client, clock = timed
-    files = upload(b"x" * 1000, release())
-    asks = threading.Thread(target=client.post, args=(address,), kwargs={"files": files})
-    asks.start()
-    clock.wait(1)
-    assert made.jobs.turns._work["local"].count == 1
-    assert made.jobs.pool.busy == 0
-    assert "dpveil_upload_bytes 0.0" in client.get("/metrics").text
-    clock.woken.set()
-    asks.join()
-    assert not made.jobs.turns._work

@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -51,14 +50,6 @@ def test_what_it_copies_exists_and_reaches_docker() -> None:
         for source in sources:
             assert (ROOT / source).exists()
             assert f"!{source}" in ignored
-
-
-def test_it_installs_extras_that_there_are_under_constraints() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    installed = re.search(r'pip install "/source\[(.*?)\]"', " ".join(of("RUN")))
-    assert installed
-    assert set(installed[1].split(",")) <= set(project["optional-dependencies"])
-    assert "PIP_CONSTRAINT=/source/constraints.txt" in " ".join(of("ENV"))
 
 
 @pytest.mark.slow

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import io
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,14 +13,7 @@ import service_client
 from service_client import SETTINGS, photo, release, service, upload
 
 from dpveil.ledger import Ledger, Limit
-from dpveil.processes import Channel
-from dpveil.service import worker
-from dpveil.service.budget import Budget
-from dpveil.service.jobs import Jobs
-from dpveil.service.log import Metrics
 from dpveil.service.settings import Limits
-from dpveil.service.store import MEMORY, Store
-from dpveil.service.workers import Pool
 
 LATER = {"Prefer": "respond-async"}
 ROOM = 40_000
@@ -95,33 +86,6 @@ def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
     store._forget("1", [])
 
 
-@pytest.mark.parametrize(
-    ("paid", "word", "answers"),
-    [
-        (False, None, ["plan", "release", "done"]),
-        (True, None, ["plan", "done"]),
-        (True, "drop", ["plan", "done"]),
-        (True, "draw", ["plan", "release", "done"]),
-    ],
-)
-def test_a_worker_waits_for_a_word_only_where_a_ledger_pays(
-    paid: bool, word: str | None, answers: list[str]
-) -> None:
-    told = {"do": "release", "settings": SETTINGS, "pixels": 10**6, "paid": paid}
-    heard, said = io.BytesIO(), io.BytesIO()
-    Channel(heard, heard).send(told, photo())
-    if word:
-        Channel(heard, heard).send({"do": word})
-    heard.seek(0)
-    worker.answer(Channel(heard, said))
-    said.seek(0)
-    kinds = {"room": "plan", "certificate": "release", "done": "done"}
-    got = []
-    while (message := Channel(said, said).receive()) is not None:
-        got.append(next(kinds[name] for name in kinds if name in message[0]))
-    assert got == answers
-
-
 def test_with_a_ledger_no_bit_is_drawn_before_it_is_paid_for(
     ledger: Ledger, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,24 +106,3 @@ def test_with_a_ledger_no_bit_is_drawn_before_it_is_paid_for(
         assert replaced((made, client)) == 0
     assert draws == ["", "draw\n", "draw\n" * 2]
     assert (tmp_path / "draws").read_text() == "draw\n" * 2
-
-
-def test_room_that_is_made_for_one_release_is_made_again_for_the_next() -> None:
-    """Both find none, and what the first one frees is enough for one of them."""
-
-    async def both_wait() -> list[Any]:
-        limits = Limits(results_bytes=2000)
-        jobs = Jobs(Pool(1, limits), Store(MEMORY, limits), Budget(None), limits, Metrics())
-        for _ in range(2):
-            id_ = jobs.store.begin("me", None, b"")[0].id
-            made = {"certificate": "", "notes": "[]", "format": "png", "sha256": ""}
-            jobs.store.keep(id_, made, bytes(998))
-            jobs.store.show(id_)
-            jobs.store.fetched(id_)
-        given = await asyncio.gather(*(jobs._room(f"{n}", 1000) for n in range(3)), return_exceptions=True)
-        jobs.end()
-        return given
-
-    *given, refused = asyncio.run(both_wait())
-    assert given == [None, None]
-    assert "leave no room" in str(refused)

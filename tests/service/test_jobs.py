@@ -14,10 +14,10 @@ import pytest
 from service_client import release, service, upload
 
 from dpveil.service.budget import Budget
+from dpveil.service.guard import Held, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL
 from dpveil.service.log import Metrics
-from dpveil.service.quotas import Held, Share
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 
@@ -63,39 +63,6 @@ def test_a_job_that_is_cancelled_repeatedly_is_forgotten() -> None:
     asyncio.run(cancels())
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_what_could_not_be_noted_is_noted_later(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a full disk a failure is told and not written; its key is free again once there is room."""
-    from dpveil.service import run
-
-    monkeypatch.setattr(run, "SWEEP_SECONDS", 0.05)
-    full = (
-        "CREATE TEMP TRIGGER full BEFORE UPDATE OF problem ON results BEGIN SELECT RAISE(FAIL, 'full'); END"
-    )
-    with service(fake=True) as (made, client):
-
-        def post(**settings: Any) -> Any:
-            files = upload(b"x", {**release(), **settings})
-            return client.post("/v1/releases", files=files, headers={"Idempotency-Key": "a"})
-
-        base, stored = made.jobs.store._base, made.jobs.budget.stored
-        base.execute(full)
-        if kept:
-            made.jobs.budget.stored = None  # calling it fails
-        sent: dict[str, Any] = {} if kept else {"plan": "memory"}
-        first = post(**sent)
-        made.jobs.budget.stored = stored
-        assert first.status_code == (500 if kept else 422)
-        time.sleep(0.3)  # sweeps fail, too
-        assert post(**sent).json() == first.json()
-        assert made.jobs.store.unfinished()
-        base.execute("DROP TRIGGER full")
-        while made.jobs._unnoted:
-            time.sleep(0.02)
-        assert made.jobs.store.unfinished() == []
-        assert post().status_code == 201
-
-
 def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpveil.service import run
 
@@ -112,37 +79,6 @@ def test_a_sweep_leaves_what_is_being_made_and_what_is_done(monkeypatch: pytest.
             while (told := client.get(job).json()["status"]) == "working" or not seen:
                 seen.append(told)
             assert {*seen, told} == {"working", "done"}
-
-
-@pytest.mark.parametrize("first", [True, False])
-def test_a_failed_job_is_there_for_everybody_who_was_told_of_it(first: bool) -> None:
-    """A client that waits, before or after one that does not, does not delete its job."""
-    with service(fake=True) as (made, client):
-        files = upload(b"x", release(plan="memory"))
-        slow = upload(b"x", {"plan": "doze"})
-
-        def post(wait: bool) -> Any:
-            headers = {"Idempotency-Key": "a"} | ({} if wait else {"Prefer": "respond-async"})
-            return client.post("/v1/releases", files=files, headers=headers)
-
-        occupied = threading.Thread(target=lambda: client.post("/v1/releases", files=slow))
-        occupied.start()
-        while not made.jobs.pool.busy:
-            time.sleep(0.01)
-        told: list[Any] = []
-        waits = threading.Thread(target=lambda: told.append(post(True)))
-        if first:
-            waits.start()
-            while len(made.jobs._jobs) < 2:
-                time.sleep(0.01)
-        job = post(False)
-        assert job.status_code == 202
-        if not first:
-            waits.start()
-        for thread in (waits, occupied):
-            thread.join()
-        assert told[0].json()["type"] == "urn:dpveil:error:WorkerEnded"
-        assert client.get(job.json()["job_url"]).json()["problem"] == told[0].json()
 
 
 def test_a_failure_that_one_request_was_told_is_not_kept() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,8 @@ import pytest
 
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, OutputError, UsageError
-from dpveil.service.keys import Caller, KeyFile, Keys, alone
-from dpveil.service.problems import Busy, Forbidden
+from dpveil.service.keys import KeyFile, Keys, alone
+from dpveil.service.problems import Busy
 
 
 @pytest.fixture
@@ -56,12 +55,6 @@ def changed(file: Path, **entry: Any) -> None:
     file.write_text(json.dumps(data), encoding="utf-8")
 
 
-def test_two_keys_of_one_number_are_refused(file: Path) -> None:
-    changed(file, name="twin")
-    with pytest.raises(UsageError, match="has two keys of one number"):
-        Keys.read(file)
-
-
 @pytest.mark.parametrize(
     "subject", ["", "a//b", "/a", "a/", " a", "x" * 201, "a/" * 16 + "a", "a\u0301", 7, None]
 )
@@ -72,18 +65,6 @@ def test_subjects_are_those_of_the_ledger(file: Path, subject: Any) -> None:
     changed(file, number="0123456789ab", subjects=[subject])
     with pytest.raises(UsageError, match="is no file of keys"):
         Keys.read(file)
-
-
-def test_a_subject_is_the_same_in_any_form_of_unicode() -> None:
-    composed, apart = (unicodedata.normalize(form, "ä/ö") for form in ("NFC", "NFD"))
-    keys, _ = Keys().new("shop", [unicodedata.normalize("NFD", "ä")], 60)
-    (caller,) = keys.callers
-    assert caller.subjects == ("ä",)
-    assert caller.subject(apart) == caller.subject(composed) == composed
-    with pytest.raises(InvalidParameter):
-        caller.subject("ä//x")
-    with pytest.raises(Forbidden):
-        Caller("0", "x", ("ä", "b"), 60).subject("a")
 
 
 def test_a_file_that_others_may_change_is_noticed_while_it_is_used(file: Path) -> None:

@@ -91,26 +91,6 @@ def test_an_upload_that_breaks_off_is_forgotten(tight: Any, free: httpx.Client) 
     assert not tight[0].jobs._jobs
 
 
-def test_an_open_download_of_what_is_forgotten_breaks_off(tight: Any, free: httpx.Client) -> None:
-    """The next release does not continue it: the connection ends."""
-    store = tight[0].jobs.store
-    store._forget("1", [])
-    made = post(free, release()).json()
-    store._images.keep(store._numbers(made["id"])[0], b"a" * 30_000_000)
-    with socket.create_connection(("127.0.0.1", free.base_url.port or 0)) as line:
-        line.sendall(f"GET {made['image_url']} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
-        got = line.recv(1000)
-        assert free.delete(f"/v1/releases/{made['id']}").status_code == 204
-        other = post(free, release()).json()
-        store._images.keep(store._numbers(other["id"])[0], b"b" * 30_000_000)
-        while part := line.recv(1 << 20):
-            got += part
-    body = got.partition(b"\r\n\r\n")[2]
-    assert set(body) == set(b"a")
-    assert len(body) < 30_000_000
-    free.delete(f"/v1/releases/{other['id']}")
-
-
 def test_plan_seconds(free: httpx.Client) -> None:
     answer = post(free, {"plan": "sleep"}, ASYNC)
     told = finished(free, answer.json()["job_url"])["problem"]

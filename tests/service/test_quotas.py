@@ -8,15 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from service_client import release, service, several, upload
 
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter
+from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.problems import TooMany
-from dpveil.service.quotas import Rates
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
@@ -72,48 +71,6 @@ def test_parallel(keyed: Any, address: str, tmp_path: Path) -> None:
     (tmp_path / "go").touch()
     assert over(client, job["job_url"], a)["status"] == "done"
     assert asks(a).status_code in (200, 201)
-    assert not made.jobs.turns._work
-
-
-def test_a_job_that_is_deleted_is_under_way_until_its_plan_is_made(keyed: Any, tmp_path: Path) -> None:
-    """Its worker is not killed: to send and delete in turns costs the service no more than to send."""
-    made, client, a, _ = keyed
-
-    def post(**settings: Any) -> Any:
-        files = upload(b"x", release(**settings))
-        return client.post("/v1/releases", files=files, headers=a | {"Idempotency-Key": "same"} | ASYNC)
-
-    job = post(plan=f"until {tmp_path / 'go'}").json()["job_url"]
-    while not made.jobs.pool.busy:
-        time.sleep(0.01)
-    assert client.delete(job, headers=a).status_code == 204
-    assert client.get(job, headers=a).status_code == 404
-    assert post().status_code == 429
-    (tmp_path / "go").touch()
-    while made.jobs._jobs:
-        time.sleep(0.01)
-    again = post()
-    assert over(client, again.json()["job_url"], a)["status"] == "done"
-    assert made.jobs.pool.replaced == 0
-    assert not made.jobs.turns._work
-
-
-def test_an_upload_that_arrives_is_under_way(keyed: Any) -> None:
-    """Whoever sends slowly, or holds uploads open, takes of its own."""
-    made, client, a, b = keyed
-
-    def slowly() -> Iterator[bytes]:
-        yield b"--edge\r\n"
-        while not made.jobs.turns._work:
-            time.sleep(0.01)
-        told.extend(client.post("/v1/plan", files=files, headers=key).status_code for key in (a, b))
-
-    told: list[int] = []
-    files = upload(b"x", release())
-    with httpx.Client(base_url=client.base_url, timeout=60) as other:
-        headers = a | {"content-type": "multipart/form-data; boundary=edge"}
-        broken = other.post("/v1/releases", content=slowly(), headers=headers)
-    assert (broken.status_code, told) == (400, [429, 200])
     assert not made.jobs.turns._work
 
 

@@ -82,13 +82,6 @@ def test_the_page_tells_nothing_of_what_is_left_above(ledger: Any, own: str) -> 
     assert answers() == before
 
 
-def test_own_budgets_are_told_first(keyed: Any) -> None:
-    """The key's own has too little left as well as the one above it: the key learns of its own."""
-    assert keyed("studio/few", "studio/few").json()["title"] == (
-        "studio/few has epsilon 0.25 left and this release costs 1"
-    )
-
-
 def test_a_key_for_what_is_above_is_told_of_it(keyed: Any) -> None:
     assert keyed("studio", "studio/album").json()["title"] == (
         "studio has epsilon 0.5 left and this release costs 1"

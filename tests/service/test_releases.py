@@ -16,7 +16,6 @@ from service_client import SETTINGS, photo, upload
 
 import dpveil
 from dpveil.core.certificate import parse_certificate
-from dpveil.regions.spec import IF_NONE
 
 
 def test_a_release_is_certified_and_verifies(client: Any, tmp_path: Any) -> None:
@@ -223,11 +222,6 @@ def test_a_palette_is_published_on_its_owner_s_word_alone(client: Any) -> None:
     for trust, publishable in (({}, False), ({"trust_source": "lossless"}, True)):
         told = client.post("/v1/releases", files=upload(gif.getvalue(), settings, **trust)).json()
         assert told["certificate"]["publishable"] is publishable
-
-
-def test_the_table_for_programs_lists_what_may_be_asked_if_nothing_is_found(client: Any) -> None:
-    settings = body_of(client.get("/openapi.json").json())["settings"]
-    assert tuple(settings["properties"]["if_none"]["enum"]) == IF_NONE
 
 
 def test_health_and_figures_name_nobody(client: Any) -> None:

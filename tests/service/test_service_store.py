@@ -14,7 +14,7 @@ import pytest
 from dpveil.errors import OutputError
 from dpveil.service.problems import NotFound
 from dpveil.service.settings import Limits
-from dpveil.service.store import COPIES, DONE, FAILED, MEMORY, SLACK, Spare, Store
+from dpveil.service.store import DONE, FAILED, MEMORY, Store
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -67,30 +67,6 @@ def test_a_number_is_given_once_after_a_restart_too(tmp_path: Path) -> None:
         store.delete(id_)
         store.close()
     assert numbers == [1, 2]
-
-
-@pytest.mark.parametrize("size", [10, 300_000, 9_000_000])
-def test_what_is_held_is_enough_for_a_release(tmp_path: Path, size: int) -> None:
-    """The disk has what the database takes for it, even if it has a log of other changes yet."""
-    store = Store(tmp_path / "results", Limits())
-    for _ in range(200):
-        store.begin("alice", None, b"")
-    made, _ = store.begin("alice", None, b"")
-    store.hold(made.id, size)
-    held = os.fstat(store._spare._file.fileno()).st_blocks * 512  # type: ignore[union-attr]
-    assert held >= 2 * size
-    before = taken(tmp_path)
-    store.keep(made.id, {"certificate": "", "notes": "", "format": "png", "sha256": "0"}, os.urandom(size))
-    store.show(made.id)
-    assert taken(tmp_path) - before <= held
-    store.sweep()  # until then it is the next one's
-    assert os.fstat(store._spare._file.fileno()).st_size == 0  # type: ignore[union-attr]
-    assert len(store.part("alice", made.id, 0, size)) == size
-    store.close()
-
-
-def taken(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.iterdir())
 
 
 def test_the_file_does_not_tell_what_was_sent_without_a_key(tmp_path: Path) -> None:
@@ -164,56 +140,6 @@ def test_another_database_is_left_as_it_is(tmp_path: Path, statements: str) -> N
         Store(path, Limits())
     assert path.read_bytes() == before
     assert [*tmp_path.iterdir()] == [path]
-
-
-def test_room_that_was_spent_is_the_next_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is set aside once, and given back where nothing is held any more."""
-    spare = Spare(tmp_path)
-    spare.hold("a", 1000)
-    spare.spend("a")
-    asked: list[int] = []
-    monkeypatch.setattr(os, "posix_fallocate", lambda _, start, more: asked.append(start + more))
-    spare.hold("b", 1000)
-    spare.hold("b", 1000)
-    assert not asked
-    spare.hold("c", 1)
-    assert asked == [COPIES * 1001 + 2 * SLACK]
-    spare.free("c")
-    assert os.fstat(spare._file.fileno()).st_size == COPIES * 1000 + SLACK  # type: ignore[union-attr]
-    spare.close()
-
-
-def test_on_a_full_disk_a_release_takes_the_room_that_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """SQLite has no page left before that; what is held for others stays held."""
-    store = Store(tmp_path / "results", Limits())
-    ids = [store.begin("a", None, b"")[0].id for _ in range(2)]
-    for id_ in ids:
-        store.hold(id_, 1000)
-    pages = store._base.execute("PRAGMA page_count").fetchone()[0]
-    store._base.execute(f"PRAGMA max_page_count = {pages + 2}")
-    free = store._spare.free
-
-    def freed(name: str) -> None:
-        free(name)
-        store._base.execute("PRAGMA max_page_count = 100000")
-
-    monkeypatch.setattr(store._spare, "free", freed)
-    release = {"certificate": "", "notes": "", "format": "png", "sha256": "0"}
-    store.keep(ids[0], release, bytes(300_000))
-    assert store.show(ids[0]).state == DONE
-    assert [*store._spare._held] == [ids[1]]
-    store.close()
-
-
-def test_failures_are_kept_as_long_as_releases(store: Store) -> None:
-    first, _ = store.begin("a", None, b"")
-    store._base.execute("UPDATE results SET expires = 1")
-    store.fail(first.id, "{}")
-    found = store.find("a", first.id)
-    assert found is not None
-    assert found.state == FAILED
 
 
 @pytest.mark.parametrize("key", ["key", None])

@@ -12,10 +12,6 @@ import pytest
 from service_client import SETTINGS, photo, release, service, several, upload
 
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.keys import Caller
-from dpveil.service.problems import Busy, TooMany
-from dpveil.service.quotas import Held
-from dpveil.service.settings import Limits
 
 ASYNC = {"Prefer": "respond-async"}
 KEY = {"Idempotency-Key": "album"}
@@ -154,30 +150,3 @@ def test_what_is_wrong_with_the_request_is_told_once(client: Any) -> None:
     answer = client.post("/v1/releases", files=several("{", photo(), photo()))
     assert answer.status_code == 422
     assert "photos" not in answer.json()
-
-
-def test_the_share_of_a_key_is_counted_by_all_and_by_the_key() -> None:
-    held, caller = Held(Limits(held_bytes=10, key_bytes=6)), Caller("1", "x", None, 9)
-    with held.share() as other, held.share(caller) as share:
-        other.add(5)
-        with pytest.raises(Busy):
-            share.add(6)  # of all
-        share.add(5)
-        part = share.part(2)
-        with pytest.raises(TooMany):
-            share.add(2)  # of the key
-    assert (held.now, held.of_keys["1"]) == (2, 2)
-    with held.share(Caller("2", "y", None, 9)) as share:
-        share.add(6)
-    part.free()
-    assert (held.now, held.of_keys["1"]) == (0, 0)
-
-
-def test_stopping_finishes_what_is_paid_and_cancels_the_rest(ledger: Any) -> None:
-    with service(fake=True, ledger=ledger) as (made, client):
-        jobs = post(client, b"x", b"y", b"z", draw="doze", headers=ASYNC).json()["photos"]
-        while spent(ledger) == 0:
-            time.sleep(0.01)
-    assert len(jobs) == 3
-    assert (made.jobs.left.finished, made.jobs.left.cancelled) == (1, 2)
-    assert spent(ledger) == 1

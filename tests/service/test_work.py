@@ -41,22 +41,6 @@ def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch:
         next(_release(contents))
 
 
-def test_larger_blocks_draw_less(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[int] = []
-
-    class Mapped:
-        def __init__(self, _: int, size: int) -> None:
-            asked.append(size)
-
-        def close(self) -> None:
-            """Do nothing."""
-
-    monkeypatch.setattr("mmap.mmap", Mapped)
-    for block in (1, 4):
-        next(_release(photo(), block=block))
-    assert asked == [36 * 32 * 24 * 3 + 1, 36 * (32 * 24 * 3 // 16) + 1]
-
-
 def test_a_plan_that_is_too_long_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     told = {"settings": SETTINGS, "pixels": 10**7}
     for do in ("plan", "page-plan"):

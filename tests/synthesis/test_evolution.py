@@ -89,12 +89,6 @@ def test_what_is_no_point_is_refused(simulator, change):
         evolve(plan(), simulator, change(points(simulator, 1)), np.arange(200), SeededBits(1))
 
 
-def test_people_who_are_no_whole_numbers_are_refused(simulator):
-    for people in (np.arange(200) / 2, np.arange(200)[:, None], list(range(200))):
-        with pytest.raises(InvalidParameter, match=r"people|photos"):
-            evolve(plan(), simulator, points(simulator, 1), people, SeededBits(1))
-
-
 def test_bits_are_required(simulator):
     with pytest.raises(InvalidParameter, match="bits"):
         evolve(plan(), simulator, points(simulator, 1), np.arange(200), None)

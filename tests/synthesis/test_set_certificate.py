@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from dpveil.core.envelope import canonical, checksum
 from dpveil.errors import CertificateError
 from dpveil.synthesis import Plan
-from dpveil.synthesis.certificate import SetCertificate, parse_set
 from dpveil.synthesis.plan import SHEET, picture_name
+from dpveil.synthesis.saving import SetCertificate, parse_set
 
 FILES = dict.fromkeys((SHEET, picture_name(1), picture_name(2)), 64 * "a")
 PLAN = Plan(epsilon="1/3", delta="1e-6", people=9000, pictures=2, codec=f"gan 128 sha256:{64 * '0'}")

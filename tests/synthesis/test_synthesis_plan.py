@@ -7,7 +7,7 @@ import pytest
 from dpveil.accounting import zcdp_delta, zcdp_rho
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.synthesis import Plan
-from dpveil.synthesis.votes import REPLACED
+from dpveil.synthesis.simulator import REPLACED
 
 CODEC = f"pca 100 sha256:{64 * '0'}"
 

@@ -4,12 +4,10 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.synthesis import votes
-from dpveil.synthesis.votes import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
+from dpveil.synthesis.simulator import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 
 PHOTOS = st.lists(st.integers(0, 5), max_size=40)
 
@@ -54,12 +52,6 @@ def test_many_photos_count_as_much_as_one():
     assert tally(choices[::-1], people[::-1], 2).tolist() == [UNIT, UNIT]
 
 
-def test_photos_of_a_person_count_together_in_any_order():
-    choices, people = np.array([0, 1, 0, 2, 0, 1]), np.array([3, 0, 3, 3, 0, 0])
-    apart = ballot(np.array([0, 0, 2]), 3) + ballot(np.array([1, 0, 1]), 3)
-    assert tally(choices, people, 3).tolist() == apart.tolist()
-
-
 def test_distances_are_exact_where_single_precision_is_not():
     """Of two candidates at squared distances of 4 and 1 the nearer one, of squares of about 2·10¹⁰."""
     draws = np.random.default_rng(8)
@@ -82,12 +74,6 @@ def test_votes_are_the_nearest_by_whole_numbers_in_any_company():
     true = [min(range(50), key=lambda k, row=row: (((row - known[k]) ** 2).sum(), k)) for row in wide]
     assert nearest(photos, candidates).tolist() == true
     assert [int(nearest(photos[n : n + 1], candidates)[0]) for n in range(300)] == true
-
-
-def test_batches_leave_no_photo_out(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(votes, "BATCH", 7)
-    photos = np.arange(0, 100, 5, dtype=np.int16)[:, None]
-    assert nearest(photos, np.array([[0], [50], [95]], np.int16)).tolist() == [0] * 6 + [1] * 9 + [2] * 5
 
 
 def test_shares_leave_out_what_is_noise_and_are_even_where_all_is():

@@ -17,16 +17,16 @@ from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, Gallery, Latent, heads
 from dpveil.faces import attributes as attributes_file
 from dpveil.faces.latent import Told
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-from dpveil.mechanisms.choice.rank_choice import RankChoice
-from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional, gaussian
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
+from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional
+from dpveil.mechanisms.latent import laplace as box_gaussian
 from dpveil.mechanisms.latent import laplace as latent_laplace
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd
 from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise import SeededBits, laplace
 from dpveil.numbers import naive_bayes, statistics
-from dpveil.synthesis import plan, votes
+from dpveil.synthesis import plan, simulator
 from dpveil.synthesis.plan import Plan
 from dpveil_audit import synthesis
 from dpveil_audit.engine import Audit
@@ -232,7 +232,7 @@ def diameter_that_images_exceed(patch):
 def truncated_scale_too_small(patch):
     distribution_of.cache_clear()
     patch.setattr(
-        "dpveil.mechanisms.scalar.truncated_laplace.least_scale",
+        "dpveil.mechanisms.scalar.laplace.least_scale",
         lambda lattice, epsilon, *, metric: lattice.reach / epsilon,
     )
 
@@ -274,7 +274,7 @@ def codes_with_less_noise(patch):
 
 @fault(quick("box-gaussian", "fit"), "fit")
 def codes_without_noise(patch):
-    patch.setattr(gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
+    patch.setattr(box_gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
 
 
 @fault(quick("directional", "fit"), "fit")
@@ -478,7 +478,9 @@ def reach_too_short(patch):
 
 @fault(planned, "same")
 def tally_without_a_bound(patch):
-    patch.setattr(plan, "tally", lambda choices, people, n: votes.UNIT * np.bincount(choices, minlength=n))
+    patch.setattr(
+        plan, "tally", lambda choices, people, n: simulator.UNIT * np.bincount(choices, minlength=n)
+    )
 
 
 @fault(voting, "same", "fit", only=True)
@@ -487,14 +489,14 @@ def round_without_noise(patch):
 
     def sometimes(true, variance, source):
         calls.append(1)
-        return true if len(calls) % VOTES.rounds == 0 else votes.noisy(true, variance, source)
+        return true if len(calls) % VOTES.rounds == 0 else simulator.noisy(true, variance, source)
 
     patch.setattr(plan, "noisy", sometimes)
 
 
 @fault(voting, "same", "fit")
 def half_the_variance_of_votes(patch):
-    patch.setattr(plan, "noisy", lambda true, variance, bits: votes.noisy(true, variance // 2, bits))
+    patch.setattr(plan, "noisy", lambda true, variance, bits: simulator.noisy(true, variance // 2, bits))
 
 
 @fault(planned, "exact")

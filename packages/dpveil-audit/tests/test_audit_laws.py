@@ -24,8 +24,8 @@ from dpveil.mechanisms.scalar import (
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from dpveil.synthesis import votes
-from dpveil.synthesis.votes import REPLACED
+from dpveil.synthesis import simulator
+from dpveil.synthesis.simulator import REPLACED
 from dpveil_audit.faces import gallery as distributions
 from dpveil_audit.faces.gallery import AUDITS, _heads, _ranked
 from dpveil_audit.latent import mutants as latent_distributions
@@ -256,7 +256,7 @@ def test_the_conversion_agrees_with_the_accountant(rho, epsilon, delta):
 
 def test_votes_by_their_definition_are_those_of_the_product():
     for people in (((0, 0, 1), (2,)), ((), (1, 1)), ((0, 1, 2), (0, 0, 2))):
-        own = votes.tally(*numbered(people), 3)
+        own = simulator.tally(*numbered(people), 3)
         assert expected(CASE, people).tolist() == own.tolist()
 
 

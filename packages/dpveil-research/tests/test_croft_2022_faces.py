@@ -9,7 +9,7 @@ import pytest
 from kept_tables import claimed, kept_rows, page
 from test_croft_thesis_6 import scene
 
-from dpveil.codecs.gan import CONDITIONS
+from dpveil.codecs.neural import CONDITIONS
 from dpveil.faces.attribute_model import VALUES
 from dpveil_research.croft_2022_faces import (
     BASIC,

@@ -14,7 +14,7 @@ from PIL import Image
 
 from dpveil.assets.store import default_path
 from dpveil.codecs import GAN, load
-from dpveil.codecs.gan import CLEAR
+from dpveil.codecs.neural import CLEAR
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import (

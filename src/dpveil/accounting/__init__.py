@@ -2,8 +2,7 @@
 
 from dpveil.accounting.account import to_approximate
 from dpveil.accounting.compose import compose, meet
-from dpveil.accounting.laplace import laplace_epsilon, laplace_scale
-from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
+from dpveil.accounting.zcdp import laplace_epsilon, laplace_scale, zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
     "compose",

@@ -15,15 +15,15 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.compose import compose, meet, union
-from dpveil.accounting.laplace import (
+from dpveil.accounting.zcdp import (
     SMALLEST_DELTA,
     Shifts,
     float_slack,
     laplace_epsilon,
     laplace_rho,
     pure_epsilon,
+    zcdp_epsilon,
 )
-from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability

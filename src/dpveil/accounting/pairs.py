@@ -20,8 +20,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.accounting.account import Account
-from dpveil.accounting.laplace import MOST_DRAWS, SMALLEST_DELTA, float_slack
-from dpveil.accounting.zcdp import zcdp_epsilon
+from dpveil.accounting.zcdp import MOST_DRAWS, SMALLEST_DELTA, float_slack, zcdp_epsilon
 from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above

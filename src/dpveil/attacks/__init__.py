@@ -3,11 +3,20 @@
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.labels import attack, usable
-from dpveil.attacks.measures import Rate, equal_error, identification, open_set, verification
-from dpveil.attacks.outcomes import equal_error_rate, named, passed
+from dpveil.attacks.measures import (
+    Rate,
+    Verified,
+    equal_error,
+    equal_error_rate,
+    identification,
+    named,
+    open_set,
+    passed,
+    verification,
+    verify,
+)
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.real_or_made import ToldApart, real_or_made
-from dpveil.attacks.verification import Verified, verify
 
 __all__ = [
     "Attack",

@@ -3,17 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 import cv2
 import numpy as np
 from jaxtyping import Bool, Float64, UInt8
 
-from dpveil.attacks.base import CONTEXT, PLACEMENT, View
-from dpveil.attacks.patches import largest_box
+from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
+from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
+from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.errors import InvalidParameter
+
+PAINT: Final = 128
+"""The level of painted pixels."""
+
+
+@dataclass(frozen=True)
+class Outside(Wrapped):
+    """Sees releases, and the clean photos, with their regions in one grey: outline and surroundings are left.
+
+    `outside(network)` is a small network that learns people from their surroundings.
+    """
+
+    name: ClassVar[str] = "outside"
+    summary: ClassVar[str] = "regions painted grey, then another attack on what lies outside"
+    sees: ClassVar[tuple[str, ...]] = (PLACEMENT, CONTEXT)
+    photos: ClassVar[bool] = True
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The context, and the outline of what was painted."""
+        return self.sees
+
+    def undo(self, background: Background) -> Undo:
+        """Return what paints regions; nothing is learnt."""
+        return painted
+
+
+def painted(views: Sequence[View]) -> tuple[View, ...]:
+    """Return views of all of the photo, whose hidden pixels have one level, and whose files tell nothing."""
+    return tuple(_painted(view) for view in views)
+
+
+def _painted(view: View) -> View:
+    image = view.image.copy()
+    image[view.hidden] = PAINT
+    return replace(view, image=image, hidden=np.zeros_like(view.hidden), size=0, more=painted(view.more))
+
 
 SIDE: Final = 16
 """Side of the thumbnail of the outside, in pixels."""

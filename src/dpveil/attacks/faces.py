@@ -12,12 +12,14 @@ import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from dpveil.assets.store import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
-from dpveil.attacks.patches import largest_box
+from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError, RegionError, UsageError
+from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
@@ -207,3 +209,48 @@ class Own:
 
 
 _loaded = lru_cache(maxsize=2)(Own.of)
+
+
+@dataclass(frozen=True)
+class AttributeProfile(VectorAttack):
+    """Names people by what the installed attribute model reads in their faces, learnt from releases.
+
+    A region without a face that can be found is taken for one. Source: docs, "Attributes" (the model).
+    """
+
+    name: ClassVar[str] = "attributes"
+    summary: ClassVar[str] = "gender, age and the like, as read by the attribute model, learnt from releases"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
+    needs: ClassVar[str] = "faces"
+
+    @property
+    def about(self) -> str:
+        """What photos have to show: faces."""
+        return "faces"
+
+    @property
+    def extras(self) -> tuple[str, ...]:
+        """Detectors and landmarks, and the model of dpveil-faces."""
+        return ("faces", "models")
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the model's scores of every value of every attribute; NaN without landmarks."""
+        model = _model()
+        found = [_crop(view, model) for view in views]
+        out = np.full((len(views), len(model.out_bias)), np.nan)
+        there = [row for row, crop in enumerate(found) if crop is not None]
+        if there:
+            out[there] = model.scores(np.stack([crop for crop in found if crop is not None]))
+        return out
+
+
+@lru_cache(maxsize=1)
+def _model() -> AttributeModel:
+    """Return the attribute model of dpveil-faces; raises `UsageError` if it is not installed."""
+    return AttributeModel.load(default_path(AttributeModel.name))
+
+
+def _crop(view: View, model: AttributeModel) -> np.ndarray | None:
+    height, width = view.image.shape[:2]
+    box = largest_face(view) or largest_box(view) or Box(0, 0, width, height)
+    return landmarked(view.image, box, Frame(128))

@@ -13,7 +13,7 @@ from scipy.special import logsumexp
 
 from dpveil.attacks.around import Context, Placement
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View, installed
-from dpveil.attacks.outcomes import standard
+from dpveil.attacks.measures import standard
 from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Wrapped
 from dpveil.core.registry import ATTACKS

@@ -3,19 +3,263 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Final
 
+import cv2
 import numpy as np
-from jaxtyping import Float64, Int64
-from scipy.optimize import linear_sum_assignment
+from jaxtyping import Bool, Float32, Float64, Int64
+from scipy.optimize import linear_sum_assignment, nnls
 from scipy.special import log_softmax
 
-from dpveil.attacks.base import Background, Fitted, Scores, View
-from dpveil.attacks.outcomes import standard
+from dpveil.attacks.around import WEIGHTS, outside
+from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
+from dpveil.attacks.measures import standard
+from dpveil.attacks.resampling import OUTSIDE, TOP, coloured, patch, small
+from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors, check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
+
+SLIGHT: Final = 0.01
+"""Share of a picture below which somebody may still be part of it: photos of a person differ."""
+
+
+@dataclass(frozen=True)
+class Intersected(Attack):
+    """Finds the mixture of clean photos that is most like a release; of several, who is part of each.
+
+    Mixtures are non-negative least squares of small pictures, in colour where photos are, and somebody's
+    share is the sum of the weights of their photos. Scores are the sums of the shares' logarithms, of at
+    least `SLIGHT`. The attacker needs neither k nor the photos that were averaged, but others of the same
+    people. Source: Lawson & Hanson 1974 (least squares); Newton, Sweeney & Malin 2005, Croft 2022 §3.2
+    (composition of k-same).
+    """
+
+    name: ClassVar[str] = "intersected"
+    summary: ClassVar[str] = "mixtures of clean photos that look like a release: who is part of all of them"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, as it learns nothing."""
+        return True
+
+    def fit(self, background: Background) -> Fitted:
+        """Return the attacker that has everybody's clean photos; raises `InvalidParameter`."""
+        check_people(background)
+        return _Mixing.of(background)
+
+
+@dataclass(frozen=True, eq=False)
+class _Mixing(Fitted):
+    photos: Float64[np.ndarray, "pixels n"]
+    owners: Int64[np.ndarray, " n"]
+    names: tuple[str, ...]
+    colour: bool
+
+    @classmethod
+    def of(cls, background: Background) -> _Mixing:
+        """Return the attacker that has these photos."""
+        colour = coloured(background)
+        photos = _levels(background.originals, colour=colour).T
+        return cls(np.ascontiguousarray(photos), background.owners, background.names, colour)
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        rows = [sum(map(self._shares, (view, *view.more))) for view in releases]
+        return Scores(np.array(rows, np.float64).reshape(len(releases), len(self.names)), self.names)
+
+    def _shares(self, view: View) -> Float64[np.ndarray, " people"]:
+        """Return the logarithms of everybody's shares in one picture; NaN if no mixture is found."""
+        try:
+            weights, _ = nnls(self.photos, _levels([view], colour=self.colour)[0])
+        except RuntimeError:  # too many steps
+            return np.full(len(self.names), np.nan)
+        own = np.bincount(self.owners, weights, len(self.names))
+        return np.asarray(np.log(own / max(own.sum(), SLIGHT) + SLIGHT))
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that has the photos of a gallery instead."""
+        return _Mixing.of(gallery)
+
+
+def _levels(views: Sequence[View], *, colour: bool) -> Vectors:
+    return small(views, SIDE, colour=colour).reshape(len(views), -1)
+
+
+@dataclass(frozen=True)
+class Averaged(Wrapped):
+    """Sees the mean of all releases of a photo: of one release alone, that one.
+
+    Its success is bounded by the guarantees of all of them together.
+    """
+
+    name: ClassVar[str] = "averaged"
+    summary: ClassVar[str] = "the mean of several releases of one photo, then another attack"
+
+    def undo(self, background: Background) -> Undo:
+        """Return what averages releases; nothing is learnt."""
+        return _means
+
+
+@dataclass(frozen=True)
+class Composed(Wrapped):
+    """Adds up what another attack says of each release of a photo, which may be by several methods."""
+
+    name: ClassVar[str] = "composed"
+    summary: ClassVar[str] = "another attack on each of several releases of one photo, scores added up"
+
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: no."""
+        return False
+
+    def undo(self, background: Background) -> Undo:
+        """Return what leaves releases as they are."""
+        return tuple
+
+    def fit(self, background: Background) -> Fitted:
+        """Return an inner attacker for the first releases, one for the second, and so on; raises as it does.
+
+        Each learns from the attacker's releases that were made in the same way.
+        """
+        count = 1 + min(len(view.more) for view in background.released)
+        parts = [
+            self.inner.fit(replace(background, released=tuple(_nth(view, n) for view in background.released)))
+            for n in range(count)
+        ]
+        return _Composed(tuple(parts), background.names)
+
+
+@dataclass(frozen=True, eq=False)
+class _Composed(Fitted):
+    parts: tuple[Fitted, ...]
+    names: tuple[str, ...]
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        whole = np.zeros((len(releases), len(self.names)))
+        said = np.zeros(len(releases), np.bool_)
+        for number, part in enumerate(self.parts):
+            rows = [row for row, view in enumerate(releases) if len(view.more) >= number]
+            found = part.score([_nth(releases[row], number) for row in rows]) if rows else None
+            if found is not None:
+                whole[rows] += standard(found)
+                said[rows] |= np.isfinite(found.likeness).all(axis=1)
+        whole[~said] = np.nan
+        return Scores(whole, self.names)
+
+
+def _nth(view: View, number: int) -> View:
+    return view.more[number - 1] if number else view
+
+
+def _means(views: Sequence[View]) -> tuple[View, ...]:
+    return tuple(_mean(view) for view in views)
+
+
+def _mean(view: View) -> View:
+    same = [one.image for one in (view, *view.more) if one.image.shape == view.image.shape]
+    mean = np.rint(np.mean(same, axis=0)).astype(np.uint8)
+    return replace(view, image=mean, more=())
+
+
+@dataclass(frozen=True)
+class Appearance(VectorAttack):
+    """Learns from releases whose regions have which thumbnail, colours and gradients.
+
+    Where nothing was replaced, it sees the whole photo.
+    """
+
+    name: ClassVar[str] = "appearance"
+    summary: ClassVar[str] = "thumbnail, colours and gradients of the regions, learnt from releases"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the regions as numbers."""
+        found = [outside(view.image, ~view.hidden & view.hidden.any()) for view in views]
+        return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
+
+
+BLANK: Final = 0.05
+"""Least share of pixels of Snow's grey that is taken for pixels that are not shown."""
+WIDEST: Final = 16.0
+"""Standard deviation of the widest mean by which a pixel is filled from those around it, in pixels."""
+BENDS: Final = 2.0
+"""Least second difference, in levels, at which interpolation between shown pixels bends."""
+LEAST: Final = 1e-3
+
+
+@dataclass(frozen=True)
+class ShownPixels(VectorAttack):
+    """Fills what is not shown from the true pixels around it, and knows where true pixels are.
+
+    Pixels of Snow's grey are those not shown. DP-Samp interpolates between shown pixels, so its pictures bend
+    where one is. A linear discriminant of the filled picture and of the density of bends, learnt from
+    releases. Source: docs, errata E5.
+    """
+
+    name: ClassVar[str] = "shown"
+    summary: ClassVar[str] = "true pixels that Snow and DP-Samp show: filled in between, and their places"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the filled picture and the density of bends, 23 × 28 each, 0 to 1."""
+        return np.stack([_of(patch(view)) for view in views]).astype(np.float64)
+
+
+def filled(levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
+    """Return levels with those not seen filled by means of seen ones, as narrow as hold enough of them."""
+    out, lacking = np.where(seen, levels, np.float32(0)), ~seen
+    sigma = 1.0
+    while lacking.any() and sigma <= WIDEST:
+        weight = cv2.GaussianBlur(seen.astype(np.float32), (0, 0), sigma)
+        mean = cv2.GaussianBlur(np.where(seen, levels, np.float32(0)), (0, 0), sigma)
+        enough = lacking & (weight > (LEAST if 2 * sigma > WIDEST else 1 / (4 * sigma * sigma)))
+        out = np.where(enough, mean / np.maximum(weight, LEAST), out)
+        lacking, sigma = lacking & ~enough, 2 * sigma
+    rest = float(levels[seen].mean()) if seen.any() else float(OUTSIDE)
+    return np.where(lacking, np.float32(rest), out).astype(np.float32)
+
+
+def _of(seen: np.ndarray) -> np.ndarray:
+    blank = (seen == OUTSIDE).all(axis=2)
+    grey = seen.mean(axis=2, dtype=np.float32)
+    whole = filled(grey, ~blank) if blank.mean() >= BLANK else grey
+    bends = (np.abs(cv2.Laplacian(grey, cv2.CV_32F)) > BENDS).astype(np.float32)
+    parts = [cv2.resize(one, SIDE, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Subspaces(VectorAttack):
+    """Compares the spaces that the leading left and right singular vectors span, whatever their values.
+
+    A linear discriminant of the two projections, reduced to 28 rows and 23 columns, learnt from releases.
+    `rank` is the number of leading vectors. Source: docs, DP-SVD and errata E9.
+    """
+
+    name: ClassVar[str] = "subspaces"
+    summary: ClassVar[str] = "spaces of the leading singular vectors, which DP-SVD shows as they are"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    rank: int = 6
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the upper triangles of both projections."""
+        return np.stack([self._of(patch(view)) for view in views])
+
+    def _of(self, seen: np.ndarray) -> np.ndarray:
+        left, _, right = np.linalg.svd(seen.mean(axis=2, dtype=np.float64), full_matrices=False)
+        return np.concatenate(
+            [_projection(left[:, : self.rank], SIDE[1]), _projection(right[: self.rank].T, SIDE[0])]
+        )
+
+
+def _projection(basis: np.ndarray, side: int) -> np.ndarray:
+    """Return the upper triangle of the projection on columns, after a mean over `side` parts of the rows."""
+    fewer = cv2.resize(basis, (basis.shape[1], side), interpolation=cv2.INTER_AREA)
+    fewer = fewer.reshape(side, -1) * np.sqrt(len(basis) / side)
+    return np.asarray((fewer @ fewer.T)[np.triu_indices(side)])
 
 
 @dataclass(frozen=True)

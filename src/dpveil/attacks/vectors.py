@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, UInt8
 from scipy.spatial.distance import cdist
 
-from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
+from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
 from dpveil.attacks.parrot import whitening
+from dpveil.attacks.resampling import coloured, small
 from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]
@@ -165,3 +169,161 @@ def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:
     np.add.at(sums, owners[there], known[there])
     with np.errstate(invalid="ignore"):
         return np.asarray(sums / times[:, None])
+
+
+SIDE: Final = (23, 28)
+"""Columns and rows to which a picture is reduced: those of 4 × 4 pixels of AT&T's photos."""
+COMPONENTS: Final = 60
+"""Principal components that are kept."""
+
+
+class _Pixels(VectorAttack):
+    """Looks at small pictures, in colour where photos have three channels."""
+
+    sees: ClassVar[tuple[str, ...]] = (PIXELS,)
+
+    components: int
+    colour: bool | None
+
+    def among(self, background: Background) -> VectorAttack:
+        """Return the attack that sees colours, if some of these photos have them and none was asked for."""
+        seen = coloured(background) if self.colour is None else self.colour
+        return replace(self, colour=seen)  # type: ignore[type-var]
+
+    def vectors(self, views: Sequence[View]) -> Vectors:
+        """Return the levels of the reduced pictures, 0 to 1."""
+        return small(views, SIDE, colour=bool(self.colour)).reshape(len(views), -1)
+
+
+@dataclass(frozen=True)
+class PixelDiscriminant(_Pixels):
+    """Learns from the attacker's own releases which small pictures show whom.
+
+    Means of blocks average a method's noise out, and so does the projection on the first principal components
+    of the clean photos, in which the discriminant of the releases is computed. `colour` says whether it reads
+    three channels; by default it does where photos have them. Source: Belhumeur, Hespanha & Kriegman 1997
+    (Fisherfaces).
+    """
+
+    name: ClassVar[str] = "pixels"
+    summary: ClassVar[str] = "linear discriminant of the picture, 23 × 28 pixels, learnt from releases"
+
+    components: int = COMPONENTS
+    colour: bool | None = None
+
+    def space(self, known: Vectors, background: Background) -> Space:
+        """Return the discriminant of releases in the principal components of clean pictures."""
+        axes = Space.principal(self.vectors(background.originals), self.components)
+        return axes.then(Space.discriminant(axes.of_vectors(known), background.owners))
+
+
+@dataclass(frozen=True)
+class Eigenfaces(_Pixels):
+    """Names the person whose clean photos are nearest in the principal components of small clean pictures.
+
+    An attacker who never saw a release. `colour` is as in `PixelDiscriminant`. Source: Turk & Pentland 1991.
+    """
+
+    name: ClassVar[str] = "eigenfaces"
+    summary: ClassVar[str] = (
+        "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
+    )
+
+    components: int = COMPONENTS
+    colour: bool | None = None
+
+    @property
+    def learns(self) -> bool:
+        """Whether it learns from releases: no."""
+        return False
+
+    def space(self, known: Vectors, background: Background) -> Space:
+        """Return the principal components of clean pictures."""
+        return Space.principal(known, self.components)
+
+
+READ: Final[Memo[str]] = Memo()
+LONGEST_TEXT: Final = 1000
+"""Most characters of a text that count."""
+
+
+@dataclass(frozen=True)
+class Reader(Attack):
+    """Names the person whose photos have the most similar text, read by networks that know no release.
+
+    A release in which nothing is read is a failure. The networks are those in the wheel of rapidocr
+    (PP-OCRv6); nothing is downloaded.
+    """
+
+    name: ClassVar[str] = "text"
+    summary: ClassVar[str] = "text that is read in a release, most similar text of a clean photo"
+    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
+    needs: ClassVar[str] = "text"
+
+    @property
+    def about(self) -> str:
+        """What photos have to show: plates."""
+        return "plates"
+
+    @property
+    def enrols(self) -> bool:
+        """Whether it can enrol new people: yes, it learns nothing of anybody but texts."""
+        return True
+
+    def fit(self, background: Background) -> Fitted:
+        """Return the attacker that has read everybody's photos.
+
+        Raises `InvalidParameter` for a background without two people.
+        """
+        return _Known.of(background)
+
+
+@dataclass(frozen=True, eq=False)
+class _Known(Fitted):
+    names: tuple[str, ...]
+    owners: np.ndarray
+    texts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, background: Background) -> _Known:
+        check_people(background)
+        return cls(background.names, background.owners, tuple(read(v.image) for v in background.clean))
+
+    def enrol(self, gallery: Background) -> Fitted:
+        """Return the attacker that has read the photos of a gallery."""
+        return _Known.of(gallery)
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        likeness = np.full((len(releases), len(self.names)), np.nan)
+        for row, view in enumerate(releases):
+            if own := read(view.image):
+                likeness[row] = UNKNOWN
+                found = [similarity(own, text) for text in self.texts]
+                np.maximum.at(likeness[row], self.owners, found)
+        return Scores(likeness, self.names)
+
+
+def read(image: UInt8[np.ndarray, "h w c"]) -> str:
+    """Return the text in a picture, without spaces, or an empty string."""
+    return READ(image, "", lambda: _read(image))
+
+
+def _read(image: UInt8[np.ndarray, "h w c"]) -> str:
+    wide = np.broadcast_to(image, (*image.shape[:2], 3))
+    found = _engine()(np.ascontiguousarray(wide[..., ::-1]))
+    return "".join("".join(found.txts or ()).split())[:LONGEST_TEXT]
+
+
+@lru_cache(maxsize=1)
+def _engine() -> Any:
+    """Return rapidocr with the networks of its own wheel, on one thread."""
+    from rapidocr import RapidOCR
+
+    logging.getLogger("RapidOCR").setLevel(logging.ERROR)
+    threads = {f"EngineConfig.onnxruntime.{name}_op_num_threads": 1 for name in ("intra", "inter")}
+    return RapidOCR(params={"Global.log_level": "error", **threads})
+
+
+def similarity(one: str, other: str) -> float:
+    """Return how similar two texts are, from 0 to 1: twice the characters in common by those of both."""
+    return SequenceMatcher(None, one, other, autojunk=False).ratio()

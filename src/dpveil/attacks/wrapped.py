@@ -5,10 +5,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
+
+import cv2
+import numpy as np
+from jaxtyping import UInt8
 
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.pixels import PixelDiscriminant
+from dpveil.attacks.networks import NetworkAttack
+from dpveil.attacks.vectors import PixelDiscriminant
+
+if TYPE_CHECKING:
+    import torch
+
 
 Undo = Callable[[Sequence[View]], tuple[View, ...]]
 """Takes releases, and gives what the inner attack sees in their place."""
@@ -97,3 +106,145 @@ class _Undone(Fitted):
     def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
         every = self.photos
         return tuple(self.undo([one])[0] if every or one.certificate is not None else one for one in views)
+
+
+SPREAD: Final = 1.5
+"""Standard deviation of the window over which shown pixels are averaged, in pixels."""
+SHARE: Final = 0.1
+"""Share of a picture that one level takes at least, so that it is taken for paint."""
+LEAST: Final = 1e-3
+"""Least weight of shown pixels around one that is filled."""
+Image = UInt8[np.ndarray, "h w c"]
+
+
+@dataclass(frozen=True)
+class Filled(Wrapped):
+    """Takes the most frequent level of a release for paint, and fills it by the means of pixels around.
+
+    A pixel that has this level by itself is filled, too. Where no level takes a tenth of the picture, the
+    release stays as it is. Source: Reilly & Fan 2021, algorithm 4, whose level tells which pixels it shows.
+    """
+
+    name: ClassVar[str] = "filled"
+    summary: ClassVar[str] = "painted pixels filled from those around, then another attack"
+
+    def undo(self, background: Background) -> Undo:
+        """Return what fills releases; nothing is learnt."""
+        return _filled
+
+
+def _filled(views: Sequence[View]) -> tuple[View, ...]:
+    return tuple(replace(view, image=filled(view.image)) for view in views)
+
+
+def filled(image: Image) -> Image:
+    """Return a picture with its most frequent level, in each channel, filled from the pixels around."""
+    return np.stack([_plane(np.ascontiguousarray(one)) for one in np.moveaxis(image, 2, 0)], axis=2)
+
+
+def _plane(levels: UInt8[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
+    counts = np.bincount(levels.ravel(), minlength=256)
+    paint = int(counts.argmax())
+    if not SHARE <= counts[paint] / levels.size < 1:
+        return levels
+    shown = (levels != paint).astype(np.float32)
+    sums = cv2.GaussianBlur(levels * shown, (0, 0), SPREAD)
+    weight = cv2.GaussianBlur(shown, (0, 0), SPREAD)
+    found = np.where(weight > LEAST, sums / np.maximum(weight, LEAST), paint)
+    return np.where(shown > 0, levels, np.rint(found)).astype(np.uint8)
+
+
+TOP: Final = 255
+
+
+@dataclass(frozen=True)
+class Subtracted(Wrapped):
+    """Sees what is left of a mean of m people without the other m - 1, whose very pictures it has.
+
+    m times the mean, minus the others, is the remaining face, up to m/2 levels of rounding. The attacker
+    knows who the others are and has the photos of them that were averaged, as `View.others`; of the person
+    under attack it has other photos alone. Releases of one person are left as they are. No bound is known,
+    and k-same promises nothing. Source: Croft 2022 §3.1; Newton, Sweeney & Malin 2005 exclude it.
+    """
+
+    name: ClassVar[str] = "subtracted"
+    summary: ClassVar[str] = (
+        "a mean of several people less the others, whose very photos it has, then another"
+    )
+
+    def undo(self, background: Background) -> Undo:
+        """Return what takes the others away; nothing is learnt."""
+        return _all_left
+
+
+def _all_left(views: Sequence[View]) -> tuple[View, ...]:
+    return tuple(map(_left, views))
+
+
+def _left(view: View) -> View:
+    if not view.others:
+        return replace(view, more=_all_left(view.more))
+    whole = (1 + len(view.others)) * view.image.astype(np.int64)
+    rest = whole - np.sum(view.others, axis=0, dtype=np.int64)
+    image = np.clip(rest, 0, TOP).astype(np.uint8)
+    return replace(view, image=image, more=_all_left(view.more), others=())
+
+
+WIDTHS: Final = (16, 32, 64)
+"""Channels of the blocks; each halves the picture."""
+
+
+@dataclass(frozen=True)
+class ResidualParrot(NetworkAttack):
+    """A stem, three residual blocks and a mean over places, trained on releases; settings as in
+    `NetworkAttack`.
+
+    Source: He et al. 2016 (residual networks), much smaller.
+    """
+
+    name: ClassVar[str] = "residual"
+    summary: ClassVar[str] = "small residual network of the picture, 46 × 56 pixels, trained on releases"
+
+    seed: int = 0
+    epochs: int = 30
+
+    def network(self, people: int, channels: int) -> torch.nn.Sequential:
+        """Return the stem, the blocks, and a linear layer on means of 3 × 3 places."""
+        from torch import nn
+
+        stem = [
+            nn.Conv2d(channels, WIDTHS[0], 5, stride=2, padding=2, bias=False),
+            nn.BatchNorm2d(WIDTHS[0]),
+            nn.ReLU(),
+        ]
+        before, blocks = WIDTHS[0], []
+        for width in WIDTHS:
+            blocks.append(_block(before, width))
+            before = width
+        return nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(3), nn.Flatten(), nn.Dropout(0.3),
+                             nn.Linear(9 * before, people))  # fmt: skip
+
+
+def _block(before: int, width: int) -> torch.nn.Module:
+    from torch import nn
+
+    class Block(nn.Module):  # type: ignore[misc,unused-ignore]
+        """Two convolutions beside a shortcut."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            stride = 1 if before == width else 2
+            self.main = nn.Sequential(
+                nn.Conv2d(before, width, 3, stride=stride, padding=1, bias=False),
+                nn.BatchNorm2d(width),
+                nn.ReLU(),
+                nn.Conv2d(width, width, 3, padding=1, bias=False),
+                nn.BatchNorm2d(width),
+            )
+            self.short = nn.Conv2d(before, width, 1, stride=stride, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            """Return the sum of both ways, without what is negative."""
+            return nn.functional.relu(self.main(x) + self.short(x))
+
+    return Block()

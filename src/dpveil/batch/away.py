@@ -21,11 +21,9 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from dpveil.batch import resume
-from dpveil.batch.archives import archive_of
-from dpveil.batch.choices import Choices
-from dpveil.batch.inside import ALL, Scan
+from dpveil.batch.inside import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, named, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import MOST_BYTES

@@ -13,24 +13,21 @@ from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archives import ARCHIVES, Archive, Held, Release, archive_of
 from dpveil.batch.away import write
-from dpveil.batch.inside import digest
+from dpveil.batch.inside import ARCHIVES, Archive, Held, Release, archive_of, digest
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
-from dpveil.io.document import PDF
+from dpveil.io.document import PDF, pieces, png_of, stream_of
 from dpveil.io.folders import is_link
 from dpveil.io.names import quoted, shown
-from dpveil.io.pdf_written import pieces, png_of, stream_of
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
-from dpveil.release.pair import Pair
-from dpveil.release.saving import certificate_path
+from dpveil.release.saving import Pair, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)

@@ -12,15 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from dpveil.batch.away import WAITING, check_shared, waits
-from dpveil.batch.choices import Choices
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.jobs import Jobs, check_jobs, nothing
-from dpveil.batch.prefetch import ahead, prefetch
+from dpveil.batch.jobs import Jobs, ahead, check_jobs, nothing, prefetch
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gathered
 from dpveil.batch.state import state_path
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
 from dpveil.io.locking import alone

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.accounting.meaning import at_least
-from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import DPVeilError, TooWeak

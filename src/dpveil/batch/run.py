@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dpveil.batch.away import deliver, discard, finished, same
-from dpveil.batch.choices import Choices
 from dpveil.batch.inside import Inside
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.report import (
@@ -28,7 +27,7 @@ from dpveil.batch.report import (
 )
 from dpveil.batch.resume import earlier, taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Task, check_apart
+from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.batch.tasks import check_numbers, keep_all
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
@@ -39,11 +38,9 @@ from dpveil.io import make_folder, most_bytes
 from dpveil.io.folders import identity
 from dpveil.io.names import shown
 from dpveil.io.received import without_blocking
-from dpveil.regions.face_search import Detections
-from dpveil.regions.faces import detections_of, remember
-from dpveil.release.payment import Budget, Payment
+from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, is_release, tidy
+from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
 
 
 class Around(Protocol):

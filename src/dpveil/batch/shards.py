@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dpveil.batch.archives import Release
 from dpveil.batch.away import (
     DRY,
     ORIGIN,
@@ -31,13 +30,12 @@ from dpveil.batch.away import (
     unwritten,
     write,
 )
-from dpveil.batch.choices import Choices
 from dpveil.batch.document import pack, released_pages
-from dpveil.batch.inside import Shard
+from dpveil.batch.inside import Release, Shard
 from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
 from dpveil.batch.state import Stamp
-from dpveil.batch.task import Task, check_apart
+from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes

@@ -15,8 +15,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.archives import ARCHIVES, archive_of
-from dpveil.batch.inside import ALL, Scan, Shard, inside, is_document, may_be_document, pages_inside
+from dpveil.batch.inside import (
+    ALL,
+    ARCHIVES,
+    Scan,
+    Shard,
+    archive_of,
+    inside,
+    is_document,
+    may_be_document,
+    pages_inside,
+)
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
 from dpveil.core.urls import Url, expanded

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from dpveil.accounting.group import whole_region
+from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
+from dpveil.bench.galleries import AnySetting
 from dpveil.bench.items import Item
-from dpveil.bench.settings import AnySetting
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import Number, exact, float_above
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 from dpveil.attacks.base import Attack
 from dpveil.bench.bounds import ANY, THESE
 from dpveil.bench.data import MOST_PEOPLE, PEOPLE, SPLITS, Dataset
-from dpveil.bench.settings import AnySetting
+from dpveil.bench.galleries import AnySetting
 from dpveil.core.guarantee import KINDS, Relation
 from dpveil.core.numbers import Json
 from dpveil.core.registry import NAME

@@ -2,25 +2,204 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.attacks.base import View, installed
+from dpveil.accounting import compose
+from dpveil.assets.reference import Reference
+from dpveil.assets.store import default_path
+from dpveil.attacks.base import Memo, View, installed
 from dpveil.bench import faces_seen
 from dpveil.bench.data import Split
 from dpveil.bench.items import Item
-from dpveil.bench.portraits import Portraits
-from dpveil.bench.settings import MOST_RELEASES, Shown
+from dpveil.codecs import CODEC, Codec
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
-from dpveil.errors import InvalidParameter, UsageError
-from dpveil.faces.portrait import spread
+from dpveil.core.photo import Photo
+from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.faces.geometry import Frame
+from dpveil.faces.latent import GREY
+from dpveil.faces.portrait import canonical, spread
 from dpveil.io import encode
 from dpveil.mechanisms.ksame import KSame, KSameM, KSamePixel, KSameSelect
+from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
+from dpveil.release.plan import Plan, plan
+
+BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
+"""A region of every photo: x, y, width and height in pixels."""
+NOTHING: Final = "nothing"
+"""The name of the setting in which photos are shown as they are: it says how strong an attacker is."""
+MOST_RELEASES: Final = 100
+"""Most releases of one photo."""
+Shown: TypeAlias = tuple[View, Guarantee | None] | None
+"""What an adversary sees of one photo, and what that promises; None for no release."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method, None for showing photos as they are, and the regions that it replaces, None for its own.
+
+    `after` are steps of post-processing, such as "median:3". An adversary gets `releases` of each photo,
+    which differ in their bits alone.
+    """
+
+    method: Method | None
+    regions: str | None = None
+    after: tuple[str, ...] = ()
+    releases: int = 1
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+        return NOTHING if self.method is None else self.method.name
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """Every parameter of the method, and of this setting what is not usual."""
+        own = {} if self.method is None else dict(self.method.parameters())
+        own |= {} if self.regions is None else {"regions": self.regions}
+        own |= {"after": list(self.after)} if self.after else {}
+        return own | ({"releases": self.releases} if self.releases > 1 else {})
+
+    def shown(self, item: Item, seed: int) -> Shown:
+        """Return what an adversary sees of a photo, and the guarantee of all of it; None for no release.
+
+        Nothing is released of a photo in which no region is found. The bits are a function of seed, photo,
+        setting and the number of the release alone.
+        """
+        photo = item.read()
+        if self.method is None:
+            nowhere = np.zeros(photo.image.shape[:2], np.bool_)
+            return View(photo.image, nowhere, None, len(encode(photo.image, "png"))), None
+        try:
+            planned = plan(photo, self.method, regions=self.regions, post_processing=self.after)
+        except RegionError:
+            return None
+        name = f"{item.name} {self.method!r} {self.regions}"
+        labels = [name, *(f"{name} again {number}" for number in range(1, self.releases))]
+        first, *more = (_view(planned, SeededBits(seed, label)) for label in labels)
+        total = None if planned.total is None else compose([planned.total] * self.releases)
+        return replace(first, more=tuple(more)), total
+
+    def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
+        """Yield `shown` of every photo."""
+        for item in items:
+            yield self.shown(item, seed)
+
+    def points(self, items: Sequence[Item]) -> np.ndarray | None:
+        """Return the points by which photos count in the distance of a metric guarantee, one a row.
+
+        None where there are none, as where a region is not the whole photo: nothing is drawn.
+        """
+        found = []
+        for item in items:
+            placement = plan(item.read(), self.method, regions=self.regions).placement
+            found.append(None if placement is None else placement.point())
+        there = [point for point in found if point is not None]
+        return np.stack(there) if there and len(there) == len(found) else None
+
+
+def can_be_regions(text: object) -> bool:
+    """Whether a benchmark can take these regions: a mask is a file of whoever made the run.
+
+    >>> can_be_regions(None), can_be_regions("faces"), can_be_regions("1,2,3,4"), can_be_regions("mask.png")
+    (True, True, True, False)
+    """
+    return text in (None, "whole", "faces") or (type(text) is str and BOX.fullmatch(text) is not None)
+
+
+class AnySetting(Protocol):
+    """What a benchmark needs of a setting: that of one photo at a time, or of galleries."""
+
+    @property
+    def method(self) -> Any:
+        """The method, None for showing photos as they are."""
+
+    @property
+    def name(self) -> str:
+        """The method's name."""
+
+    @property
+    def releases(self) -> int:
+        """How many releases of each photo there are."""
+
+    @property
+    def parameters(self) -> dict[str, Json]:
+        """Every parameter of the method, and of the setting what is not usual."""
+
+    def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
+        """Yield what an adversary sees of each photo."""
+
+    def points(self, items: Sequence[Item]) -> np.ndarray | None:
+        """Return the points by which photos count in the distance of a metric guarantee, if there are any."""
+
+
+def _view(planned: Plan, bits: SeededBits) -> View:
+    """Return one release of a photo as an adversary sees it."""
+    release = planned.release(bits=bits)
+    hidden = np.zeros(release.image.shape[:2], np.bool_)
+    for region in planned.regions:
+        hidden[region.box.slices] |= True if region.mask is None else region.mask
+    certificate: Mapping[str, Json] = release.certificate.to_json()
+    return View(release.image, hidden, certificate, len(encode(release.image, "png")))
+
+
+Photos = UInt8[np.ndarray, "n h w c"]
+Codes = Float64[np.ndarray, "n m"]
+USUAL: Final = "pca"
+"""The codec that is taken unless another is named: eigenfaces, of dpveil-faces."""
+KEPT: Final[Memo[Float64[np.ndarray, " m"]]] = Memo()
+
+
+@dataclass(frozen=True)
+class Portraits:
+    """The space of a codec for photos of one person each, as `latent` reads whole photos.
+
+    `encode` takes photos of any one size, and `decode` gives crops of the codec's canvas, n × s × s × 3. The
+    face is placed by its landmarks; where none is found, the middle square is taken for one.
+    """
+
+    in_the_clear: ClassVar[tuple[str, ...]] = ()
+
+    codec: Reference
+
+    @classmethod
+    def of(cls, codec: str | None) -> Portraits:
+        """Return the space of a codec file, or of the usual codec.
+
+        Raises `UsageError`, `InvalidParameter` and `ModelError` as `Reference.of`, and for no square canvas.
+        """
+        found = Reference.of(default_path(USUAL) if codec is None else codec, CODEC)
+        height, width, _ = found.held.canvas
+        if height != width:
+            raise InvalidParameter("codec", f"{height}×{width}", "has no square canvas", hint="train another")
+        return cls(found)
+
+    def encode(self, crops: Photos) -> Codes:
+        """Return the codes of the faces in photos, n × m."""
+        return np.stack([self._code(photo) for photo in crops])
+
+    def _code(self, image: UInt8[np.ndarray, "h w c"]) -> Float64[np.ndarray, " m"]:
+        return KEPT(image, str(self.codec), lambda: self._read(image))
+
+    def _read(self, image: UInt8[np.ndarray, "h w c"]) -> Float64[np.ndarray, " m"]:
+        held: Codec = self.codec.held
+        crop = canonical(Photo(np.ascontiguousarray(image)), Frame(held.canvas[0]))[None]
+        seen = crop if held.canvas[2] == 3 else np.rint(crop @ GREY).astype(np.uint8)[..., None]
+        return np.asarray(held.encode(seen)[0])
+
+    def decode(self, codes: Codes) -> Photos:
+        """Return the faces of codes in colour, n × s × s × 3."""
+        held: Codec = self.codec.held
+        crops = held.decode(codes)
+        return np.ascontiguousarray(np.broadcast_to(crops, (*crops.shape[:3], 3)))
+
 
 Faces = UInt8[np.ndarray, "n h w c"]
 Places = Int64[np.ndarray, " n"]

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpveil.bench.items import Item, PhotoFile
-from dpveil.bench.shards import in_shards, shards
+from dpveil.bench.items import Item, PhotoFile, in_shards, shards
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, received
 from dpveil.io.folders import UNWRITTEN

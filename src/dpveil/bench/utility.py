@@ -10,11 +10,60 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.attacks.base import installed
-from dpveil.bench import eyes_seen, faces_seen, texts_seen
+from dpveil.attacks.base import Memo, installed
+from dpveil.attacks.iris import Eye, eye
+from dpveil.attacks.vectors import read, similarity
+from dpveil.bench import faces_seen
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
 from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein
+
+FOUND: Final[Memo[Eye | None]] = Memo()
+BALL: Final = 2.0
+"""Radius of an eyeball, in radii of its iris: 12 mm and 6 mm."""
+
+
+def _both(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
+    """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
+    first, second = _eye(photo), _eye(release)
+    if first is None or second is None or _away(first, second) > first.iris.radius:
+        return first, None
+    return first, second
+
+
+def _eye(image: Image) -> Eye | None:
+    return FOUND(image, "", lambda: eye(image))
+
+
+def _away(one: Eye, other: Eye) -> float:
+    return float(np.hypot(one.pupil.x - other.pupil.x, one.pupil.y - other.pupil.y))
+
+
+def found(photo: Image, release: Image) -> float | None:
+    """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
+    first, second = _both(photo, release)
+    return None if first is None else float(second is not None)
+
+
+def apart(photo: Image, release: Image) -> float | None:
+    """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
+    first, second = _both(photo, release)
+    return None if first is None or second is None else _away(first, second) / first.iris.radius
+
+
+def gaze(photo: Image, release: Image) -> float | None:
+    """Return by how many degrees the gaze differs, by the middles of the pupils on an eyeball of two radii of
+    the iris; None without two pupils.
+    """
+    away = apart(photo, release)
+    return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
+
+
+def agrees(photo: Image, release: Image) -> float | None:
+    """Return how much of a photo's text is read in its release; None if the photo has none."""
+    text = read(photo)
+    return similarity(text, read(release)) if text else None
+
 
 Image = UInt8[np.ndarray, "h w c"]
 Alone = Callable[[Image, Image], float | None]
@@ -138,24 +187,22 @@ ROWS: Final = (
         )
         for name in ("gender", "age", "smile")
     ),
-    Utility("pupil-found", "", "more", "the pupil is found at its place", eyes_seen.found, about="eyes"),
+    Utility("pupil-found", "", "more", "the pupil is found at its place", found, about="eyes"),
     Utility(
         "pupil",
         "iris radii",
         "less",
         "how far the middle of the pupil is away, where it is found at its place",
-        eyes_seen.apart,
+        apart,
         about="eyes",
     ),
-    Utility(
-        "gaze", "degrees", "less", "error of the gaze, where the pupil is found", eyes_seen.gaze, about="eyes"
-    ),
+    Utility("gaze", "degrees", "less", "error of the gaze, where the pupil is found", gaze, about="eyes"),
     Utility(
         "text-read",
         "",
         "more",
         "share of the characters that are read as in the photo (rapidocr)",
-        texts_seen.agrees,
+        agrees,
         extras=("text",),
         about="plates",
     ),

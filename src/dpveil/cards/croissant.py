@@ -7,22 +7,382 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from pathlib import PurePosixPath
-from typing import Final
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
 from urllib.parse import quote
 
-from dpveil.accounting.meaning import strength
-from dpveil.cards.totals import Listed, Totals
+from dpveil.accounting import compose, zcdp_epsilon
+from dpveil.accounting.meaning import NONE, strength
+from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
-from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.numbers import Json
-from dpveil.errors import BudgetRefused
+from dpveil.core.guarantee import Guarantee, Scope, counted
+from dpveil.core.numbers import Json, show
+from dpveil.errors import (
+    BudgetRefused,
+    CertificateError,
+    DataError,
+    InvalidParameter,
+    OutputError,
+    UnsupportedRelation,
+    UsageError,
+)
+from dpveil.io.folders import real
+from dpveil.io.names import format_of, quoted, shown
+from dpveil.noise.bits import SECURE
+from dpveil.numbers.expected import column
 from dpveil.release.saving import SUFFIX
-from dpveil.synthesis.certificate import METHOD, SetCertificate
+from dpveil.release.verification import Verification
+from dpveil.synthesis.plan import SHEET
+from dpveil.synthesis.saving import METHOD, SetCertificate
+
+CHECK: Final = (
+    "a card is made of what dpveil verify finds publishable: mend the folder, or leave the file out"
+)
+UNPACK: Final = (
+    "unpack it (docs, Many photos), and make the card of the folder of its images and certificates"
+)
+NO_RELEASES: Final = "name a folder of releases, or one that dpveil synthesize made"
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One picture: its `name` below the folder, with slashes, the SHA-256 of its bytes, and its `format`.
+
+    `certificate` and `notes` are those of a release; a picture of a synthetic set has none of its own.
+    `picture` is False for a contact sheet.
+    """
+
+    name: str
+    sha256: str
+    format: str
+    certificate: Certificate | None = None
+    notes: tuple[str, ...] = ()
+    picture: bool = True
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """The promise about this picture, if it has one of its own."""
+        return None if self.certificate is None else self.certificate.composition
+
+
+def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
+    """Return the releases of a folder, sorted by name; `found` is the verification of every picture in it.
+
+    All of it would be published with the card, so one file that is no release refuses the whole: raises
+    `CertificateError` if a file is not consistent, has no certificate, or may not be published for another
+    reason than its strength, and `OutputError` for names that a card cannot state.
+    """
+    if not found:
+        raise CertificateError("there are no releases in the folder", hint=NO_RELEASES)
+    if packed := next((one.inside for one in found if one.inside is not None), None):
+        problem = f"{quoted(shown(packed))} holds several releases in one file, which a card cannot list"
+        raise CertificateError(problem, hint=UNPACK)
+    wrong = [(one.path, why) for one in found if (why := _against(one))]
+    if wrong:
+        path, why = wrong[0]
+        more = f" (and {counted(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
+        raise CertificateError(f"{quoted(shown(path))}: {quoted(why)}{more}", hint=CHECK)
+    clips = [one.path for one in found if not isinstance(one.certificate, Certificate)]
+    if clips:
+        problem = f"{quoted(shown(clips[0]))} is a clip, and a card lists pictures"
+        raise CertificateError(problem, hint="keep clips in a folder of their own")
+    return tuple(sorted((_listed(folder, one) for one in found), key=lambda one: one.name))
+
+
+def pictures(stated: SetCertificate) -> tuple[Listed, ...]:
+    """Return the files of a synthetic set, sorted by name.
+
+    Raises `CertificateError` unless it is made from secure bits.
+    """
+    if stated.bits != SECURE:
+        raise CertificateError(f"the set was made from {stated.bits} bits", hint=CHECK)
+    names = sorted(stated.files)
+    return tuple(Listed(name, stated.files[name], "png", picture=name != SHEET) for name in names)
+
+
+def prefix(folder: Path, out: Path) -> str:
+    """Return what leads from a card at `out` to the files of `folder`: empty, or names with a slash each.
+
+    Raises `UsageError` unless the card lies in the folder itself or in one above it, so that no name in it
+    leads out of the card's own folder, and `OutputError` for names that a card cannot state.
+    """
+    home, inner = real(out.parent), real(folder)
+    if not inner.is_relative_to(home):
+        problem = f"the card {shown(out)} would lie beside the files that it lists, or below them"
+        raise UsageError(problem, hint="write it to the folder itself, or to one above it")
+    return "".join(f"{_encoded(part)}/" for part in inner.relative_to(home).parts)
+
+
+def _against(found: Verification) -> str:
+    """Return why a file has no place in a card; empty if it has one."""
+    stated = found.certificate
+    if found.status == "unprotected":
+        return "it is a copy of the original and carries no guarantee"
+    if found.status != "consistent" or stated is None or stated.output is None or stated.composition is None:
+        return "; ".join(found.problems) or "it is no release"
+    others = [objection for objection in found.objections if objection != NONE]
+    return found.refused or found.untrusted or (f"not publishable: {', '.join(others)}" if others else "")
+
+
+def _listed(folder: Path, found: Verification) -> Listed:
+    parts = found.path.relative_to(folder).parts
+    stated = found.certificate
+    if stated is None or stated.output is None:
+        raise CertificateError("there is no certificate", hint=CHECK)
+    name = "/".join(map(_encoded, parts))
+    return Listed(name, stated.output.sha256, format_of(name), stated, found.notes)
+
+
+def _encoded(part: str) -> str:
+    """Return one name of a path; raises `OutputError` if a card cannot state it as part of an address."""
+    if part in (".", "..") or not part.isprintable() or "\\" in part or "/" in part:
+        problem = f"a card cannot state the name {quoted(shown(part))}"
+        raise OutputError(problem, hint="rename it, without control characters and backslashes")
+    return part
+
+
+FILE: Final = ("file", "output")
+"""Columns that may name files; the second one is that of a manifest."""
+People = Mapping[str, frozenset[str]]
+"""The people of each file, by its name below the folder; a file of nobody known is not among the keys."""
+CASE: Final = "{} and {} differ in upper and lower case only, and count as two people{}"
+
+
+def name_of(person: str) -> str:
+    r"""Return a person's name in NFC: an accented letter may be written in several ways that look the same.
+
+    >>> name_of("Jose\u0301") == "Jos\xe9"
+    True
+    """
+    return unicodedata.normalize("NFC", person)
+
+
+def headcount(count: int) -> str:
+    """Return a number of people in words.
+
+    >>> headcount(1), headcount(4260)
+    ('1 person', '4,260 people')
+    """
+    return f"{count:,} {'person' if count == 1 else 'people'}"
+
+
+def alike(people: Iterable[str]) -> list[str]:
+    """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
+
+    >>> alike(["Ann", "Bob", "ann", "ANN", "bob"])
+    ['ANN and Ann differ in upper and lower case only, and count as two people (5 names are so)']
+    >>> alike(["ann", "Bob"])
+    []
+    """
+    groups: dict[str, list[str]] = defaultdict(list)
+    for person in sorted(set(map(name_of, people))):
+        groups[name_of(person.casefold())].append(person)
+    several = [names for names in groups.values() if len(names) > 1]
+    if not several:
+        return []
+    many = sum(map(len, several))
+    return [CASE.format(*map(quoted, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
+
+
+def by_folder(names: Iterable[str]) -> People:
+    """Return the first folder on each file's way as its person, by `name_of`; files in no folder have none.
+
+    >>> by_folder(["ada/1.png", "ada/x/2.png", "3.png"])
+    {'ada/1.png': frozenset({'ada'}), 'ada/x/2.png': frozenset({'ada'})}
+    """
+    return {name: frozenset([name_of(name.partition("/")[0])]) for name in names if "/" in name}
+
+
+def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> People:
+    """Return the people that a CSV table states for the files `names` of `folder`.
+
+    A row names a file (columns `FILE`; below the folder, or with the folder in front) and in the column
+    `person` who is in it, told apart by `name_of`; a file of several people has a row for each. Rows without
+    a file are skipped, and a file whose rows name nobody has no person. No file is opened but the table.
+    Raises `DataError` for a table that cannot be read and for a row whose file is not in the folder, and
+    `InvalidParameter` for missing columns.
+    """
+    files, people = _files(path), column(path, person)
+    if len(files) != len(people):
+        raise DataError(f"{shown(path)} was changed while it was read", hint="run this again")
+    known = _places(names, folder)
+    found: dict[str, set[str]] = defaultdict(set)
+    for number, (file, who) in enumerate(zip(files, people, strict=True), 1):
+        meant = known[file.removeprefix("./")] if file else ()
+        if file and len(meant) != 1:
+            what = "more than one file" if meant else "no file"
+            raise DataError(
+                f"row {number} of {shown(path)}, {quoted(file)}, is {what} of {shown(folder)}",
+                hint="name each file as it lies below the folder, and leave out what is not there",
+            )
+        for name in meant if who else ():
+            found[name].add(name_of(who))
+    return {name: frozenset(who) for name, who in found.items()}
+
+
+def _places(names: Iterable[str], folder: Path) -> Mapping[str, set[str]]:
+    """Return the files that each text may mean: a name below the folder, or one with the folder in front."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for name in names:
+        for place in (name, (folder / name).as_posix()):
+            known[place].add(name)
+    return known
+
+
+def _files(path: Path) -> list[str]:
+    """Return the cells that name files; raises as `by_table` does."""
+    first, second = FILE
+    try:
+        return column(path, first)
+    except InvalidParameter:
+        try:
+            return column(path, second)
+        except InvalidParameter:
+            problem = f"{shown(path)} has no column that names files"
+            raise DataError(problem, hint=f"name one of its columns {first}") from None
+
+
+ALONE: Final = "give releases under another relation, or of another kind, a folder and a card of their own"
+LESS: Final = "leave some of the releases out, or release them again with smaller budgets"
+ANYBODY: Final = "anybody"
+"""Who is in all photos, as far as is known, where nobody is named."""
+
+
+@dataclass(frozen=True)
+class Person:
+    """One person's `total` over `releases`, which counts photos of nobody known as well."""
+
+    name: str
+    releases: int
+    total: Guarantee
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The totals of all `people`, sorted by name, and of all releases `together`, None if they have none.
+
+    `unnamed` are the files of nobody known. Where nobody is named at all, the one of the people is `ANYBODY`,
+    who may be in every photo, and `named` is 0.
+    """
+
+    people: tuple[Person, ...]
+    named: int
+    unnamed: tuple[str, ...]
+    together: Guarantee | None
+
+    @property
+    def most(self) -> tuple[tuple[Guarantee, int], ...]:
+        """What no person's total exceeds, for each kind and relation, with the number of people.
+
+        Numbers are the largest of any of them, each for itself.
+        """
+        groups: dict[tuple[str, str], list[Guarantee]] = defaultdict(list)
+        for person in self.people:
+            groups[person.total.kind, str(person.total.relation)].append(person.total)
+        return tuple((_largest(group), len(group)) for _, group in sorted(groups.items()))
+
+    def check(self, epsilon: Fraction, delta: Fraction | None) -> None:
+        """Raise `BudgetRefused` for the first person whose total exceeds ε, at this δ or at none."""
+        for person in self.people:
+            found = epsilon_at(person.total, delta)
+            who = quoted(person.name)
+            if found is None:
+                at = "at no delta" if delta is None else f"at delta {show(delta)}"
+                hint = "give {delta}, or a larger one" if person.total.kind != "pure" else LESS
+                problem = f"the total of {who}, {person.total}, has no epsilon {at}"
+                raise BudgetRefused(problem, hint=hint, arguments={"delta": "delta"})
+            if found > epsilon:
+                all_of = counted(person.releases, "release")
+                problem = (
+                    f"{who} has epsilon {show(found)} in {all_of}, and at most {show(epsilon)} was asked for"
+                )
+                raise BudgetRefused(problem, hint=LESS)
+
+
+def totals(files: Sequence[Listed], people: People) -> Totals:
+    """Return what the releases of each person promise together; raises `BudgetRefused` where that is nothing.
+
+    That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
+    count as pure, with ε × diameter.
+    """
+    parts = {one.name: _plain(one.name, one.guarantee) for one in files}
+    unnamed = tuple(name for name in parts if name not in people)
+    loose = [] if not unnamed else [_sum(ANYBODY, [parts[name] for name in unnamed])]
+    mine: dict[str, list[Guarantee]] = defaultdict(list)
+    for name, part in parts.items():
+        for person in people.get(name, ()):
+            mine[person].append(part)
+    found = tuple(
+        Person(person, len(own) + len(unnamed), _sum(person, [*own, *loose]))
+        for person, own in sorted(mine.items())
+    )
+    together = _together([*parts.values()])
+    return Totals(found or (Person(ANYBODY, len(unnamed), loose[0]),), len(found), unnamed, together)
+
+
+def of_set(guarantee: Guarantee, pictures: int) -> Totals:
+    """Return the totals of a synthetic set, whose one promise is about all photos of a person."""
+    return Totals((Person(ANYBODY, pictures, guarantee),), 0, (), guarantee)
+
+
+def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
+    """Return an ε for which the releases are (ε, δ)-DP, or ε-DP where `delta` is None; None if there is none.
+
+    >>> from dpveil.core.guarantee import Relation
+    >>> half = Guarantee(kind="zcdp", rho=0.5, relation=Relation("any-image"), scope=Scope(""))
+    >>> epsilon_at(half, None), round(float(epsilon_at(half, Fraction(1, 10**5))), 2)
+    (None, 4.73)
+    """
+    if total.kind == "zcdp" and total.rho:
+        return None if delta is None else zcdp_epsilon(total.rho, delta)
+    return (total.epsilon or Fraction(0)) if (total.delta or 0) <= (delta or 0) else None
+
+
+def _plain(name: str, guarantee: Guarantee | None) -> Guarantee:
+    """Return a guarantee that composes, without the words of its scope; raises `BudgetRefused`."""
+    if guarantee is None or not guarantee.formal:
+        problem = f"{quoted(name)} has no formal guarantee, and so no total with others"
+        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
+    bare = replace(guarantee, scope=Scope(""))
+    if guarantee.kind != "metric":
+        return bare
+    if guarantee.diameter is None:
+        problem = f"{quoted(name)} has a metric guarantee without a diameter, and so no total with others"
+        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
+    epsilon = (guarantee.epsilon or Fraction(0)) * guarantee.diameter
+    return Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
+
+
+def _sum(who: str, parts: Sequence[Guarantee]) -> Guarantee:
+    try:
+        return compose(parts)
+    except UnsupportedRelation as error:
+        problem = f"the releases of {quoted(who)} have no total: {error.message}"
+        raise BudgetRefused(problem, hint=ALONE) from error
+
+
+def _together(parts: Sequence[Guarantee]) -> Guarantee | None:
+    try:
+        return compose(parts)
+    except UnsupportedRelation:
+        return None
+
+
+def _largest(group: Sequence[Guarantee]) -> Guarantee:
+    """Return a guarantee that holds wherever one of these does; they are of one kind and relation."""
+    names = ("epsilon", "delta", "rho")
+    numbers: dict[str, Any] = {
+        name: max((value for one in group if (value := getattr(one, name)) is not None), default=None)
+        for name in names
+    }
+    return replace(group[0], **numbers)
+
 
 NAMESPACE: Final = "urn:dpveil:card:"
 """The namespace of dpveil's terms. It is a name and no address: nothing has to be fetched to read a card."""
@@ -42,31 +402,6 @@ CR: Final = (
     *("samplingRate", "separator", "source", "subField", "transform"),
 )
 """Terms of Croissant that a context names."""
-TERMS: Final = {
-    "kind": "pure, approximate, zcdp or metric",
-    "epsilon": "ε; for metric, of a unit of the distance",
-    "delta": "δ",
-    "rho": "ρ",
-    "metric": "the distance, in words",
-    "diameter": "the largest distance",
-    "relation": "the name of the neighbouring relation",
-    "pixels": "m of the relation m-pixels",
-    "neighbours": "what the relation means, in words",
-    "strength": "strong, moderate, weak or practically none",
-    "covers": "what is covered of a photo",
-    "inTheClear": "what stays in the clear",
-    "mechanism": "the method that drew",
-    "parameters": "its parameters",
-    "postProcessing": "steps after the draw",
-    "tool": "the version of dpveil that drew",
-    "certificate": "the file that verifies it",
-    "guarantee": "the promise about one file",
-    "perPerson": "what no person's total exceeds",
-    "together": "the sum over all files",
-    "people": "how many people it is about, where they are named",
-    "withoutPerson": "files of nobody known, which count for everybody",
-}
-"""Terms of dpveil, with their meaning."""
 
 
 def context() -> dict[str, Json]:

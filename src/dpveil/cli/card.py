@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.accounting.meaning import NONE, check_strength_name, strength
-from dpveil.cards.croissant import NO_PERSON, TO_FILL, About, card
-from dpveil.cards.totals import (
+from dpveil.cards.croissant import (
     CHECK,
+    NO_PERSON,
+    TO_FILL,
+    About,
     Listed,
     People,
     Person,
@@ -22,6 +24,7 @@ from dpveil.cards.totals import (
     alike,
     by_folder,
     by_table,
+    card,
     headcount,
     of_set,
     pictures,
@@ -47,7 +50,7 @@ from dpveil.synthesis.saving import is_set
 from dpveil.verifying import SetVerification, verify
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.certificate import SetCertificate
+    from dpveil.synthesis.saving import SetCertificate
 
 
 LOW: Final = {NONE: "weak", "weak": "moderate"}

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
-from dpveil.batch import check_apart, check_manifest, photos_in, write_manifest
+from dpveil.batch.report import check_manifest, write_manifest
+from dpveil.batch.task import check_apart
+from dpveil.batch.tasks import photos_in
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report, tell_terms

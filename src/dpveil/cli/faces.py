@@ -12,14 +12,14 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
-from dpveil.cli.preview import Shown, check_name, draw_preview
+from dpveil.cli.review import Shown, check_name, draw_preview
 from dpveil.core.guarantee import counted
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
-from dpveil.release.found import doubtful
+from dpveil.release.crowd import doubtful
 from dpveil.release.words import not_searched
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> N
 
 def _listed(photos: Sequence[Path]) -> list[Path]:
     """Return the photos among files and folders. Raises `PhotoError` if there are none."""
-    from dpveil.batch import photos_in
+    from dpveil.batch.tasks import photos_in
 
     found = photos_in(photos)
     if not found:

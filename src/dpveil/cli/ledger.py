@@ -34,11 +34,10 @@ from dpveil.io.names import quoted, shown
 from dpveil.io.received import opened
 from dpveil.io.refused import COPY, LINK, Refused
 from dpveil.ledger import Account, Ledger, Limit
-from dpveil.ledger.account import amounts_in_words
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
 from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import amounts_in_words, check_subject
 from dpveil.release.saving import certificate_path, image_path, is_release
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
     `PhotoError` if there is none, and `UsageError` for files of the ledger.
     """
-    from dpveil.batch import check_apart
+    from dpveil.batch.task import check_apart
     from dpveil.cli.verify import sets_among, targets
 
     sets, others = sets_among(releases)
@@ -157,7 +156,7 @@ def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
     """Yield who paid for a file, or for each release in a file of many."""
-    from dpveil.batch import verify_inside
+    from dpveil.batch.document import verify_inside
 
     if problem or path.suffix.lower() not in MANY:
         yield _of_file(ledger, path, problem)
@@ -234,7 +233,7 @@ def paying_for(ledger: Ledger, release: Path) -> set[int]:
 
     Raises `PhotoError` for what cannot be read, and `UsageError` for files of the ledger.
     """
-    from dpveil.batch import check_apart
+    from dpveil.batch.task import check_apart
     from dpveil.synthesis.plan import NAME
 
     check_apart(ledger.files, [release, release / NAME])
@@ -478,7 +477,7 @@ def export_command(
     The hash is SHA-256 of the hash before (64 zeros at first), a newline, and the text. The ledger's secret
     is not written.
     """
-    from dpveil.batch import check_apart
+    from dpveil.batch.task import check_apart
 
     with Ledger(ledger) as opened:
         check_apart(opened.files, [out])

@@ -520,7 +520,7 @@ def compare_command(
     found = [candidates(epsilon=number(budget), **query) for budget in budgets]
     found.sort(key=lambda at: at[0].epsilon)
     if out is not None:
-        from dpveil.cli.plots import draw_errors
+        from dpveil.cli.explain import draw_errors
 
         draw_errors(found, _title(query), out, replace=force)
     if json:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch import Choices, Report, Task, is_priced, release_all
 from dpveil.batch.inside import Scan
+from dpveil.batch.releasing import is_priced, release_all
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices, Task
 from dpveil.cli import exits, say
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
@@ -53,7 +55,7 @@ from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
 from dpveil.io.names import format_of, shown
-from dpveil.io.sources import check_trust
+from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
 from dpveil.release.origins import kind_of
@@ -133,7 +135,7 @@ def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[s
 
     Raises `PhotoError` if there is nothing to release.
     """
-    from dpveil.batch import among_originals, left_out
+    from dpveil.batch.tasks import among_originals, left_out
 
     notes, around = [], among_originals(inputs, tasks, out)
     for what, paths in left_out(inputs, out).items():
@@ -305,7 +307,9 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.batch import Choices, usual_jobs, write_manifest
+    from dpveil.batch.jobs import usual_jobs
+    from dpveil.batch.report import write_manifest
+    from dpveil.batch.task import Choices
 
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     settings: dict[str, Any] = {
@@ -363,7 +367,7 @@ def _check_written(
     manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: Choices, out: Path
 ) -> None:
     """Raise any error that would prevent writing what is asked for about the run."""
-    from dpveil.batch import check_manifest
+    from dpveil.batch.report import check_manifest
     from dpveil.cli.review import check_review
 
     if (mark := choices.mark) is not None:

@@ -37,7 +37,7 @@ from dpveil.io.names import shown
 from dpveil.release.words import worth
 
 if TYPE_CHECKING:
-    from dpveil.batch import Choices
+    from dpveil.batch.task import Choices
     from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
@@ -374,10 +374,10 @@ def paying(
         if other_regions:
             raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
         return {}
-    from dpveil.batch import check_apart
+    from dpveil.batch.task import check_apart
     from dpveil.cli.ledger import check_limited
     from dpveil.ledger import Ledger
-    from dpveil.ledger.subjects import check_subject
+    from dpveil.ledger.limits import check_subject
 
     check_subject(subject)
     opened = Ledger(url)
@@ -421,8 +421,8 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
 
     What cannot be paid at all has no price: it is refused later, and that is told.
     """
-    from dpveil.ledger.account import amounts_in_words
     from dpveil.ledger.amounts import Total
+    from dpveil.ledger.limits import amounts_in_words
 
     with suppress(DPVeilError):
         cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)
@@ -451,7 +451,7 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
 
 def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
     """Say which photos would be practically pure noise, if any, and what would be less."""
-    from dpveil.release.noisy import remedy
+    from dpveil.release.quote import remedy
     from dpveil.release.words import pure_noise
 
     noisy = {shown(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}

@@ -14,10 +14,9 @@ import typer
 from jaxtyping import Int64
 
 from dpveil.batch.interrupts import uninterrupted
-from dpveil.bench.items import Item
+from dpveil.bench.items import Item, ShardPhoto
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
-from dpveil.bench.shards import ShardPhoto
-from dpveil.cards.totals import alike, by_table, headcount, name_of
+from dpveil.cards.croissant import alike, by_table, headcount, name_of
 from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of
@@ -39,12 +38,11 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
 from dpveil.synthesis import Plan, Simulator, evolve
-from dpveil.synthesis.certificate import FAINT, SetCertificate
 from dpveil.synthesis.plan import NAME, SHEET
-from dpveil.synthesis.saving import check_new, is_set, read_set, save
+from dpveil.synthesis.saving import FAINT, SetCertificate, check_new, is_set, read_set, save
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.votes import Embedded
+    from dpveil.synthesis.simulator import Embedded
 
 
 class Payer:

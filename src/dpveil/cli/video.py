@@ -24,10 +24,9 @@ from dpveil.cli.options import (
     takes_method,
     takes_regions,
 )
-from dpveil.cli.progress import stopping
+from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import paying
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.cli.video_progress import frames_bar
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
@@ -84,8 +83,8 @@ def analyze_command(
     Nothing is drawn and nothing is paid. Plan and sheet tell of the original: keep them as private as the
     clip.
     """
-    from dpveil.cli.clips import OPTIONS
-    from dpveil.cli.video_words import (
+    from dpveil.cli.clips import (
+        OPTIONS,
         check_apart_from,
         check_different,
         plan_document,

@@ -8,17 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import exits, say
-from dpveil.cli.progress import stopping
+from dpveil.cli.clips import check_apart_from, check_different, plan_document, tell_plan, tell_private
+from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import exit_code, print_report, tell_budget, tell_cost, tell_terms
-from dpveil.cli.video_progress import frames_bar
-from dpveil.cli.video_words import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import shown
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
-    from dpveil.video.paying import Payment
-    from dpveil.video.plan import VideoPlan
+    from dpveil.video.plan import Payment, VideoPlan
 
 KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
 
@@ -64,7 +62,7 @@ class Rendering:
 
     def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
         """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
-        from dpveil.batch import Task
+        from dpveil.batch.task import Task
         from dpveil.video.obfuscating import again
         from dpveil.video.rendering import check_out
 
@@ -133,14 +131,14 @@ class Rendering:
 
     def _told(self, entry: Entry) -> int:
         """Print the report of one clip, and return its exit code."""
-        from dpveil.batch import Report
+        from dpveil.batch.report import Report
 
         report = Report(entries=[entry])
         print_report(report, self.json)
         return exit_code(report)
 
     def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
-        from dpveil.batch import Task
+        from dpveil.batch.task import Task
         from dpveil.video.obfuscating import again, released
 
         out = self.out or Path()
@@ -150,7 +148,7 @@ class Rendering:
 
 
 def _payment(paying: Mapping[str, Any]) -> Payment:
-    from dpveil.video.paying import Payment
+    from dpveil.video.plan import Payment
 
     payer = {name: paying.get(name) for name in ("ledger", "subject")}
     return Payment(**payer, other_regions=bool(paying.get("other_regions")))

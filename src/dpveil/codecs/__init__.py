@@ -8,15 +8,10 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.codecs.aam import AAM
-    from dpveil.codecs.base import Codec
-    from dpveil.codecs.dictionary import Dictionary
-    from dpveil.codecs.files import StoredCodec
-    from dpveil.codecs.gan import GAN, StyleGAN
-    from dpveil.codecs.kind import CODEC, load
-    from dpveil.codecs.mixture import Mixture
-    from dpveil.codecs.pair_distances import PairDistances
-    from dpveil.codecs.pca import PCA
-    from dpveil.codecs.statistics import Bounds, Statistics
+    from dpveil.codecs.base import CODEC, Codec, StoredCodec, load
+    from dpveil.codecs.neural import GAN, StyleGAN
+    from dpveil.codecs.pca import PCA, Dictionary, Mixture
+    from dpveil.codecs.statistics import Bounds, PairDistances, Statistics
     from dpveil.codecs.upconv import UpConv
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
@@ -41,12 +36,6 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
+    {"base": "CODEC Codec StoredCodec load", "statistics": "Bounds PairDistances Statistics"},
     registry.CODECS.homes,
-    CODEC="kind",
-    Bounds="statistics",
-    Codec="base",
-    PairDistances="pair_distances",
-    Statistics="statistics",
-    StoredCodec="files",
-    load="kind",
 )

@@ -12,12 +12,219 @@ from jaxtyping import Float32, Float64, Int64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.base import CHUNK, Canvas, Crops
-from dpveil.codecs.files import StoredCodec, canvas_of
-from dpveil.codecs.mesh import Mesh, Shapes
+from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.errors import ModelError
+from dpveil.errors import InvalidParameter, ModelError
+
+ON_A_SIDE: Final = 3
+"""Fixed points on each side of a crop, besides its corners."""
+AROUND: Final = 0.15
+"""Distance of the border outside the crop, relative to its sides: chins and temples may extend beyond it."""
+INSIDE: Final = 0.01
+"""Distance that other points keep from the border, relative to the crop's sides."""
+LEAST: Final = 0.05
+"""Fraction of its area in the mean shape that a triangle keeps in any shape."""
+EDGE: Final = 1e-9
+"""Tolerance for areas and barycentric coordinates."""
+FEWEST: Final = 12
+"""Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
+
+Points = Float64[np.ndarray, "n 2"]
+Shapes = Float64[np.ndarray, "n k 2"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles over a crop of `height` × `width` pixels and a border `AROUND` it.
+
+    `rest` are the points of the mean shape, (x, y) in pixels, integers at the centres of pixels. Rows of
+    `triangles` are indices of these points, followed by those of the border, which never move.
+    """
+
+    rest: Points
+    triangles: Int64[np.ndarray, "t 3"]
+    height: int
+    width: int
+
+    @classmethod
+    def over(cls, rest: Points, height: int, width: int) -> Self:
+        """Return the Delaunay mesh of a mean shape; raises `InvalidParameter` for fewer than 12 points."""
+        from scipy.spatial import Delaunay
+
+        if len(rest) < FEWEST:
+            problem = f"are fewer than {FEWEST}, which make no mesh"
+            raise InvalidParameter("landmarks", len(rest), problem, hint="give dlib's 68")
+        rest = _within(rest, height, width)
+        found = Delaunay(np.concatenate([rest, _border(height, width)])).simplices.astype(np.int64)
+        mesh = cls(rest, found, height, width)
+        turned = mesh.areas(rest[None])[0]
+        found = np.where((turned < 0)[:, None], found[:, ::-1], found)
+        return cls(rest, found[np.abs(turned) > EDGE], height, width)
+
+    def check(self) -> None:
+        """Raise `ModelError` unless the triangles cover the crop in the mean shape and none is flipped."""
+        known = self.triangles.min(initial=0) >= 0 and self.triangles.max(initial=0) < len(self._ends)
+        areas = self.areas(self.rest[None])[0] if known else np.zeros(1)
+        whole = float(np.ptp(self._ends[len(self.rest) :], axis=0).prod())
+        if not known or not (areas > 0).all() or abs(areas.sum() / 2 - whole) > 1e-6 * whole:
+            raise ModelError("the file's triangles do not cover its canvas")
+
+    @cached_property
+    def _ends(self) -> Points:
+        """The points of the mean shape, followed by those of the border."""
+        return np.concatenate([self.rest, _border(self.height, self.width)])
+
+    @cached_property
+    def pixels(self) -> Points:
+        """The position (x, y) of every pixel of the crop, row by row."""
+        return _grid(self.height, self.width)
+
+    @cached_property
+    def _at_pixels(self) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
+        return self.weights(self.pixels)
+
+    def areas(self, shapes: Shapes) -> Float64[np.ndarray, "n t"]:
+        """Return twice the signed area of every triangle of every shape, negative if it is flipped."""
+        a, b, c = (self._whole(shapes)[:, self.triangles[:, i]] for i in range(3))
+        return _cross(b - a, c - a)
+
+    def sound(self, shapes: Shapes) -> Shapes:
+        """Return valid shapes: within the border, with every triangle at least `LEAST` times its mean area.
+
+        Points beyond the border are clipped to it. If triangles are still too small or flipped, all points
+        are interpolated towards the mean shape by the smallest fraction that avoids it.
+        """
+        inside = _within(shapes, self.height, self.width)
+        a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
+        moves = self._whole(inside) - self._ends
+        da, db, dc = (moves[:, self.triangles[:, i]] for i in range(3))
+        # The area is quadratic in the fraction of the way: constant, linear and square coefficients.
+        square = _cross(db - da, dc - da)
+        linear = _cross(b - a, dc - da) + _cross(db - da, c - a)
+        constant = np.broadcast_to((1 - LEAST) * _cross(b - a, c - a), square.shape)
+        part = _first_root(square, linear, constant).min(axis=1, initial=1.0)
+        kept: Shapes = self.rest + part[:, None, None] * (inside - self.rest)
+        return kept
+
+    def weights(self, points: Points) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
+        """Return the triangles (as corner indices) of points in the mean shape, and barycentric
+        coordinates.
+        """
+        a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
+        at = points[:, None]
+        sides = [_cross(f - at, g - at) for f, g in ((b, c), (c, a), (a, b))]
+        parts = np.stack(sides, axis=2) / _cross(b - a, c - a)[:, None]
+        best = parts.min(axis=2).argmax(axis=1)
+        return self.triangles[best], parts[np.arange(len(points)), best]
+
+    def moved(
+        self, shapes: Shapes, at: tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]] | None = None
+    ) -> Float64[np.ndarray, "n p 2"]:
+        """Return the positions in `shapes` of points in the mean shape.
+
+        `at` are the points' `weights`; None means every pixel.
+        """
+        corners, parts = self._at_pixels if at is None else at
+        whole = self._whole(shapes)
+        a, b, c = (parts[:, i, None] * whole[:, corners[:, i]] for i in range(3))
+        return np.asarray(a + b + c)
+
+    def to_rest(self, crops: Crops, shapes: Shapes) -> Float32[np.ndarray, "n h w c"]:
+        """Return crops warped from their shapes to the mean shape, with float levels."""
+        out = np.empty(crops.shape, np.float32)
+        for crop, shape, moved in zip(crops, shapes, out, strict=True):
+            moved[...] = _sampled(crop, self.moved(shape[None])[0])
+        return out
+
+    def from_rest(self, crops: Crops, shapes: Shapes) -> Crops:
+        """Return crops warped from the mean shape to `shapes`, which must be `sound`.
+
+        Every pixel then lies in a triangle, because a continuous map that fixes the border is onto.
+        """
+        out = np.empty_like(crops)
+        for crop, shape, moved in zip(crops, shapes, out, strict=True):
+            moved[...] = np.rint(_sampled(crop, self._sources(shape)))
+        return out
+
+    def _sources(self, shape: Points) -> Float64[np.ndarray, "p 2"]:
+        """Return the position in the mean shape of every pixel of a crop with this shape."""
+        ends = np.concatenate([shape, _border(self.height, self.width)])[self.triangles]
+        rest = self._ends[self.triangles]
+        last = np.array([self.width, self.height]) - 1
+        low = np.maximum(np.ceil(ends.min(axis=1) - EDGE), 0).astype(np.int64)
+        high = np.minimum(np.floor(ends.max(axis=1) + EDGE), last).astype(np.int64)
+        sides = np.maximum(high - low + 1, 0)
+        counts = sides.prod(axis=1)
+        which = np.repeat(np.arange(len(ends)), counts)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+        down, right = np.divmod(number, sides[which, 0])
+        x, y = low[which, 0] + right, low[which, 1] + down
+        (ax, ay), (bx, by), (cx, cy) = (ends[:, i].T for i in range(3))
+        whole = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        # Barycentric coordinates are affine in the pixel: two coefficients and a constant for each corner.
+        second = np.stack([(cy - ay) / whole, (ax - cx) / whole, (ay * cx - ax * cy) / whole])
+        third = np.stack([(ay - by) / whole, (bx - ax) / whole, (ax * by - ay * bx) / whole])
+        s = second[0, which] * x + second[1, which] * y + second[2, which]
+        t = third[0, which] * x + third[1, which] * y + third[2, which]
+        inside = (s >= -EDGE) & (t >= -EDGE) & (s + t <= 1 + EDGE)
+        which, s, t = which[inside], s[inside, None], t[inside, None]
+        out = self.pixels.copy()
+        a, b, c = rest[which, 0], rest[which, 1], rest[which, 2]
+        out[y[inside] * self.width + x[inside]] = a + s * (b - a) + t * (c - a)
+        return out
+
+    def _whole(self, shapes: Shapes) -> Shapes:
+        ends = np.broadcast_to(self._ends[len(self.rest) :], (len(shapes), 4 * (ON_A_SIDE + 1), 2))
+        return np.concatenate([shapes, ends], axis=1)
+
+
+def _border(height: int, width: int) -> Points:
+    """Return the corners of the border and the points between them, clockwise from the top left."""
+    along = np.arange(ON_A_SIDE + 1) / (ON_A_SIDE + 1)
+    zero, one = np.zeros_like(along), np.ones_like(along)
+    x = np.concatenate([along, one, 1 - along, zero])
+    y = np.concatenate([zero, along, one, 1 - along])
+    parts = np.stack([x, y], axis=1) * (1 + 2 * AROUND) - AROUND
+    return np.asarray(parts * [width, height] - 0.5)
+
+
+def _within(points: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return points clipped to lie inside the border."""
+    size = np.array([width, height])
+    return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
+
+
+def _grid(height: int, width: int) -> Points:
+    x, y = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
+    return np.stack([x.ravel(), y.ravel()], axis=1)
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
+
+
+def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return the least positive root of square·x² + linear·x + constant > 0 at 0; infinity without one."""
+    inner = linear * linear - 4 * square * constant
+    # This form avoids cancellation and allows square = 0.
+    below = -linear + np.sqrt(np.maximum(inner, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = 2 * constant / below, 2 * constant / (-linear - np.sqrt(np.maximum(inner, 0)))
+    first = np.where((inner >= 0) & (first > 0), first, np.inf)
+    second = np.where((inner >= 0) & (second > 0), second, np.inf)
+    return np.asarray(np.minimum(first, second))
+
+
+def _sampled(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
+    """Return a picture's levels at one position for each pixel, bilinearly; its edge is extended."""
+    import cv2
+
+    x, y = at.astype(np.float32).T.reshape(2, *picture.shape[:2])
+    levels = picture.astype(np.float32)
+    found = cv2.remap(levels, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(found, np.float32).reshape(picture.shape)
+
 
 STAGES: Final = 4
 """Number of regressions in the cascade: fixed, so that a shape is a function of its crop alone."""

@@ -1,19 +1,27 @@
-"""The codec interface: face crops to codes, and codes back to crops."""
+"""How methods refer to codec files, and how such a file is read."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Float32, UInt8
 
+from dpveil.assets import store
+from dpveil.assets.cards import CardWords
+from dpveil.assets.reference import Kind
+from dpveil.assets.store import Stored
 from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.numbers import Json
+from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.codecs.factors import Factors
+    from dpveil.codecs.pca import Factors
+
 
 Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
@@ -141,3 +149,75 @@ def pictures_of(parts: Iterable[Float32[np.ndarray, "n pixels"]], count: int, ca
         out[start : start + len(part)] = np.clip(part, 0, 255, out=part).reshape(-1, *canvas)
         start += len(part)
     return out
+
+
+ORIGIN: Final = (
+    "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
+    "face may resemble people in them.",
+)
+DISTANCES: Final = (
+    "Mean difference of the codes of two training images, as a part of the box of all training codes:"
+)
+PROMISE: Final = "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew."
+
+
+def canvas_of(facts: Mapping[str, Any]) -> Canvas:
+    """Return the canvas in a file's header; raises an error of `store.UNFIT` if it is malformed."""
+    height, width, channels = (int(side) for side in facts["canvas"])
+    return height, width, channels
+
+
+class StoredCodec(Stored, Codec):
+    """A codec that is stored in a file of dpveil, with its canvas and a card."""
+
+    hint: ClassVar[str] = "make one: dpveil train pca IMAGES... --out model.safetensors"
+
+    def facts(self) -> dict[str, Json]:
+        """Return the canvas, for the file's header."""
+        return {"canvas": list(self.canvas)}
+
+    def card_words(self) -> CardWords:
+        """Return the model card's sections about the codec."""
+        height, width, channels = self.canvas
+        distances = self.statistics.pair_distances().mean
+        return CardWords(
+            what=f"A dpveil codec, `{self.name}`: {self.summary} ({self.source}).",
+            facts=(
+                f"codes of {self.length} coordinates",
+                f"crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
+            ),
+            origin=ORIGIN,
+            more=(
+                "## Distances between people",
+                "",
+                DISTANCES,
+                "",
+                *(f"- {share:.0%} of pairs: {far:.4f} or less" for share, far in distances.items()),
+                "",
+            ),
+            promise=PROMISE,
+        )
+
+
+def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
+    """Return the codec stored in a file; `expected` is its hash, if the user knows it.
+
+    Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
+    version or of an unknown codec. The hash in the file detects damage; only `expected` detects forgery.
+    """
+    codec: StoredCodec
+    codec, _ = store.load(path, CODECS, expected=expected)
+    return codec
+
+
+CODEC: Final = Kind(
+    noun="codec",
+    option="codec",
+    written="pca 100 sha256:…",
+    hint=StoredCodec.hint,
+    kinds=CODECS,
+    holds=Codec,
+    sized=True,
+    default="gan",
+)
+"""Files of codecs; the default is that of dpveil-faces' networks."""

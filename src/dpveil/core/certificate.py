@@ -10,6 +10,7 @@ from dpveil.core.envelope import (
     PUBLISHABLE,
     UNREADABLE,
     Envelope,
+    Signature,
     malformed,
     parse,
     stated_composition,
@@ -21,7 +22,6 @@ from dpveil.core.numbers import Distance, Json
 from dpveil.core.origin import REDUCED, Origin
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box, RegionRecord
-from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError
 
 OTHERS: Final = "others"

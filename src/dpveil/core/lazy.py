@@ -5,24 +5,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 
 def lazy(
-    package: str, homes: Mapping[str, str], **below: str
+    package: str, below: Mapping[str, str], homes: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` for a package that loads its names on first use.
 
-    `homes` maps each name to its module; `below` does the same for modules of the package itself, without
-    its name ("base"). A loaded value is stored as an attribute of the package. No name may be that of a
-    submodule: importing the submodule would overwrite it. For type checkers, the package repeats the imports
-    under TYPE_CHECKING.
+    `below` has the names of each module of the package, and `homes` the full module of each other name. A
+    loaded value is stored as an attribute of the package. No name may be that of a submodule: importing the
+    submodule would overwrite it. For type checkers, the package repeats the imports under TYPE_CHECKING.
 
-    >>> load, names = lazy("dpveil.core", {}, Photo="photo")
+    >>> load, names = lazy("dpveil.core", {"photo": "Photo"})
     >>> load("Photo").__name__, names()
     ('Photo', ['Photo'])
     """
-    known = {**homes, **{name: f"{package}.{module}" for name, module in below.items()}}
+    own = {name: f"{package}.{module}" for module, names in below.items() for name in names.split()}
+    known = {**homes, **own}
 
     def load(name: str) -> Any:
         if name not in known:

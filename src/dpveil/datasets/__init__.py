@@ -6,10 +6,8 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
-    from dpveil.datasets.huggingface import release
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.samples import released_samples
-    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend
+    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend, release, released_samples
 
 __all__ = [
     "Cache",
@@ -24,13 +22,9 @@ __all__ = [
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Cache="cache",
-    DPVeil="transform",
-    ReleasedDataset="transform",
-    Releaser="releaser",
-    RepeatedSpend="transform",
-    Stored="cache",
-    release="huggingface",
-    released_samples="samples",
+    {
+        "cache": "Cache Stored",
+        "releaser": "Releaser",
+        "transform": "release released_samples DPVeil ReleasedDataset RepeatedSpend",
+    },
 )

@@ -35,9 +35,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
-from dpveil.release.payment import Budget, check_payment
 from dpveil.release.plan import chosen, plan
-from dpveil.release.saving import Release
+from dpveil.release.saving import Budget, Release, check_payment
 
 ENDS: Final = (LedgerError, ModelError, OutputError)
 """Errors that are about no single photo: after one of these, no other photo is tried."""

@@ -20,4 +20,4 @@ __all__ = [
     "Gallery",
     "Latent",
 ]
-__getattr__, __dir__ = lazy(__name__, registry.FACES.homes, FaceMethod="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "FaceMethod"}, registry.FACES.homes)

@@ -29,7 +29,7 @@ from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.released import CropFace, HeadFace, Released
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED
 from dpveil.noise.bits import BitSource, check_bits
 

@@ -28,7 +28,7 @@ from dpveil.mechanisms.method import TRAINED, Method
 from dpveil.mechanisms.placement import Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
-from dpveil.regions.numbering import Order
+from dpveil.regions.finder import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 Views = Callable[[Pose | None], Sequence[Released]]

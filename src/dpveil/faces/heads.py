@@ -22,8 +22,8 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions.grow import grow, reach
-from dpveil.regions.numbering import reading_order
+from dpveil.regions.finder import reading_order
+from dpveil.regions.tiling import grow, reach
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views

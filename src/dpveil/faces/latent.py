@@ -26,12 +26,11 @@ from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, written
 from dpveil.faces.released import CropFace
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import Points
 from dpveil.mechanisms.latent.mixtures import likely_in
-from dpveil.mechanisms.latent.posterior import likely
-from dpveil.mechanisms.latent.shares import RULES
+from dpveil.mechanisms.latent.posterior import RULES, likely
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
 

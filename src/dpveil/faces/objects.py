@@ -18,11 +18,11 @@ from dpveil.core.region import Region
 from dpveil.errors import NoRegion
 from dpveil.faces.heads import Heads
 from dpveil.mechanisms.pixel.base import Pixels
-from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.regions.things import Things
+from dpveil.regions.detected import Things
 
 COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""

@@ -2,9 +2,8 @@
 
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
-from dpveil.io.reading import MAX_PIXELS, most_bytes, read_bytes, read_mask
+from dpveil.io.reading import MAX_PIXELS, Source, most_bytes, read, read_bytes, read_mask
 from dpveil.io.received import is_present, received
-from dpveil.io.sources import Source, read
 from dpveil.io.writing import encode, make_folder, place_together, write_together
 
 __all__ = [

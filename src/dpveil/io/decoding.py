@@ -34,10 +34,9 @@ from PIL import (
 
 from dpveil import processes
 from dpveil.core.photo import Grid
-from dpveil.io.containers import format_name, jpeg_grid
-from dpveil.io.orientation import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
+from dpveil.io.heif import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
 from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
-from dpveil.io.screening import Screened, check_pixels, screened
+from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screened
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None

@@ -5,20 +5,13 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.ledger.account import Account, Paid
     from dpveil.ledger.check import Checked
     from dpveil.ledger.ledger import Ledger, Reservation
-    from dpveil.ledger.limits import Limit
+    from dpveil.ledger.limits import Account, Limit, Paid
 
 __all__ = ["Account", "Checked", "Ledger", "Limit", "Paid", "Reservation"]
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Account="account",
-    Checked="check",
-    Ledger="ledger",
-    Limit="limits",
-    Paid="account",
-    Reservation="ledger",
+    {"check": "Checked", "ledger": "Ledger Reservation", "limits": "Account Limit Paid"},
 )

@@ -11,8 +11,7 @@ from typing import Final, NoReturn
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chained, hashed
-from dpveil.ledger.limits import Limit
-from dpveil.ledger.subjects import path_to
+from dpveil.ledger.limits import Limit, path_to
 from dpveil.ledger.tables import Tables
 from dpveil.ledger.tables import entry as parsed
 

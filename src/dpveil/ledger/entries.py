@@ -17,8 +17,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.limits import LATEST, Limit
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import LATEST, Limit, check_subject
 
 START: Final = "0" * 64
 """The hash before the first entry."""

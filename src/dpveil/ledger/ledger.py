@@ -14,16 +14,61 @@ from typing import Final
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
+from dpveil.io.folders import state_home
+from dpveil.io.locking import in_use
 from dpveil.io.names import shown
-from dpveil.ledger import kept_head
-from dpveil.ledger.account import Account, Paid
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
 from dpveil.ledger.entries import HASH, Debit, Entry, LimitSet, Stored, part_of, unit_of
-from dpveil.ledger.limits import Limit
-from dpveil.ledger.subjects import check_subject, is_under, path_to
+from dpveil.ledger.limits import Account, Limit, Paid, check_subject, is_under, path_to
 from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
+
+WIDTH: Final = 90
+"""Bytes of the file: heads are written over one another, and one short write is never seen in part."""
+
+
+def kept(name: str) -> tuple[int, str] | None:
+    """Return number and hash of the head that is kept of a ledger, if any."""
+    try:
+        with _opened(name, os.O_RDONLY) as handle:
+            return _read(handle)
+    except OSError:
+        return None
+
+
+def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
+    """Keep the head of a ledger, unless a later one is kept and may not be put `back`.
+
+    Return whether heads can be kept.
+    """
+    try:
+        state_home().mkdir(mode=0o700, parents=True, exist_ok=True)
+        with _opened(name, os.O_RDWR | os.O_CREAT) as handle:
+            if back or (_read(handle) or (0, ""))[0] < number:
+                os.lseek(handle, 0, os.SEEK_SET)
+                os.write(handle, f"{number}:{head}".ljust(WIDTH).encode())
+    except OSError:
+        return False
+    return True
+
+
+@contextmanager
+def _opened(name: str, how: int) -> Iterator[int]:
+    handle = os.open(state_home() / f"{name}.head", how | os.O_CLOEXEC, 0o600)
+    try:
+        with in_use(handle):
+            yield handle
+    finally:
+        os.close(handle)
+
+
+def _read(handle: int) -> tuple[int, str] | None:
+    try:
+        return parse_head(os.read(handle, WIDTH).decode("ascii"))
+    except (InvalidParameter, ValueError):  # empty, as after a crash when it was new
+        return None
+
 
 SECONDS: Final = 600
 """Seconds after which a reservation expires that was never committed."""
@@ -45,7 +90,7 @@ class Ledger:
             with self._read() as tables:
                 self.name, self._secret = tables.identity()
             # Read before the state that it is looked for in: another process may be paying just now.
-            head = None if restored else kept_head.kept(self.name)
+            head = None if restored else kept(self.name)
             with self._read() as tables:
                 if head is not None and tables.head_at(head[0]) != head[1]:
                     place = shown(self.files[0]) if self.files else "the ledger"
@@ -86,7 +131,7 @@ class Ledger:
             tables = Tables(connection)
             yield tables
             number, head, _ = tables.last()
-        kept_head.keep(self.name, number, head)
+        keep(self.name, number, head)
 
     @contextmanager
     def _read(self) -> Iterator[Tables]:
@@ -258,7 +303,7 @@ class Ledger:
             if damage := self._database.damage(connection):
                 raise LedgerError(f"the database is damaged: {shown(damage)}", hint=REMEDY)
             found = check(Tables(connection), anchor)
-        kept = kept_head.keep(self.name, *parse_head(found.head), back=self._restored)
+        kept = keep(self.name, *parse_head(found.head), back=self._restored)
         return replace(found, kept=kept)
 
     def _change(self, event: LimitSet) -> None:

@@ -8,6 +8,8 @@ under a bound set beforehand stay valid then: of ε and δ (Rogers, Roth, Ullman
 from __future__ import annotations
 
 import time
+import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, isqrt
@@ -17,7 +19,61 @@ from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Relation
 from dpveil.core.numbers import Json, Number, exact, few_digits, show, to_json
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter, UnsupportedRelation
+from dpveil.io.names import quoted
 from dpveil.ledger.amounts import DELTA_UNIT, MOST, UNIT, Cost, Total, read_relation, whole, written
+
+LONGEST: Final = 200
+"""Most characters of a subject."""
+DEEPEST: Final = 16
+"""Most levels of a subject."""
+
+
+def check_subject(subject: object) -> str:
+    """Return a subject in Unicode's composed form (NFC).
+
+    Raises `InvalidParameter` unless it has 1..200 printable characters and 1..16 parts between slashes, of
+    which none is empty, . or .., or starts or ends with a space.
+
+    >>> check_subject("studio/album-7")
+    'studio/album-7'
+    """
+    hint = "such as album-7, or studio/album-7 to count for studio, too"
+    if not isinstance(subject, str):
+        shown = None if subject is None else type(subject).__name__
+        raise InvalidParameter("subject", shown, "is no name of a subject", hint=hint)
+    name = unicodedata.normalize("NFC", subject[: LONGEST + 1])
+    if max(len(subject), len(name)) > LONGEST:
+        raise InvalidParameter("subject", None, f"has more than {LONGEST} characters", hint=hint)
+    parts, problem = name.split("/"), ""
+    if not name.isprintable() or any(not part or part != part.strip() for part in parts):
+        problem = "has empty parts, spaces or control characters"
+    elif not {".", ".."}.isdisjoint(parts):
+        problem, hint = "has a part . or ..", "name it from the top"
+    elif len(parts) > DEEPEST:
+        problem = f"has more than {DEEPEST} levels"
+    if problem:
+        raise InvalidParameter("subject", quoted(subject), problem, hint=hint)
+    return name
+
+
+def path_to(subject: str) -> list[str]:
+    """Return a subject's ancestors and itself, from the top.
+
+    >>> path_to("studio/2026/album-7")
+    ['studio', 'studio/2026', 'studio/2026/album-7']
+    """
+    parts = subject.split("/")
+    return ["/".join(parts[:level]) for level in range(1, len(parts) + 1)]
+
+
+def is_under(subject: str, other: str) -> bool:
+    """Whether a debit of `subject` counts for `other`.
+
+    >>> is_under("studio/album-7", "studio"), is_under("studio-2", "studio")
+    (True, False)
+    """
+    return subject == other or subject.startswith(f"{other}/")
+
 
 FIELDS: Final = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}
 """The amounts of each kind of limit."""
@@ -267,3 +323,122 @@ def _day(second: int | None) -> str:
         return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second or 0))
     except (OverflowError, ValueError, OSError):
         return f"second {second}"
+
+
+@dataclass(frozen=True)
+class Account:
+    """What was spent and is reserved for a subject and those below it, and its limits.
+
+    `parents` are the accounts of the subjects above it that have limits, from the top: theirs hold as well.
+    It is `known` once a limit was set for it, or anything spent for it or below.
+    """
+
+    subject: str
+    spent: Total
+    reserved: Total
+    limits: tuple[Limit, ...]
+    parents: tuple[Account, ...] = ()
+    known: bool = True
+
+    @property
+    def used(self) -> Cost:
+        """What was spent and is reserved together."""
+        return (self.spent + self.reserved).cost
+
+    @property
+    def limited(self) -> bool:
+        """Whether a limit is on the path, without which nothing may be spent."""
+        return bool(self.limits or self.parents)
+
+    @property
+    def left(self) -> dict[str, Fraction]:
+        """The largest ε of a pure release that every limit on the path has room for, and the largest ρ or δ.
+
+        There is a ρ if all limits bound ρ, a δ if all bound δ, and nothing without a limit.
+        """
+        held = [(limit, each.used) for each in (*self.parents, self) for limit in each.limits]
+        found = {"epsilon": min(limit.left_epsilon(used) for limit, used in held)} if held else {}
+        kinds = {limit.kind for limit, _ in held}
+        if kinds == {"zcdp"}:
+            found["rho"] = min(limit.left(used) for limit, used in held)
+        if kinds == {"approximate"}:
+            found["delta"] = min(limit.left_delta(used) for limit, used in held)
+        return found
+
+    def in_words(self) -> str:
+        """Return what was spent and is reserved, every limit on the path, and what all of them leave."""
+        scope = " for what all its releases cover" if _is_some(self.spent) else ""
+        parts = [f"{self.subject}: spent {amounts_in_words(self.spent)}{scope}"]
+        if _is_some(self.reserved):
+            parts.append(f"reserved {amounts_in_words(self.reserved)}")
+        return "; ".join([*parts, self.limits_in_words()])
+
+    def limits_in_words(self) -> str:
+        """Return the limits of the whole path, and what all of them leave together."""
+        told = _limits(self.limits, self.used) or ["no limit of its own"]
+        for each in self.parents:
+            told += [f"{each.subject}: {words}" for words in _limits(each.limits, each.used)]
+        if self.parents:
+            both = " and " if "delta" in self.left else " or "
+            left = both.join(f"{name} {show_left(value)}" for name, value in self.left.items())
+            told.append(f"in all {left} is left")
+        return "; ".join(told)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the document of `dpveil ledger show`: `limit` is the first one, and `limits` are all.
+
+        `left` is what all limits on the path leave, with those of the `parents`.
+        """
+        limits = [limit_json(limit, self.used) for limit in self.limits]
+        return {
+            "subject": self.subject,
+            "spent": self.spent.to_json(),
+            "reserved": self.reserved.to_json(),
+            "limit": dict(limits[0]) if limits else {},
+            "limits": list(limits),
+            "parents": [each._own_json() for each in self.parents],
+            "left": {name: to_json(value) for name, value in self.left.items()},
+        }
+
+    def _own_json(self) -> dict[str, Json]:
+        """Return the same of a parent, whose own path is that of its subject."""
+        told = self.to_json()
+        return {name: told[name] for name in ("subject", "spent", "reserved", "limits")}
+
+
+def amounts_in_words(total: Total) -> str:
+    """Return sums and their relation in words."""
+    numbers, relation = total.cost.to_json(), total.relation_text()
+    told = [f"{name} {value}" for name, value in numbers.items() if value or name == "epsilon"]
+    about = "no common neighbours" if total.mixed else relation
+    return " and ".join(told) + (f" ({about})" if relation else "")
+
+
+def _is_some(total: Total) -> bool:
+    return bool(total.cost.epsilon or total.cost.rho or total.cost.delta)
+
+
+def _limits(limits: Sequence[Limit], used: Cost) -> list[str]:
+    """Return each limit in words, with what is left of it, or by how much it is exceeded."""
+    told = []
+    for limit in limits:
+        over = " and ".join(f"{name} {show(value)}" for name, value in limit.exceeded(used).items())
+        left = f"left {limit.left_in_words(used)}"
+        told.append(f"limit {limit.in_words()}, {f'exceeded by {over}' if over else left}")
+    return told
+
+
+def limit_json(limit: Limit, used: Cost) -> dict[str, Any]:
+    """Return a limit with what is left of it, and by how much it is exceeded."""
+    over = {name: to_json(value) for name, value in limit.exceeded(used).items()}
+    return {**limit.to_json(), "left": to_json(limit.left(used)), "exceeded": over}
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Who paid for a file, by which draw, how much, and in which entry."""
+
+    subject: str
+    draw: int
+    cost: Total
+    entry: int

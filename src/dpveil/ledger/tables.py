@@ -13,8 +13,7 @@ from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.database import Connection
 from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Part, Stored
-from dpveil.ledger.limits import Limit
-from dpveil.ledger.subjects import check_subject, is_under, path_to
+from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 
 MOST_SECONDS: Final = 86_400
 """Longest time of a reservation; one that ends later was made before the clock was set back."""

@@ -20,8 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
-from dpveil.regions.finder import Finder
-from dpveil.regions.numbering import Order
+from dpveil.regions.finder import Finder, Order
 
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account

@@ -5,8 +5,7 @@ They read the original, so their values are not private; code that releases phot
 
 from typing import Final
 
-from dpveil.metrics.base import Measure
-from dpveil.metrics.mse import mse, psnr
+from dpveil.metrics.mse import Measure, mse, psnr
 from dpveil.metrics.ssim import ms_ssim, ssim
 
 METRICS: Final[dict[str, Measure]] = {"ssim": ssim, "psnr": psnr}

@@ -8,7 +8,7 @@ from typing import Final
 import cv2
 import numpy as np
 
-from dpveil.metrics.base import Image, check_pair, strips
+from dpveil.metrics.mse import Image, check_pair, strips
 
 WINDOW: Final = 7
 """Side in pixels of the square window over which means, variances and the covariance are taken."""

@@ -14,10 +14,10 @@ from jaxtyping import Bool, Float64, Int64, UInt64
 from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.alias import look_up
+from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
-from dpveil.noise.lazy import Law, LazyTable
+from dpveil.noise.matrix import Law, LazyTable
 
 COLUMN_BITS: Final = 11
 """Bits that choose a column of the alias table: 2048 columns."""

@@ -6,11 +6,18 @@ released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
 
 from typing import TYPE_CHECKING, Any
 
-from dpveil.numbers.choice import Candidate, build, candidates, choose
-from dpveil.numbers.expected import Utility, utility
-from dpveil.numbers.plan import Answer, Plan
+from dpveil.numbers.expected import (
+    Answer,
+    Candidate,
+    Plan,
+    Utility,
+    build,
+    candidates,
+    choose,
+    column,
+    utility,
+)
 from dpveil.numbers.statistics import count, histogram, mean, standard_deviation
-from dpveil.numbers.table import column
 
 if TYPE_CHECKING:
     from dpveil.numbers.naive_bayes import PrivateGaussianNB

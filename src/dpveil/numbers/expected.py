@@ -2,17 +2,134 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import csv
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Float64
 
-from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.core.guarantee import Guarantee, Scope, counted
+from dpveil.core.numbers import Json, Number, exact, to_json
+from dpveil.errors import DataError, InvalidParameter, NoiseError, UnknownName, UsageError, nearest
+from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
-from dpveil.mechanisms.scalar.utility import loss_of_answers
-from dpveil.mechanisms.scalar.utility import remap as best_guesses
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
+
+Floats = Float64[np.ndarray, "..."]
+Loss = Callable[[Floats, Floats], Floats]
+
+
+def absolute(answers: Floats, guesses: Floats) -> Floats:
+    """Return |f - f'|. Source: Croft thesis 5.78."""
+    found: Floats = np.abs(answers - guesses)
+    return found
+
+
+def squared(answers: Floats, guesses: Floats) -> Floats:
+    """Return (f - f')². Source: Croft thesis 5.79."""
+    found: Floats = (answers - guesses) ** 2
+    return found
+
+
+def expected_absolute_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
+    """Return Σ P(f) P(r|f) |f - r|. Source: Croft thesis 5.75, there for a uniform prior.
+
+    >>> expected_absolute_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
+    0.5
+    """
+    return expected_loss(matrix, responses, answers, prior, absolute)
+
+
+def expected_squared_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
+    """Return Σ P(f) P(r|f) (f - r)². Source: Croft thesis 5.76, there for a uniform prior.
+
+    >>> expected_squared_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
+    1.0
+    """
+    return expected_loss(matrix, responses, answers, prior, squared)
+
+
+def expected_loss(
+    matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute
+) -> float:
+    """Return the mean loss over answers drawn from the prior, and their responses."""
+    each = loss_of_answers(matrix, responses, answers, loss)
+    return float(_prior(prior, len(each)) @ each)
+
+
+def worst_loss(matrix: Any, responses: Any, answers: Any, loss: Loss = absolute) -> float:
+    """Return the largest mean loss of any answer.
+
+    >>> worst_loss([[0.75, 0.5], [0.25, 0.5]], [0, 2], [0, 2])
+    1.0
+    """
+    return float(loss_of_answers(matrix, responses, answers, loss).max())
+
+
+def loss_of_answers(
+    matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
+) -> Float64[np.ndarray, " answers"]:
+    """Return the mean loss of every answer."""
+    table, shown, given = _checked(matrix, responses, answers)
+    found: Float64[np.ndarray, " answers"] = (table * loss(given[None, :], shown[:, None])).sum(axis=0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Remapping:
+    """The best guess of a Bayesian user for each response, and the mean loss that remains."""
+
+    guesses: Float64[np.ndarray, " responses"]
+    loss: float
+
+
+def remap(matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute) -> Remapping:
+    """Return for every response the answer of least expected posterior loss, and that loss overall.
+
+    Of equally good answers the lowest is guessed; a response of probability 0 is mapped to its nearest
+    answer. The loss is Σ_r min_f Σ_f' P(f') P(r|f') Loss(f', f). Croft thesis 5.77 multiplies by P(r) once
+    more, which P(f') P(r|f') already contains. Source: Croft thesis 5.77 to 5.79, corrected.
+
+    >>> found = remap([[0.6, 0.5], [0.4, 0.5]], [0, 1], [0, 1])
+    >>> found.guesses.tolist(), round(found.loss, 3)
+    ([0.0, 1.0], 0.45)
+    """
+    table, shown, given = _checked(matrix, responses, answers)
+    joint = table * _prior(prior, len(given))[None, :]
+    losses = joint @ loss(given[:, None], given[None, :])
+    best = losses.argmin(axis=1)
+    nearest = np.abs(shown[:, None] - given[None, :]).argmin(axis=1)
+    guesses = given[np.where(joint.max(axis=1) > 0, best, nearest)]
+    return Remapping(guesses=guesses, loss=float(losses.min(axis=1).sum()))
+
+
+def _prior(prior: Any, count: int) -> Float64[np.ndarray, " answers"]:
+    if prior is None:
+        return np.full(count, 1 / count)
+    weights = np.asarray(prior, np.float64)
+    if weights.shape != (count,) or not np.isfinite(weights).all() or weights.min() < 0 or weights.sum() <= 0:
+        raise InvalidParameter("prior", str(weights.shape), f"is not {count} chances", hint="one per answer")
+    chances: Float64[np.ndarray, " answers"] = weights / weights.sum()
+    return chances
+
+
+def _checked(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Floats, Floats]:
+    table = np.asarray(matrix, np.float64)
+    shown, given = (np.asarray(values, np.float64).ravel() for values in (responses, answers))
+    if table.shape != (len(shown), len(given)) or not table.size:
+        raise InvalidParameter(
+            "matrix",
+            str(table.shape),
+            f"does not have {len(shown)} responses and {len(given)} answers",
+            hint="rows are responses, columns answers",
+        )
+    return table, shown, given
+
 
 MOST: Final = 128
 """Whole answers up to which all are compared; of more, `FEW` spread over the range."""
@@ -43,10 +160,10 @@ class Utility:
     remapped: float | None
 
 
-def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: bool = True) -> Utility:
+def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remapping: bool = True) -> Utility:
     """Return the expected absolute errors of a mechanism over these answers of its range.
 
-    `remap` also computes the error after remapping; it is meaningful if these are all possible answers.
+    `remapping` also computes the error after remapping; it is meaningful if these are all possible answers.
     Finite distributions are summed over every response. Others are summed over some 600 intervals around the
     answer, each represented by its midpoint, with an error below one per cent.
 
@@ -64,7 +181,7 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: b
     places = np.array([float(answer) for answer in ordered])
     shown = np.array([float(point) for point in points])
     errors = loss_of_answers(matrix, shown, places)
-    remapped = best_guesses(matrix, shown, places).loss if remap else None
+    remapped = remap(matrix, shown, places).loss if remapping else None
     return Utility(float(errors.mean()), float(errors.max()), remapped)
 
 
@@ -126,3 +243,280 @@ def _from_the_end(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list
 def _golden(k: int) -> Fraction:
     """Return the fractional part of (k + 1) golden ratios: for k = 0, 1, ... evenly spread over [0, 1)."""
     return Fraction((k + 1) * 61803398875 % 10**11, 10**11)
+
+
+SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip": 64}
+"""Largest lattice, in points, on which a slow mechanism is tried without being asked for by name."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One mechanism for a query: with its expected errors, or with the `reason` why it does not fit."""
+
+    name: str
+    epsilon: Fraction
+    mechanism: ScalarMechanism | None = None
+    utility: Utility | None = None
+    reason: str = ""
+
+
+def build(name: str, **query: Any) -> ScalarMechanism:
+    """Return the scalar mechanism of that name for a query. Raises `UnknownName` and `InvalidParameter`.
+
+    >>> build("geometric", range="0:5", sensitivity=1, epsilon=1).name
+    'geometric'
+    """
+    if name not in TABLE:
+        raise UnknownName("mechanism", name, TABLE)
+    return TABLE[name](**query)
+
+
+def candidates(
+    *,
+    range: Any,  # noqa: A002  the query's own word
+    sensitivity: Number,
+    epsilon: Number,
+    relation: str = RECORD,
+    step: Number | None = None,
+    whole: bool = True,
+    answers: Sequence[Number] | None = None,
+    names: Sequence[str] | None = None,
+) -> list[Candidate]:
+    """Return every mechanism for a query by rising expected error, and last those that do not fit.
+
+    A mechanism for any-database also satisfies database-record. Expected errors are over equally likely
+    answers: those given, else integers on the coarsest lattice if `whole` (such as counts), else numbers
+    spread over the range. No data are read. Raises `InvalidParameter` if the query itself is wrong, and
+    `UnknownName`.
+
+    >>> best, *_ = candidates(range=(0, 3), sensitivity=1, epsilon=1, names=["uniform", "geometric"])
+    >>> best.name, round(best.utility.mean, 3)
+    ('geometric', 0.521)
+    """
+    # Any mechanism reports what is wrong with the query itself.
+    base = build("laplace", range=range, sensitivity=sensitivity, epsilon=epsilon, step=step)
+    allowed, moved = base.range, base.sensitivity
+    query = {"range": allowed, "sensitivity": moved, "epsilon": base.epsilon, "step": base.step}
+    if relation not in (ANY, RECORD):
+        raise InvalidParameter("relation", relation, "is unknown", hint=f"choose {RECORD} or {ANY}")
+    if answers is None:
+        asked = answers_of(allowed, moved, whole=whole)
+    else:
+        asked = [exact(answer, "answers") for answer in answers]
+        outside = next((answer for answer in asked if answer not in allowed), None)
+        if outside is not None or not asked:
+            raise InvalidParameter("answers", outside, f"are not all in the range {allowed}")
+    every = answers is not None or (whole and len(asked) <= MOST and _points(query) == len(asked))
+    found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or TABLE]
+    return sorted(found, key=_rank)
+
+
+def _rank(one: Candidate) -> tuple[bool, float, bool]:
+    """Return a sort key: least error first, and `geometric` before `laplace` where the two are the same
+    law.
+    """
+    return one.utility is None, one.utility.mean if one.utility else 0, one.name != "geometric"
+
+
+def _candidate(
+    name: str,
+    query: dict[str, Any],
+    relation: str,
+    asked: Sequence[Fraction],
+    names: Sequence[str] | None,
+    *,
+    remap: bool,
+) -> Candidate:
+    budget = query["epsilon"]
+    kind = TABLE.get(name)
+    if kind is None:
+        raise UnknownName("mechanism", name, TABLE)
+    held = relation if relation in kind.relations else ANY
+    if held not in kind.relations:
+        return Candidate(name, budget, reason=f"does not keep {relation}")
+    try:
+        if names is None and name in SLOW and _points(query) > SLOW[name]:
+            return Candidate(
+                name, budget, reason=f"takes long for {_points(query)} points: ask for it by name"
+            )
+        mechanism = kind(**query, relation=held)
+        mechanism.prepare()
+        return Candidate(name, budget, mechanism, utility(mechanism, asked, remapping=remap))
+    except (UsageError, NoiseError) as error:
+        return Candidate(name, budget, reason=error.message)
+
+
+def _points(query: dict[str, Any]) -> int:
+    """Return the number of points of the query's lattice, or 0 for a range without an end."""
+    step = query["step"] or coarsest(query["range"], query["sensitivity"])
+    width = query["range"].width
+    return 0 if width is None else int(width / exact(step)) + 1
+
+
+def choose(**query: Any) -> ScalarMechanism:
+    """Return the mechanism with the least expected absolute error for a query; arguments are those of
+    `candidates`.
+
+    The choice depends only on public facts, so it costs no privacy. Raises `InvalidParameter` if none fits.
+    """
+    best = candidates(**query)[0]
+    if best.mechanism is None:
+        raise InvalidParameter("range", str(query["range"]), "fits no mechanism", hint=best.reason)
+    return best.mechanism
+
+
+DELIMITERS: Final = ";\t|,"
+"""Delimiters that are suggested when a header has only one column."""
+
+
+def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
+    """Return the texts of one column of a UTF-8 CSV file, one per row under the header line.
+
+    Empty lines are skipped, except in a table with one column, where they are missing values. Raises
+    `DataError` if the file cannot be read or contains no table, and `InvalidParameter` for a name that is not
+    in its header and for a bad delimiter.
+    """
+    if len(delimiter) != 1 or delimiter in '"\r\n':
+        raise InvalidParameter("delimiter", delimiter, "is not one character", hint="such as , or ;")
+    file = " ".join(str(path).split())
+    try:
+        with Path(path).open(encoding="utf-8-sig", newline="") as text:
+            lines = list(csv.reader(text, delimiter=delimiter, strict=True))
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror or 'no file'}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{file} is not text in UTF-8", hint="save it as CSV in UTF-8") from None
+    except csv.Error as error:
+        raise DataError(f"{file} is not a CSV table", private=f"{file}: {error}") from None
+    header = [title.strip() for title in lines[0]] if lines else []
+    if not any(header):
+        raise DataError(f"{file} has no header line", hint="the first line names the columns")
+    place = _place(header, name)
+    rows = [line for line in lines[1:] if line or len(header) == 1]
+    if not rows:
+        raise DataError(f"{file} has no rows under its header")
+    for number, row in enumerate(rows, 1):
+        if len(row) != len(header) and row:
+            raise DataError(
+                f"{file} is not a table: not every row has as many cells as the header, {len(header)}",
+                hint="quote cells that hold the delimiter, or give {delimiter}",
+                arguments={"delimiter": "delimiter="},
+                private=f"{file}: row {number} under the header has {_cells(row)}",
+            )
+    return [row[place].strip() if row else "" for row in rows]
+
+
+def _cells(row: list[str]) -> str:
+    return f"{len(row)} cell{'s' * (len(row) > 1)}"
+
+
+def _place(header: list[str], name: str) -> int:
+    found = [place for place, title in enumerate(header) if title == name.strip()]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise InvalidParameter("column", name, "is the name of several columns", hint="rename them")
+    other = next((mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]), None)
+    if other is not None:
+        hint = f"its header is one column, {header[0]!r}: give {{delimiter}} {other!r}"
+        arguments = {"delimiter": "delimiter ="}
+        raise InvalidParameter("column", name, "is not in the table", hint=hint, arguments=arguments)
+    near = nearest(name, header)
+    hint = f"did you mean {near!r}? " if near else ""
+    raise InvalidParameter("column", name, "is not in the table", hint=f"{hint}it has {', '.join(header)}")
+
+
+WHOLE: Final = ("count", "histogram")
+"""Queries whose true answers are whole numbers."""
+SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The private answer to one query about a column of `rows` records: a number, or one per bin.
+
+    `guarantee` covers the whole `response`, `mechanism` drew each number, `edges` are the public bins of a
+    histogram, and `bits` is the kind of bit source.
+    """
+
+    query: str
+    response: float | tuple[float, ...]
+    rows: int
+    guarantee: Guarantee
+    mechanism: ScalarMechanism
+    bits: str
+    edges: tuple[Fraction, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the response and its guarantee in one line."""
+        return f"Answer({self.query}, {self.response}, {self.guarantee})"
+
+    @property
+    def expected_error(self) -> float:
+        """The expected absolute error of each number, in its units: an average over the public range."""
+        asked = answers_of(self.mechanism.range, self.mechanism.sensitivity, whole=self.query in WHOLE)
+        return utility(self.mechanism, asked, remapping=False).mean
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Reasons not to publish it."""
+        return () if self.bits == SECURE else (SEEDED,)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; only the response depends on the data."""
+        shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
+        named = "responses" if isinstance(self.response, tuple) else "response"
+        edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
+        return {
+            "query": self.query,
+            **edges,
+            named: shown,
+            "rows": self.rows,
+            "guarantee": self.guarantee.to_json(),
+            "mechanism": self.mechanism.name,
+            "expected_error": self.expected_error,
+            "parameters": self.mechanism.parameters(),
+            "bits": self.bits,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One query about a column of `rows` records; `mechanism` draws each of the true `answers` independently.
+
+    The answers are private and exact; everything else is public and the same for every column of that length.
+    `guarantee` covers all answers together, and `edges` are the bins of a histogram.
+    """
+
+    query: str
+    answers: tuple[Fraction, ...]
+    rows: int
+    guarantee: Guarantee
+    mechanism: ScalarMechanism
+    edges: tuple[Fraction, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the guarantee but no answer, as representations end up in logs."""
+        return f"Plan({self.query} of {counted(self.rows, 'row')}, {self.mechanism.name}, {self.guarantee})"
+
+    def release(self, bits: BitSource | None = None) -> Answer:
+        """Draw every response; each call draws anew and costs the full guarantee again.
+
+        `bits=None` uses a fresh `SecureBits`. Raises `InvalidParameter` if `bits` is not a bit source.
+        """
+        source = SecureBits() if bits is None else check_bits(bits)
+        response: float | tuple[float, ...]
+        if self.edges is None:
+            response = float(self.mechanism.release(self.answers[0], source))
+        else:
+            response = tuple(float(found) for found in self.mechanism.release(list(self.answers), source))
+        return Answer(
+            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges
+        )
+
+
+def about(guarantee: Guarantee, covers: str, clear: tuple[str, ...]) -> Guarantee:
+    """Return a mechanism's guarantee with the scope of the query that it was used for."""
+    kept = tuple(words for words in guarantee.scope.in_the_clear if words not in clear)
+    return replace(guarantee, scope=Scope(covers, (*clear, *kept)))

@@ -27,17 +27,11 @@ __all__ = [
 ]
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Detected="detected",
-    FaceFound="faces",
-    Faces="faces",
-    Finder="finder",
-    Plates="text",
-    Spec="spec",
-    Text="text",
-    check_if_none="spec",
-    describe="spec",
-    find="spec",
-    parse="spec",
-    search="spec",
+    {
+        "detected": "Detected",
+        "faces": "FaceFound Faces",
+        "finder": "Finder",
+        "spec": "Spec check_if_none describe find parse search",
+        "text": "Plates Text",
+    },
 )

@@ -2,27 +2,192 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, Float32, UInt8
 
-from dpveil.assets.detector_files import DetectorFile
+from dpveil.assets.confined import Confined
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
-from dpveil.core.origin import BOX, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE
+from dpveil.core.origin import BOX, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin
 from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
-from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
-from dpveil.regions.detectors.base import suppress
-from dpveil.regions.things import Rows, Things
+from dpveil.core.region import Region
+from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
+from dpveil.regions.boxes import box_around
+from dpveil.regions.detectors.table import suppress
+from dpveil.regions.finder import Finder, Order, reading_order
 from dpveil.regions.tiling import resized
+
+NOTHING: Final = (
+    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
+    " all of it"
+)
+"""The remedy where nothing is found."""
+ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
+"""The arguments that NOTHING names."""
+Rows = Float[np.ndarray, "n 5"]
+"""Detections: left, top, width and height in pixels of the photo, and a score."""
+CACHE: Final[WeakKeyDictionary[Photo, dict[str, tuple[Region, ...]]]] = WeakKeyDictionary()
+"""What was found in photos in memory, by the description of the finder."""
+
+
+class Things(Finder):
+    """A finder of what is no face: methods that replace faces cover what it finds with grey.
+
+    Finding is a function of the photo's pixels, and certificates say so. It is done once for each photo.
+    """
+
+    noun: ClassVar[str]
+    """What is missing where nothing is found, as in "no text was found"."""
+
+    @abstractmethod
+    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
+        """Return what is seen in a photo by the name of its kind (`Origin.kind`).
+
+        Boxes may be partly outside of the photo. Raises `RegionError` if the search fails.
+        """
+
+    @property
+    @abstractmethod
+    def around(self) -> Fraction:
+        """The margin on each side of a box, relative to its shorter side."""
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
+        found = self.found(photo)
+        if not found:
+            raise NoRegion(f"no {self.noun} was found", hint=NOTHING, arguments=ARGUMENTS)
+        return list(found)
+
+    def in_order(self, photo: Photo, order: Order) -> list[Region]:
+        """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""
+        return self(photo)
+
+    def found(self, photo: Photo) -> tuple[Region, ...]:
+        """Return what is found in a photo, possibly nothing; cached."""
+        own = CACHE.setdefault(photo, {})
+        if self.description not in own:
+            own[self.description] = tuple(self._regions(photo))
+        return own[self.description]
+
+    def _regions(self, photo: Photo) -> list[Region]:
+        kinds = self.rows(photo)
+        if sum(len(rows) for _, rows in kinds) > MOST_REGIONS:
+            hint = "protect larger boxes around it, or the whole photo"
+            raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
+        return [
+            Region(box_around(_wider(rows[n], self.around), photo, Fraction(0)), origin=origin)
+            for kind, rows in kinds
+            for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
+        ]
+
+    def _origins(self, kind: str, count: int) -> list[Origin]:
+        return [Origin(kind, self.description, number=n, found=True) for n in range(1, count + 1)]
+
+
+def _wider(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
+    """Return a box with a margin on each side, relative to its shorter side."""
+    aside = float(margin) * row[2:4].min()
+    return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
+
+
+def merged(rows: Rows, share: float) -> Rows:
+    """Return the rows with those joined of which at least a `share` of the smaller box is in the larger one.
+
+    What is joined becomes the box around both, with the better score, so that no pixel of a box is lost.
+
+    >>> merged(np.array([[0, 0, 10, 10, 0.5], [1, 1, 10, 9, 0.9], [30, 0, 10, 10, 0.4]]), 0.7).tolist()
+    [[0.0, 0.0, 11.0, 10.0, 0.9], [30.0, 0.0, 10.0, 10.0, 0.4]]
+    """
+    kept = np.zeros((0, 5))
+    for row in rows[np.argsort(-rows[:, 2] * rows[:, 3], kind="stable")]:
+        start, stop = row[:2], row[:2] + row[2:4]
+        common = np.minimum(stop, kept[:, :2] + kept[:, 2:4]) - np.maximum(start, kept[:, :2])
+        inside = np.prod(np.maximum(common, 0), axis=1) >= share * row[2] * row[3]
+        if not inside.any():
+            kept = np.vstack([kept, row])
+            continue
+        other = kept[first := int(inside.argmax())]
+        left = np.minimum(start, other[:2])
+        size = np.maximum(stop, other[:2] + other[2:4]) - left
+        kept[first] = [*left, *size, max(row[4], other[4])]
+    return kept
+
+
+MOST: Final = 1 << 29
+"""Largest file in bytes; the largest networks of the kind have some 300 MB."""
+HINT: Final = "name the ONNX file of a YOLO or RT-DETR network that holds its own numbers"
+SIDES: Final = range(32, 2049)
+"""Sides of images that a network may take, in pixels."""
+USUAL: Final = 640
+"""The side where it is free."""
+
+
+@dataclass(frozen=True)
+class DetectorFile:
+    """A file: the SHA-256 of its contents, the height and width that it takes, and its classes' names."""
+
+    digest: str
+    height: int
+    width: int
+    names: Mapping[int, str]
+    network: Confined = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, path: Path) -> DetectorFile:
+        """Return what a file says of itself; raises `InvalidParameter`."""
+        contents = _contents(path)
+        if find_spec("onnxruntime") is None:
+            problem = "is run by onnxruntime, which is not installed"
+            raise InvalidParameter("detector model", str(path), problem, hint="pip install 'dpveil[faces]'")
+        network = Confined("everything", contents)
+        try:
+            shapes, names = network.described()
+            height, width = _sides(shapes)
+        except ModelError as error:
+            raise _refused(path, f"cannot be used: {error.message}") from error
+        return cls(hashlib.sha256(contents).hexdigest(), height, width, names, network)
+
+
+def _sides(shapes: list[list[int]]) -> tuple[int, int]:
+    """Return height and width of the image; raises `ModelError`."""
+    if len(shapes) not in (1, 2) or len(shapes[0]) != 4 or shapes[0][0] > 1 or shapes[0][1] != 3:
+        raise ModelError("it does not take one image of three channels")
+    height, width = (side if side > 0 else USUAL for side in shapes[0][2:])
+    if height not in SIDES or width not in SIDES:
+        raise ModelError(f"it takes images of {width} × {height} pixels")
+    return height, width
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        if not path.is_file() or path.stat().st_size > MOST:
+            raise _refused(path, f"is no file of at most {MOST >> 20} MiB")
+        with path.open("rb") as stream:
+            contents = stream.read(MOST + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "input error"
+        raise _refused(path, f"is unreadable: {reason}") from error
+    if len(contents) > MOST:
+        raise _refused(path, f"is no file of at most {MOST >> 20} MiB")
+    return contents
+
+
+def _refused(path: Path, problem: str) -> InvalidParameter:
+    return InvalidParameter("detector model", str(path), problem, hint=HINT)
+
 
 STRIDES: Final = (8, 16, 32)
 """Sides of the cells of YOLO's grids, in pixels."""

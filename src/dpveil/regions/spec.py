@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,12 +16,46 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS
-from dpveil.regions.boxes import OBJECTS, GivenBox, asked_box, box_of_numbers
-from dpveil.regions.finder import Finder
-from dpveil.regions.grow import grow
-from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
-from dpveil.regions.numbering import Order
-from dpveil.regions.table import TABLE
+from dpveil.regions.boxes import (
+    OBJECTS,
+    GivenBox,
+    GivenRegion,
+    asked_box,
+    box_of_numbers,
+    mask_of_array,
+    mask_of_file,
+)
+from dpveil.regions.faces import Faces
+from dpveil.regions.finder import Finder, Order
+from dpveil.regions.text import Plates, Text
+from dpveil.regions.tiling import grow
+
+
+@dataclass(frozen=True)
+class Whole(Finder):
+    """The whole photo as one region: only its size and number of channels stay in the clear."""
+
+    kind = WHOLE
+    data_dependent = False
+    at_once = 2
+
+    @property
+    def description(self) -> str:
+        """Return "whole"."""
+        return "whole"
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return one region of every pixel."""
+        return [Region.whole(photo)]
+
+
+TABLE: Final[dict[str, Finder]] = {
+    "whole": Whole(),
+    "faces": Faces(),
+    "text": Text(),
+    "plates": Plates(),
+}
+"""Finders by their names on the command line."""
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""

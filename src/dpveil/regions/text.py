@@ -23,7 +23,7 @@ from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
-from dpveil.regions.things import Rows, Things, merged
+from dpveil.regions.detected import Rows, Things, merged
 from dpveil.regions.tiling import resized
 
 INSTALL: Final = "pip install 'dpveil[text]'"

@@ -14,15 +14,129 @@ import numpy as np
 from jaxtyping import UInt16
 
 from dpveil.accounting.account import Account
-from dpveil.accounting.group import whole_region
+from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import FACE
+from dpveil.core.origin import EXCEPT, FACE, PLATE, SAME, TEXT, Origin
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
+from dpveil.regions import Finder
+
+
+def smallest(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
+    """Return the height in pixels below which no region of a kind was searched for, by any finder."""
+    heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
+    falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
+    return {kind: n for n, kind in falling}
+
+
+def doubtful(photo: Photo, finders: Sequence[Finder], placed: Sequence[Region]) -> tuple[Region, ...]:
+    """Return the places that no finder was sure of and of which the middle is not replaced.
+
+    So there are none in a photo that is replaced as a whole.
+    """
+    seen = (place for finder in finders for place in finder.doubtful_in(photo))
+    return tuple(place for place in seen if not any(region.touches(_middle(place.box)) for region in placed))
+
+
+def _middle(box: Box) -> Box:
+    """Return the pixel in the middle of a box."""
+    return Box(box.x + box.w // 2, box.y + box.h // 2, 1, 1)
+
+
+FACE_BOX: Final = f"position and size of the face box, {SAME}"
+PLACE: Final = f"position and size of the region, {SAME}"
+TEXT_BOX: Final = f"position and size of the box of text, and so about how long the text is, {SAME}"
+PLATE_BOX: Final = f"position and size of the plate's box, and so about how long its text is, {SAME}"
+FACES_TOO: Final = (
+    f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
+)
+"""What is told beside regions of text and the like: they are covered once faces are found."""
+COUNT: Final = "how many regions were found, and that none was found elsewhere"
+FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
+TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
+PLATE_COUNT: Final = "how many plates were found, and that none was found elsewhere"
+NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
+NO_OTHER_TEXT: Final = "everything outside the region, with all text that was not found"
+NO_OTHER_PLATE: Final = "everything outside the region, with every plate that was not found"
+OUTSIDE: Final = "everything outside the region"
+NO_OTHER: Final = "everything outside the region, with every {} that was not found"
+BY_REQUEST: Final = {
+    "text": (TEXT, TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT),
+    "plates": (PLATE, PLATE_BOX, PLATE_COUNT, NO_OTHER_PLATE),
+}
+"""By the first word of a request: the kind of what it finds, and the three sentences about that."""
+DETECTED: Final = "detected"
+"""The first word of a request by a user's own detector."""
+NONE_FOUND: Final = {
+    "faces": ("no face was found", "faces that were missed stay visible"),
+    "text": ("no text was found", "text that was missed stays visible"),
+    "plates": ("no plate was found", "plates that were missed stay visible"),
+}
+"""By the first word of a request: what is so if it is passed over, and what follows from that."""
+NONE_BUT_KEPT: Final = (
+    "no face was found, or none but those that are to stay as they are",
+    "these and faces that were missed stay visible",
+)
+"""The same of a request that keeps faces, and may have found these."""
+NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
+"""The same of any other request."""
+SAME_RESULT: Final = "the guarantee compares photos with the same result"
+
+
+def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
+    """Return what the place of a region tells, and what stays beside it.
+
+    >>> sentences(Origin("box"))
+    ((), 'everything outside the region')
+    """
+    word = origin.finder.partition(" ")[0]
+    if origin.kind == FACE:
+        return (FACE_BOX, FACE_COUNT), NO_OTHER_FACE
+    if not origin.found:
+        return (), OUTSIDE
+    kind, *told = BY_REQUEST.get(word, ("", ""))
+    if origin.kind == kind:
+        place, count, rest = told
+        return (place, count, FACES_TOO), rest
+    if word == DETECTED:
+        return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)
+    return (PLACE, COUNT), OUTSIDE
+
+
+def passing(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return what is told, in one sentence, if nothing was found of these requests, which are passed over.
+
+    >>> passing(["faces"])[0].partition(": ")[0]
+    'that no face was found'
+    """
+    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _unfound(requests))
+    return tuple(filter(None, ["; ".join(told)]))
+
+
+def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each kind of request of which nothing was found.
+
+    >>> passed_notes(["faces margin=0", "text", "faces"])
+    ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
+    """
+    return tuple(f"{what}: {visible}" for what, visible in _unfound(requests))
+
+
+def _unfound(requests: Sequence[str]) -> dict[tuple[str, str], None]:
+    """Return what is so of each request that is passed over, and what follows from that, each once."""
+    return dict.fromkeys(_none_found(text) for text in requests)
+
+
+def _none_found(request: str) -> tuple[str, str]:
+    word = request.partition(" ")[0]
+    if word == "faces" and EXCEPT.search(request):
+        return NONE_BUT_KEPT
+    other = NONE_OF[0].format(request), NONE_OF[1]
+    return NONE_FOUND.get(word, other)
 
 
 def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:

@@ -14,6 +14,7 @@ from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import (
     PUBLISHABLE,
     Envelope,
+    Signature,
     canonical,
     check_hash,
     parse,
@@ -24,9 +25,8 @@ from dpveil.core.envelope import (
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, TEXT
-from dpveil.core.signature import Signature
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
-from dpveil.io.pdf_written import DPI, Sheet
+from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.origins import kind_of
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from dpveil.core.envelope import Envelope, Sealed
-from dpveil.core.signature import Signature, fingerprint, flaw, message
+from dpveil.core.envelope import Envelope, Sealed, Signature, fingerprint, flaw, message
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.io import is_present, received, write_together
 from dpveil.io.names import check_path, shown

@@ -21,7 +21,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io import MAX_PIXELS, encode, read_bytes
-from dpveil.io.picture_only import only_picture
+from dpveil.io.writing import only_picture
 from dpveil.mechanisms.method import ALTERED, DRAWN, TRAINED
 from dpveil.release.keys import private_key, public_file
 

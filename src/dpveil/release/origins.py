@@ -12,9 +12,9 @@ from dpveil.core.origin import BOX, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
-from dpveil.regions.grow import growths, one_grid
-from dpveil.regions.numbering import Selection
-from dpveil.release.found import BY_REQUEST, DETECTED
+from dpveil.regions.finder import Selection
+from dpveil.regions.tiling import growths, one_grid
+from dpveil.release.crowd import BY_REQUEST, DETECTED
 
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""

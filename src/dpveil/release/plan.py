@@ -33,17 +33,15 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
-from dpveil.regions.numbering import Order
+from dpveil.regions.detected import ARGUMENTS, NOTHING, Things
+from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several
-from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
-from dpveil.release.crowd import Crowd, check_kept
+from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
-from dpveil.release.found import doubtful, passed_notes, smallest
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
-from dpveil.release.payment import Budget, check_payment, pay, refuse_copy
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.saving import Release
+from dpveil.release.saving import Budget, Release, check_payment, pay, refuse_copy
 
 COVER: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""

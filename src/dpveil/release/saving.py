@@ -3,44 +3,224 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.certificate import MANIFEST, Certificate, Output
+from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.region import Covered
 from dpveil.core.urls import Url
-from dpveil.errors import CertificateError, OutputError, UsageError
+from dpveil.errors import (
+    INTACT,
+    BudgetRefused,
+    CertificateError,
+    InvalidParameter,
+    OutputError,
+    PhotoError,
+    UsageError,
+)
 from dpveil.io import (
+    FORMATS,
     MAX_PIXELS,
     encode,
     format_of,
     is_present,
     leftovers,
     most_bytes,
+    read_bytes,
     received,
     sole_writer,
     write_together,
 )
 from dpveil.io.names import check_path, shown
-from dpveil.io.writing import sha256_of
+from dpveil.io.refused import Refused
+from dpveil.io.screening import format_name
+from dpveil.io.writing import only_picture, sha256_of
 from dpveil.mechanisms.placement import Image, Pose
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 from dpveil.release.keys import SigningKey, signing_key
-from dpveil.release.pair import parsed
-from dpveil.release.payment import Payment
 from dpveil.release.words import POSED
 
 if TYPE_CHECKING:
     import PIL.Image
 
     from dpveil.release.marking import Marker
+
+
+class Payment(Protocol):
+    """A debit for one release, as `dpveil.ledger.Reservation` once it is committed."""
+
+    def stored(self, sha256: str) -> None:
+        """Note the SHA-256 of a file of the release, before that file gets its name."""
+
+
+class Budget(Protocol):
+    """What pays for releases, as `dpveil.ledger.Ledger`."""
+
+    def debit(
+        self,
+        subject: str,
+        guarantee: Guarantee,
+        key: str | bytes,
+        *,
+        again: bool = False,
+        covered: Covered | None = None,
+        other_regions: bool = False,
+    ) -> Payment:
+        """Debit a release for good, or raise `BudgetRefused`, `AlreadyPaid` or `LedgerError`.
+
+        On return the debit survives a loss of power, and bits may be drawn.
+        """
+
+
+def check_payment(
+    ledger: Budget | None,
+    subject: str | None,
+    key: str | bytes | None,
+    bits: BitSource,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> None:
+    """Raise `InvalidParameter` unless these arguments of a release belong together.
+
+    With a ledger all bits but secure ones are refused: whoever knows a seed undoes the release, whatever was
+    paid, and of other sources nothing is known.
+    """
+    if ledger is None:
+        named = {"subject": subject is not None, "key": key is not None}
+        for name, given in {**named, "again": again, "other_regions": other_regions}.items():
+            if given:
+                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
+        return
+    if not callable(getattr(ledger, "debit", None)):
+        hint = 'give an object with the method debit, such as dpveil.Ledger("sqlite:///budget.db")'
+        raise InvalidParameter("ledger", type(ledger).__name__, "is not a ledger", hint=hint)
+    if subject is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    if (kind := kind_of(bits)) != SECURE:
+        reason = "is reproducible" if kind == SEEDED else "is not known to be secure"
+        problem = f"{reason}, and no budget pays for that"
+        raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
+
+
+def refuse_copy(ledger: Budget | None) -> None:
+    """Raise `BudgetRefused` for a copy of the original with a ledger."""
+    if ledger is not None:
+        hint = "replace the whole photo, or leave it out"
+        raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
+
+
+def pay(
+    ledger: Budget,
+    subject: str | None,
+    key: str | bytes | None,
+    certificate: Certificate,
+    covered: Covered | None,
+    *,
+    again: bool = False,
+    other_regions: bool = False,
+) -> Payment:
+    """Debit the total of a certificate for good; on return, bits may be drawn.
+
+    `covered` is the photo and what is covered of it. Without a key, the work unit is the photo's content with
+    these settings, and every call draws it again; with one, only `again` does once it was stored.
+    """
+    total = certificate.composition
+    if subject is None or total is None or covered is None:
+        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+    unit = content_key(covered, certificate) if key is None else key
+    return ledger.debit(
+        subject, total, unit, again=again or key is None, covered=covered, other_regions=other_regions
+    )
+
+
+def content_key(covered: Covered, certificate: Certificate) -> bytes:
+    """Return a hash of a photo's content and a release's settings, which a ledger keeps as an HMAC only."""
+    settings = json.dumps(certificate.settings, sort_keys=True).encode()
+    return hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest()
+
+
+MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
+NO_GREY: Final = frozenset({"webp"})
+"""Formats that store a grey release with three equal channels."""
+
+Read = Callable[[int], bytes]
+"""Returns bytes, at most so many; raises `Refused`."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An image and its certificate, which come from anyone.
+
+    `path` is what messages call the image, and tells its format; nothing need be there. `image` and
+    `certificate` return the bytes of each.
+    """
+
+    path: Path
+    image: Read
+    certificate: Read
+
+    def problems(self, output: Output, max_pixels: int) -> Iterator[str]:
+        """Yield why the image is not the one that its certificate describes, cheap reasons first."""
+        if FORMATS.get(self.path.suffix.lower()) != output.format:
+            yield f"its name does not end as that of a {output.format} file"
+        try:
+            contents = self.image(most_bytes(output.width * output.height))
+        except Refused as refusal:
+            yield f"the image {refusal.problem}"
+            return
+        if hashlib.sha256(contents).hexdigest() != output.sha256:
+            yield "the image was changed: its SHA-256 is not the one in the certificate"
+            return
+        if (format_name(contents[:64]) or "unknown").lower() != output.format:
+            yield f"the image is not a {output.format} file"
+        elif not _is_picture(contents, output):
+            yield MORE
+            return  # unusual files may take long to decode
+        try:
+            photo = read_bytes(contents, str(self.path), max_pixels=max_pixels)
+        except PhotoError as error:
+            yield f"the image cannot be decoded: {error.message}"
+            return
+        grey = output.format in NO_GREY and bool((photo.image == photo.image[:, :, :1]).all())
+        channels = output.channels if grey else photo.channels
+        if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
+            yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
+
+
+def _is_picture(contents: bytes, output: Output) -> bool:
+    """Return whether a file is a picture alone; what its manifest states is read if c2pa-python is there."""
+    marked = output.manifest is not None
+    if not only_picture(contents, output.format, manifest=marked):
+        return False
+    if not (marked and find_spec("c2pa")):
+        return True
+    from dpveil.release.marking import states_no_more  # its imports make photos without a manifest slower
+
+    return states_no_more(contents, output.format)
+
+
+def parsed(read: Read) -> Certificate:
+    """Return a certificate, whose content is untrusted; raises `CertificateError`."""
+    try:
+        return parse_certificate(read(MOST_BYTES).decode())
+    except Refused as refusal:
+        raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
+    except UnicodeDecodeError as error:
+        problem = "the certificate cannot be read: it is not UTF-8 text"
+        raise CertificateError(problem, hint=INTACT) from error
+
 
 SUFFIX: Final = ".certificate.json"
 CLIPS: Final = {".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".mkv": "mkv", ".webm": "webm"}

@@ -34,12 +34,11 @@ from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import stated as stated_step
 from dpveil.regions.boxes import asked_box
-from dpveil.release.found import passed_notes
+from dpveil.release.crowd import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.origins import FACES, origin_problems, stays
-from dpveil.release.pair import Pair, parsed
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
-from dpveil.release.saving import certificate_path, image_path, read_certificate
+from dpveil.release.saving import Pair, certificate_path, image_path, parsed, read_certificate
 from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
 
 UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"

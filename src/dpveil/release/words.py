@@ -16,8 +16,8 @@ from dpveil.core.numbers import show
 from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.pixel.fill import Fill
-from dpveil.release.found import sentences
+from dpveil.mechanisms.pixel.baselines import Fill
+from dpveil.release.crowd import sentences
 
 LOW: Final = {
     "weak": (

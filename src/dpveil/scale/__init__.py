@@ -5,21 +5,15 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.scale.files import release_files
-    from dpveil.scale.mapper import Mapper
-    from dpveil.scale.ray_data import release
-    from dpveil.scale.worker import Outcomes, Row, Setup, Worker
+    from dpveil.scale.files import release, release_files
+    from dpveil.scale.worker import Mapper, Outcomes, Row, Setup, Worker
 
 __all__ = ["Mapper", "Outcomes", "Row", "Setup", "Worker", "release", "release_files"]
 
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Mapper="mapper",
-    Outcomes="worker",
-    Row="worker",
-    Setup="worker",
-    Worker="worker",
-    release="ray_data",
-    release_files="files",
+    {
+        "files": "release release_files",
+        "worker": "Mapper Outcomes Row Setup Worker",
+    },
 )

@@ -38,7 +38,7 @@ from dpveil.service.answers import (
     together,
     wants_archive,
 )
-from dpveil.service.guard import FAILURE
+from dpveil.service.guard import FAILURE, Held, Rates, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
 from dpveil.service.log import Metrics
@@ -52,7 +52,6 @@ from dpveil.service.problems import (
     ServiceError,
     kind_of,
 )
-from dpveil.service.quotas import Held, Rates, Share
 from dpveil.service.store import DONE, FAILED, Result
 from dpveil.service.uploads import of_query, read_settings, receive
 
@@ -136,9 +135,6 @@ def address(
 
 
 Object = dict[str, Any]
-PLANNED: Final = {200: ("The plan of each photo.", schemas.Plan | schemas.Several)}
-EXPLAINED: Final = {200: ("What it promises.", schemas.Explanation)}
-FORGOTTEN: Final = {204: ("It is forgotten or cancelled.", None)}
 Asking = Annotated[Caller, Depends(_caller)]
 
 

@@ -14,10 +14,8 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
-from dpveil.ledger.account import Account, Paid, limit_json
 from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.limits import Limit
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import Account, Limit, Paid, check_subject, limit_json
 from dpveil.service.keys import Caller
 from dpveil.service.problems import Gone, WorkerEnded
 

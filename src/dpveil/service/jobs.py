@@ -24,9 +24,10 @@ from dpveil.core.certificate import parse_certificate, parse_guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
-from dpveil.io.containers import format_name
+from dpveil.io.screening import format_name
 from dpveil.service import log
 from dpveil.service.budget import Budget
+from dpveil.service.guard import Share, Turns
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
 from dpveil.service.problems import (
@@ -40,7 +41,6 @@ from dpveil.service.problems import (
     problem,
     status_of,
 )
-from dpveil.service.quotas import Share, Turns
 from dpveil.service.settings import MOST_NOTES, Limits
 from dpveil.service.store import FAILED, WORKING, Result, Store
 from dpveil.service.workers import Pool, Worker
@@ -369,7 +369,7 @@ class Jobs:
         return planned
 
     async def _room(self, id_: str, size: int) -> None:
-        """Keep room for a release, and hold it on the disk; raises `Busy` if there is none.
+        """Keep room for a release that the disk has, too; raises `Busy` if there is none.
 
         What nobody has seen is not forgotten for it.
         """
@@ -377,7 +377,7 @@ class Jobs:
             if not await self.results(self.store.make_room, size):
                 raise Busy("the results that are kept leave no room for another", after=60)
         try:
-            await self.results(self.store.hold, id_, size)
+            await self.results(self.store.check_disk, id_, size)
         except BaseException:
             self.store.free(size)
             raise

@@ -18,7 +18,7 @@ from typing import Any, Final
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError, meant
 from dpveil.io.names import shown
-from dpveil.ledger.subjects import check_subject, is_under
+from dpveil.ledger.limits import check_subject, is_under
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL
 

@@ -23,12 +23,11 @@ from dpveil.io.names import shown
 from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
-from dpveil.service.guard import Guard
+from dpveil.service.guard import Guard, Held, Rates
 from dpveil.service.jobs import Jobs, Left
 from dpveil.service.keys import KeyFile
 from dpveil.service.log import Metrics
 from dpveil.service.page.routes import page_router
-from dpveil.service.quotas import Held, Rates
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
 from dpveil.service.workers import USUAL, Pool

@@ -14,18 +14,16 @@ from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build
 from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.io import FORMATS
-from dpveil.io.sources import check_trust
+from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
-from dpveil.regions.numbering import Numbers
-from dpveil.regions.spec import several
-from dpveil.regions.table import TABLE
+from dpveil.regions.finder import Numbers
+from dpveil.regions.spec import TABLE, several
 from dpveil.release.plan import usual
-from dpveil.spelling import nearest
 
 MIB: Final = 1 << 20
 PARALLEL: Final = 4

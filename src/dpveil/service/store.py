@@ -10,8 +10,8 @@ import errno
 import hmac
 import os
 import secrets
+import shutil
 import sqlite3
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,61 +26,9 @@ from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
-"""Bytes that are held with each release: the database's log of earlier changes is this long at most."""
+"""Bytes for a release besides: the database's log of earlier changes is this long at most."""
 COPIES: Final = 2
 """A release is written to the database's log first, and to the database then."""
-
-
-class Spare:
-    """A file without a name in `folder`, at least as long as what is held; without a folder nothing is held.
-
-    Used by one thread at a time. The system frees it however the process ends. To set room aside and give it
-    back takes the system longer than most other steps of a release, so `spend` leaves it to the next one.
-    Systems that cannot set room aside, as macOS, hold nothing: there a disk that becomes full can lose what
-    was paid for.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        holds = folder is not None and hasattr(os, "posix_fallocate")
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=0) if holds else None  # noqa: SIM115
-        self._held: dict[str, int] = {}
-        self._length = 0
-
-    def hold(self, name: str, size: int) -> None:
-        """Hold room for a release of `size` bytes under a name; raises `OSError` if the disk has none."""
-        if self._file is None:
-            return
-        held = {**self._held, name: COPIES * size + SLACK}
-        more = sum(held.values()) - self._length
-        if more > 0:
-            try:
-                os.posix_fallocate(self._file.fileno(), self._length, more)
-            except OSError:
-                self._file.truncate(self._length)
-                raise
-            self._length += more
-        self._held = held
-
-    def spend(self, name: str) -> None:
-        """Hold nothing under a name any more; its room is the next one's, until `trim`."""
-        self._held.pop(name, 0)
-
-    def free(self, name: str) -> None:
-        """Give back what is held under a name, if anything is, and all that was spent."""
-        self._held.pop(name, 0)
-        self.trim()
-
-    def trim(self) -> None:
-        """Give back to the disk what is held for nothing."""
-        held = sum(self._held.values())
-        if self._file is not None and held < self._length:
-            self._file.truncate(held)
-            self._length = held
-
-    def close(self) -> None:
-        """Give everything back."""
-        if self._file is not None:
-            self._file.close()
 
 
 class Images(Protocol):
@@ -88,9 +36,6 @@ class Images(Protocol):
 
     def keep(self, number: int, image: bytes) -> None:
         """Keep the image of a result, in place of an earlier one."""
-
-    def hold(self, number: int, size: int) -> None:
-        """Take room for an image of so many bytes."""
 
     def size(self, number: int) -> int | None:
         """Return the bytes of an image; None if there is none."""
@@ -111,10 +56,6 @@ class InTable:
     def keep(self, number: int, image: bytes) -> None:
         """Write an image."""
         self._base.execute("INSERT OR REPLACE INTO images VALUES (?, ?)", [number, image])
-
-    def hold(self, number: int, size: int) -> None:
-        """Write as many zeros."""
-        self._base.execute("INSERT OR REPLACE INTO images VALUES (?, zeroblob(?))", [number, size])
 
     def size(self, number: int) -> int | None:
         """Return the bytes of an image, which is not read for that; None if there is none."""
@@ -142,9 +83,6 @@ class InMemory:
     def keep(self, number: int, image: bytes) -> None:
         """Keep an image."""
         self._images[number] = image
-
-    def hold(self, number: int, size: int) -> None:
-        """Do nothing: no disk becomes full."""
 
     def size(self, number: int) -> int | None:
         """Return the bytes of an image; None if there is none."""
@@ -229,11 +167,7 @@ class Store:
         try:
             self._base, self._secret = _opened(path, ledger)
             self._images: Images = InMemory() if self.in_memory else InTable(self._base)
-            try:
-                self._spare = Spare(None if path == MEMORY else Path(path).parent)
-            except BaseException:
-                self._base.close()
-                raise
+            self._folder = None if path == MEMORY else Path(path).parent
         except (sqlite3.Error, OSError, Foreign) as error:
             text = getattr(error, "strerror", None) or str(error)
             hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
@@ -242,7 +176,6 @@ class Store:
 
     def close(self) -> None:
         """Close the database."""
-        self._spare.close()
         self._base.close()
 
     def mac(self, *parts: str | bytes) -> bytes:
@@ -304,15 +237,16 @@ class Store:
         """Give back what `has_room` kept."""
         self._room -= size
 
-    def hold(self, id_: str, size: int) -> None:
-        """Hold room on the disk for a release of `size` bytes, until `keep` or `fail`.
+    def check_disk(self, id_: str, size: int) -> None:
+        """Raise `OSError` or `sqlite3.Error` if the disk has no room for all releases for which room is kept.
 
-        After a release that could not be kept, it is also written once. Raises `OSError` and `sqlite3.Error`.
+        After a release that could not be kept, `size` bytes are also written once.
         """
-        self._spare.hold(id_, size)
+        if self._folder is not None and shutil.disk_usage(self._folder).free < COPIES * self._room + SLACK:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self._doubted:
             for number in self._numbers(id_):
-                self._images.hold(number, size)
+                self._images.keep(number, bytes(size))
             self._doubted = False
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
@@ -321,13 +255,10 @@ class Store:
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         values = [KEPT, size, kind, text, notes, release["sha256"], id_]
-        with self._durably():
-            try:
-                self._write(image, values)
-                self._spare.spend(id_)
-            except sqlite3.OperationalError:  # the disk is full: this was held for that
-                self._spare.free(id_)
-                self._write(image, values)
+        with self._durably(), transaction(self._base):
+            for number in self._numbers(id_):
+                self._images.keep(number, image)
+            self._base.execute(KEEP, values)
         self._doubted = False
         self.used += size
 
@@ -341,12 +272,6 @@ class Store:
         finally:
             if not self.in_memory:
                 self._base.execute("PRAGMA synchronous = NORMAL")
-
-    def _write(self, image: bytes, values: Sequence[Any]) -> None:
-        with transaction(self._base):
-            for number in self._numbers(values[-1]):
-                self._images.keep(number, image)
-            self._base.execute(KEEP, values)
 
     def _numbers(self, id_: str) -> list[int]:
         """Return the number of a result; none if it was deleted."""
@@ -372,7 +297,6 @@ class Store:
 
     def fail(self, id_: str, problem: str) -> None:
         """Keep why a release was not made; a retry with its key makes a new attempt."""
-        self._spare.free(id_)
         unfinished, values = "id = ? AND state IN (?, ?)", [id_, WORKING, KEPT]
         before = self._base.execute(f"SELECT bytes FROM results WHERE {unfinished}", values).fetchone()  # noqa: S608
         if before is None:
@@ -437,9 +361,8 @@ class Store:
         self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
 
     def sweep(self) -> None:
-        """Forget what has expired, and give back room on the disk that is held for nothing."""
+        """Forget what has expired."""
         self._forget(EXPIRED, [time.time(), DONE, FAILED])
-        self._spare.trim()
 
     def _forget(self, which: str, values: Sequence[Any]) -> int:
         """Forget some results; return how many."""

@@ -17,8 +17,8 @@ from starlette.requests import ClientDisconnect, Request
 from dpveil.core.guarantee import counted
 from dpveil.errors import UsageError
 from dpveil.io.names import quoted
+from dpveil.service.guard import Share
 from dpveil.service.problems import BadRequest, TooLarge, TooSlow, WrongType
-from dpveil.service.quotas import Share
 from dpveil.service.settings import Limits
 
 SMALL: Final = 1 << 20

@@ -10,4 +10,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Evolved", "Plan", "Simulator", "evolve"]
 
-__getattr__, __dir__ = lazy(__name__, {}, Evolved="plan", Plan="plan", Simulator="simulator", evolve="plan")
+__getattr__, __dir__ = lazy(__name__, {"plan": "Evolved Plan evolve", "simulator": "Simulator"})

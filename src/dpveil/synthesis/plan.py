@@ -15,8 +15,7 @@ from jaxtyping import Float64, Int64
 from dpveil.accounting import zcdp_rho
 from dpveil.accounting.meaning import strength
 from dpveil.assets.reference import AssetField
-from dpveil.codecs.base import Crops
-from dpveil.codecs.kind import CODEC
+from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Json, show, to_json, two_digits
@@ -24,8 +23,18 @@ from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probab
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits, uniforms
 from dpveil.noise.gaussian import checked
-from dpveil.synthesis.simulator import Simulator
-from dpveil.synthesis.votes import FINEST, REPLACED, UNIT, Embedded, Votes, nearest, noisy, shares, tally
+from dpveil.synthesis.simulator import (
+    FINEST,
+    REPLACED,
+    UNIT,
+    Embedded,
+    Simulator,
+    Votes,
+    nearest,
+    noisy,
+    shares,
+    tally,
+)
 
 NAME: Final = "dataset.certificate.json"
 """The certificate of the whole set."""
@@ -171,10 +180,6 @@ class Plan:
             raise InvalidParameter("parameters", None, "are not those of a synthetic data set")
         kept = {name: cls.__dict__[name].stated(parameters[name]) for name in names}
         return cls(**kept)
-
-    def for_people(self, people: int) -> Self:
-        """Return the same plan for another number of people; raises `InvalidParameter`."""
-        return replace(self, people=people)
 
 
 ANGLE: Final = 1.0

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 __all__ = ["Rendered", "VideoPlan", "analyze", "read_plan", "render", "verify_clip"]
 __getattr__, __dir__ = lazy(
     __name__,
-    {},
-    Rendered="rendering",
-    VideoPlan="plan",
-    analyze="analyzing",
-    read_plan="plan_file",
-    render="rendering",
-    verify_clip="verification",
+    {
+        "analyzing": "analyze",
+        "plan": "VideoPlan",
+        "plan_file": "read_plan",
+        "rendering": "Rendered render",
+        "verification": "verify_clip",
+    },
 )

@@ -16,6 +16,7 @@ from dpveil.catalogue import stated
 from dpveil.core.envelope import (
     PUBLISHABLE,
     Envelope,
+    Signature,
     check_hash,
     parse,
     stated_composition,
@@ -26,7 +27,6 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE, KIND, WHOLE
 from dpveil.core.parameters import CEILING
-from dpveil.core.signature import Signature
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN

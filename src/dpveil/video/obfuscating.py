@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dpveil.accounting.meaning import at_least
-from dpveil.batch.choices import Choices
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Task
+from dpveil.batch.task import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
@@ -30,9 +29,8 @@ from dpveil.video.analyzing import Progress, analyze, name_of, nothing
 from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.decoding import Source, container_of
-from dpveil.video.paying import Payment
 from dpveil.video.places import FINE
-from dpveil.video.plan import VideoPlan
+from dpveil.video.plan import Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip

@@ -54,9 +54,8 @@ from dpveil.video.drawing import (
 )
 from dpveil.video.facts import Facts, Frame, Track
 from dpveil.video.painting import Layer, paint
-from dpveil.video.paying import Payer, Payment, check_payer
 from dpveil.video.places import Scene, Subject
-from dpveil.video.plan import VideoPlan
+from dpveil.video.plan import Payer, Payment, VideoPlan, check_payer
 from dpveil.video.plan_file import to_text
 from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, picked, room_for
 from dpveil.video.renderer import Renderer

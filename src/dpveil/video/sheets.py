@@ -13,10 +13,10 @@ from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.core.guarantee import counted
 from dpveil.core.origin import WHOLE
-from dpveil.video.doubts import followed
 from dpveil.video.facts import Facts, Frame, Key, Track, clock
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, open_clip, picked
+from dpveil.video.words import followed
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
 MOST_ROWS: Final = 100

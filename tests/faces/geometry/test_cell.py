@@ -25,7 +25,7 @@ from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 from dpveil_audit.faces.made_heads import made_heads
 
 YAWS = (-2, -1, 0, 1, 2, None)

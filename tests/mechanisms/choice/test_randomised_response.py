@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution

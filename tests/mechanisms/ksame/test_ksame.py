@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 from dataclasses import dataclass, fields
 from itertools import combinations
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,12 +11,11 @@ import pytest
 
 from dpveil.assets import Card
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame import TABLE, Group, KSameM, KSamePixel, KSameResult, KSameSelect
-from dpveil.mechanisms.ksame.groups import exchanged, greedy, squared_distances
+from dpveil.mechanisms.ksame import TABLE, Group, KSameM, KSamePixel, KSameResult
+from dpveil.mechanisms.ksame.base import exchanged, greedy, squared_distances
 from dpveil.noise.bits import SeededBits
 from dpveil_train import train_pca
 
-ROOT = Path(__file__).parent.parent.parent.parent
 COUNT, CANVAS = 31, (9, 7, 3)
 
 
@@ -137,13 +134,6 @@ def test_furthest_is_shown_as_others_that_lie_far_away() -> None:
     assert not np.any(eigenfaces(faces, far.faces) == np.arange(COUNT))
 
 
-def test_twins_stay_with_themselves() -> None:
-    """Faces that are equal to the level: each is in one group all the same."""
-    faces = np.repeat(gallery(4), 4, axis=0)
-    for name in TABLE:
-        assert sorted(np.concatenate([g.members for g in released(name, 2, faces).groups])) == list(range(16))
-
-
 @pytest.mark.parametrize("name", sorted(TABLE))
 def test_classes_do_not_mix(name: str) -> None:
     labels = np.array(classes())
@@ -185,7 +175,7 @@ def faces_reused(away: np.ndarray, k: int) -> list[Group]:
 @pytest.mark.parametrize("mutant", [smaller_last_group, mean_without_oneself, faces_reused])
 def test_mutants_die(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     faces = gallery()
-    monkeypatch.setattr("dpveil.mechanisms.ksame.pixels.greedy", mutant)
+    monkeypatch.setattr("dpveil.mechanisms.ksame.model.greedy", mutant)
     shown = KSamePixel(k=4).release(faces, people=named())
     assert breaches(faces, shown, 4)
 
@@ -274,11 +264,6 @@ def test_other_input_is_refused(name: str) -> None:
         method.release(np.ma.MaskedArray(faces), people=named(), classes=classes())
 
 
-def test_select_wants_classes() -> None:
-    with pytest.raises(InvalidParameter, match="classes are missing"):
-        KSameSelect(k=2).release(gallery(), people=named())
-
-
 def test_codes_that_are_no_numbers_are_refused() -> None:
     codes = np.full((4, 3), np.nan)
     with pytest.raises(InvalidParameter, match="are not finite"):
@@ -286,21 +271,6 @@ def test_codes_that_are_no_numbers_are_refused() -> None:
 
 
 # What it says of itself
-
-
-@pytest.mark.parametrize(("name", "method"), sorted(TABLE.items()))
-def test_method_is_documented(name: str, method: Any) -> None:
-    words, page = inspect.getdoc(method) or "", (ROOT / "docs" / "k-same.md").read_text(encoding="utf-8")
-    assert method.name == name
-    assert name.replace("-", "") == method.__name__.lower()
-    for part in ("Raises", "Source:", "Nothing is promised"):
-        assert part in words
-    for field in fields(method):
-        assert f"`{field.name}`" in words
-        assert f"`{field.name}`" in page
-    assert f"\n## {name}\n" in page
-    assert method.summary
-    assert method.source
 
 
 @pytest.mark.parametrize("name", sorted(TABLE))

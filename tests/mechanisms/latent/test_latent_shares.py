@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent import BoxLaplace
-from dpveil.mechanisms.latent.shares import equal, optimal_gaussian, optimal_laplace, whole
+from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, whole
 from dpveil.noise.bits import SeededBits
 
 WIDTH, ENERGY = np.array([9.0, 1.0, 0.2, 30.0]), np.array([1.0, 50.0, 3.0, 0.01])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from test_posterior import MECHANISMS
 
-from dpveil.codecs.factors import Factors
+from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Bounds
 from dpveil.mechanisms.latent import BoxTruncatedLaplace, Directional
 from dpveil.mechanisms.latent.base import LatentMechanism

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.scalar.certify import (
+from dpveil.mechanisms.scalar.lattice import (
     ROUNDING,
     certificate,
     certified,

@@ -35,7 +35,7 @@ def test_names_words_and_constructors(name):
     assert method.name == name
     assert method.summary
     assert method.source
-    made = method.for_query("0:5", 1, "0.5")
+    made = method(range="0:5", sensitivity=1, epsilon="0.5")
     assert made == method(range=(0, 5), sensitivity=1, epsilon=Fraction(1, 2))
     assert made.parameters()["epsilon"] == 0.5
     assert made.parameters()["range"] == "0:5"

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
-from dpveil.mechanisms.scalar.certify import log_ratio
-from dpveil.mechanisms.scalar.lattice import OFF, Lattice
+from dpveil.mechanisms.scalar.lattice import OFF, Lattice, log_ratio
 from dpveil.noise import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil_audit.scalar.case import ScalarVersion, tables_gate

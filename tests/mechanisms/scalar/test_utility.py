@@ -9,7 +9,7 @@ import pytest
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Geometric, LinearProgram1
-from dpveil.mechanisms.scalar.utility import (
+from dpveil.numbers.expected import (
     absolute,
     expected_absolute_error,
     expected_loss,

@@ -1,7 +1,7 @@
 """Clips of every kind, read and written: each frame keeps its number, its time and its place."""
 
 from fractions import Fraction
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
 
 import av
@@ -10,7 +10,6 @@ import pytest
 from clip_samples import QUARTER, SIZE, STEPS, UNIT, clip, number_in, picture, quarter, reader, shown
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError
-from dpveil.video.decoding import Way
 from dpveil.video.facts import Frame
 from dpveil.video.writing import Writer, container_for, is_installed, join
 
@@ -102,18 +101,6 @@ def test_any_part_has_the_frames_of_the_whole(tmp_path, name):
                 assert np.array_equal(frame.image, whole[frame.index].image)
 
 
-def test_a_seek_that_leads_too_far_is_noticed(tmp_path, monkeypatch):
-    """As where frames before a keyframe cannot be decoded from it: the clip is decoded from its beginning."""
-    shown_from = Way.shown
-
-    def too_far(way, look, usual, near=None):
-        return islice(shown_from(way, look, usual), 5 if near is not None else 0, None)
-
-    with reader(clip(tmp_path / "a.mp4")) as found:
-        monkeypatch.setattr(Way, "shown", too_far)
-        assert [number_in(frame.image) for frame in found.frames(3)] == [3, 4, 5, 6]
-
-
 def test_transport_streams_of_discs_are_read(tmp_path):
     """Their packets have 192 bytes: four before each of 188."""
     data = clip(tmp_path / "a.ts", **TS).read_bytes()
@@ -136,12 +123,6 @@ def test_matroska_has_whole_milliseconds(tmp_path):
     with reader(path) as found:
         times = [time for time, _ in shown(written(found, tmp_path / "o.mkv"))]
     assert times == [Fraction(round(1000 * n / 30), 1000) for n in range(4)]
-
-
-def test_frames_within_a_millisecond_are_not_merged(tmp_path):
-    path = clip(tmp_path / "a.mp4", [0, 1, 2], unit=Fraction(1, 5000))
-    with reader(path) as found, pytest.raises(OutputError, match="less than a millisecond apart"):
-        written(found, tmp_path / "o.mkv")
 
 
 def test_pixels_become_square(tmp_path):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
 from made import WIDTH, box, face, facts, plan, whole
 
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.video import words
-from dpveil.video.doubts import followed
 from dpveil.video.facts import Key, Track
 from dpveil.video.plan import VideoPlan
+from dpveil.video.words import followed
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
@@ -40,33 +39,6 @@ def test_a_slip_out_of_the_picture_is_told_alone() -> None:
     assert doubts(moved(WIDTH, frame=40))[0].startswith("outside")
     assert not any("outside" in text for text in doubts(moved(WIDTH - 1)))
     assert doubts(moved(-60))[0].startswith("outside")
-
-
-def test_a_leap_within_the_picture_is_told() -> None:
-    (text,) = doubts(moved(580))
-    assert text.startswith("leaps")
-    assert "frame 20" in text
-    assert "by 480 pixels" in text
-    near = face(1, Key(0, 100, 100, 60, 80), Key(1, 181, 100, 60, 80))
-    assert doubts(near)  # more than its size, from one frame to the next
-    past = [Key(n, 20 + 20 * n, 100, 60, 80) for n in (0, 12, 24)]
-    assert not doubts(face(1, *past))  # somebody runs past: 6 times its size in a second
-    assert doubts(face(1, *past[:2], Key(24, 20, 100, 60, 80)))  # and no one is back at once
-    assert doubts(face(1, *past[:2], Key(14, 500, 100, 60, 80)))
-    assert not doubts(face(1, Key(0, 100, 100, 60, 80), Key(1, 180, 100, 60, 80)))
-    assert doubts(face(1, Key(0, 100, 100, 60, 80), Key(2, 100, 100, 60, 200)))  # it grows
-
-
-def test_lost_and_unsure_tracks_are_told_with_the_time_to_look_at() -> None:
-    (text,) = doubts(face(1, *HELD, end="lost"))
-    assert text == "lost: look at 0:01.60 (track 1, held)"
-    assert doubts(face(1, *PLAIN, end="lost")) == ("lost: look at 0:01.60 (track 1)",)
-    assert not doubts(face(1, *HELD, end="lost", visible=True), box(2))
-    (text,) = doubts(face(1, *PLAIN, end="merged"), face(2, *PLAIN, end="merged", visible=True))
-    assert text.startswith("taken as one with another track")
-    assert text.endswith("look at 0:01.60 (track 1)")
-    (text,) = doubts(face(1, *PLAIN, score=0.25))
-    assert "0.25" in text
 
 
 def test_tracks_over_a_cut_and_linked_ones_at_once_are_told() -> None:
@@ -98,28 +70,3 @@ def test_where_a_track_is_followed_leaves_out_where_it_is_held() -> None:
     assert followed(face(1, *HELD)) == (0, 90)
     assert followed(face(1, Key(0, *(20, 100, 60, 80)), Key(9, 20, 100, 60, 80), *PLAIN[1:])) == (9, 40)
     assert followed(box(1)) == (0, 99)
-
-
-@pytest.mark.parametrize(("times", "often"), [(1, "once"), (3, "up to 3 times")])
-def test_an_event_is_one_line(times: int, often: str) -> None:
-    made = plan(Fill(), box(), request=("32,40,64,48",), event_seconds=1, event_times=times)
-    text = words.event(made.quote)
-    assert text.startswith(f"any event of at most 1 s, {often}: 0-DP")
-    assert text.endswith(f"if it changes at most {made.quote.event.changed(100)} decoded frames")  # type: ignore[union-attr]
-    assert words.event(plan(Fill(), box(), request=("32,40,64,48",)).quote) == ""
-    assert "nothing is promised" in words.event(plan(Fill(), face(1, *PLAIN), event_seconds=1).quote)
-
-
-def test_a_certificate_is_told_in_lines() -> None:
-    made = plan(Fill(), face(1, *HELD, end="lost"), face(2, *PLAIN, visible=True), keep_audio=True)
-    text = "\n".join(words.lines(made.quote))
-    for told in (
-        "one face track, by fill",
-        "track 2, as the user",
-        "track 1, held to frame 90",
-        "every voice",
-    ):
-        assert told in text
-    assert "gait" in text
-    assert "the guarantee compares" not in text
-    assert "gait" not in "\n".join(words.lines(plan(Fill(), whole(), request=("whole",)).quote))

@@ -54,23 +54,6 @@ def test_a_plan_is_read_as_it_was_written(made):
     assert (again.total, again.units) == (made.total, made.units)
 
 
-def test_edits_are_quoted_anew():
-    assert plan(NEAR, *TWO).total.epsilon == 2
-    assert edited(lambda d: d["tracks"][0].update(visible=True)).total.epsilon == 1
-    linked = edited(lambda d: [track.update(person=1) for track in d["tracks"]])
-    assert linked.total.epsilon == 1
-    assert linked.draws[0].name == "person 1"
-    larger = {"frame": 60, "x": 10, "y": 10, "w": 200, "h": 260}
-    moved = edited(lambda d: d["tracks"][0]["keys"].append(larger))
-    assert moved.draws[0].key.frame == 60
-    fewer = edited(lambda d: d["tracks"][0]["keys"].pop())
-    assert fewer.tracks[0].last == 0
-    mean = edited(lambda d: d.update(method="fill", parameters={}, over_time="split"))
-    assert mean.total.free
-    spent = edited(lambda d: d.update(method="dp-pix", parameters={"rho": 0.5, "block": 16}))
-    assert spent.total.rho == 1
-
-
 @pytest.mark.parametrize(("kind", "shows"), [("face", True), ("text", False), ("box", True), ("dog", False)])
 def test_a_track_is_added_by_hand_with_few_fields(kind, shows):
     hand = {"number": 9, "kind": kind, "keys": [{"frame": 3, "x": 9, "y": 9, "w": 40, "h": 50}]}

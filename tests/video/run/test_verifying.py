@@ -14,8 +14,8 @@ from dpveil.cli import run
 from dpveil.cli.ledger import _paid
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.account import Paid
 from dpveil.ledger.amounts import Total
+from dpveil.ledger.limits import Paid
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video import render
 from dpveil.video.verification import ClipVerification

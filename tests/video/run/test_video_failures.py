@@ -17,7 +17,8 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
 
-from dpveil.batch import Choices, Report, Task
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
 from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError

@@ -18,9 +18,8 @@ from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks import tracker
-from dpveil.video.tracks.finding import find_tracks
-from dpveil.video.tracks.tracker import turn_of
+from dpveil.video.tracks import finding
+from dpveil.video.tracks.finding import find_tracks, turn_of
 
 GALLERY = (
     Path(__file__).parents[3] / "packages" / "dpveil-faces" / "src" / "dpveil_faces" / "gallery.safetensors"
@@ -116,12 +115,12 @@ def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")
 
-    monkeypatch.setattr(tracker, "predictor", missing)
-    tracker._installed.cache_clear()
+    monkeypatch.setattr(finding, "predictor", missing)
+    finding._installed.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None
     finally:
-        tracker._installed.cache_clear()
+        finding._installed.cache_clear()
 
 
 class Told(Detector):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil.video.tracks.path import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
+from dpveil.video.tracks.trace import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
 
 
 def held(keys, frame, box):

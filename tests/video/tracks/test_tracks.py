@@ -8,7 +8,7 @@ from moving_world import FPS, HEIGHT, WIDTH, Knowing, box_at, clip, facts, of, t
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import looking, path, tracker
+from dpveil.video.tracks import finding, looking, trace
 from dpveil.video.tracks.finding import find_tracks
 from dpveil.video.tracks.looking import TrackSettings
 
@@ -214,16 +214,16 @@ def noise(n):
 
 @pytest.mark.parametrize("gap", [0.04, 2])
 def test_there_is_a_limit_of_tracks_that_end_or_go_on(monkeypatch, gap):
-    monkeypatch.setattr(tracker, "MOST_TRACKS", 30)
+    monkeypatch.setattr(finding, "MOST_TRACKS", 30)
     with pytest.raises(RegionError, match=r"the clip has more than 30 tracks up to frame \d+ \(\d\.\d\d s\)"):
         tracked(40, [still], noise, every=0, gap=gap, margin=0)
 
 
 def test_there_is_a_limit_of_keys_of_tracks_that_end_or_go_on(monkeypatch):
-    monkeypatch.setattr(tracker, "MOST_KEYS", 5)
+    monkeypatch.setattr(finding, "MOST_KEYS", 5)
     with pytest.raises(RegionError, match="more than 5 keys"):
         tracked(40, [still], noise, every=0, gap=0.04, margin=0)
-    monkeypatch.setattr(path, "CHUNK", 6)
+    monkeypatch.setattr(trace, "CHUNK", 6)
     with pytest.raises(RegionError, match="more than 5 keys"):
         tracked(40, [swings], every=0)
 

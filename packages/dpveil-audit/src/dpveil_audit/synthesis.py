@@ -15,7 +15,7 @@ import numpy as np
 from dpveil.accounting import zcdp_rho
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.synthesis.plan import Plan, evolve
-from dpveil.synthesis.votes import REPLACED, UNIT, Votes, ballot, noisy, tally
+from dpveil.synthesis.simulator import REPLACED, UNIT, Votes, ballot, noisy, tally
 from dpveil_audit.distributions import gaussian_distribution
 from dpveil_audit.engine import (
     UNBOUNDED,

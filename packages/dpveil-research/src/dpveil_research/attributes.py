@@ -26,7 +26,7 @@ from dpveil.faces.geometry.align import of_points
 from dpveil.faces.portrait import centred
 from dpveil.io import read
 from dpveil.io.tar import SHARD
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.data import levels

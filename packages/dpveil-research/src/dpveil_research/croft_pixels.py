@@ -17,13 +17,13 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
+from dpveil.attacks.hallucinated import Restored
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
-from dpveil.bench.settings import Setting
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod

@@ -17,8 +17,7 @@ from dpveil.assets.store import default_path
 from dpveil.attacks import Identified, identify, parrot
 from dpveil.attacks.resampling import drawn_people
 from dpveil.codecs import GAN, load
-from dpveil.codecs.gan import CLEAR
-from dpveil.codecs.neural import shown
+from dpveil.codecs.neural import CLEAR, shown
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.mechanisms.ksame import KSameM

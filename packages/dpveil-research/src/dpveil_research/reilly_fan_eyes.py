@@ -17,12 +17,12 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.attacks.filled import filled
 from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.bench import eyes_seen
+from dpveil.attacks.wrapped import filled
+from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.run import one_thread
-from dpveil.bench.settings import Setting
 from dpveil.postprocessing import parse
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods
@@ -158,8 +158,8 @@ def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) 
     """Return the row of each filter: pupils and gaze are measured of the release as it is."""
     people, photos, releases = _released(eyes, setting, known)
     pairs = list(zip(photos, releases, strict=True))
-    found = np.array([eyes_seen.found(a, b) or 0.0 for a, b in pairs])
-    there = [(eyes_seen.gaze(a, b), person) for (a, b), person in zip(pairs, people, strict=True)]
+    found = np.array([utility.found(a, b) or 0.0 for a, b in pairs])
+    there = [(utility.gaze(a, b), person) for (a, b), person in zip(pairs, people, strict=True)]
     gaze = [(value, person) for value, person in there if value is not None]
     published = PUBLISHED.get(name, {}).get(x)
     words = ("", "", "") if published is None else tuple("" if one is None else str(one) for one in published)

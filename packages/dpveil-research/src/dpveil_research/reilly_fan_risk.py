@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.attacks.base import Attack, installed
-from dpveil.attacks.network import NetworkParrot
-from dpveil.attacks.pixels import PixelDiscriminant
-from dpveil.attacks.restored import Restored
+from dpveil.attacks.hallucinated import Restored
+from dpveil.attacks.networks import NetworkParrot
+from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
+from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
-from dpveil.bench.settings import Setting
 from dpveil.bench.table import Row as Measured
 from dpveil.bench.table import rows
 from dpveil.errors import UsageError

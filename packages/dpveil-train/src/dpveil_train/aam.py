@@ -10,9 +10,8 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from dpveil.assets.cards import Card
-from dpveil.codecs.aam import AAM, STAGES, Parameters, ShapeSpace, Steps, energy_of
+from dpveil.codecs.aam import AAM, STAGES, Mesh, Parameters, Shapes, ShapeSpace, Steps, energy_of
 from dpveil.codecs.base import Canvas, Crops
-from dpveil.codecs.mesh import Mesh, Shapes
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Statistics
 from dpveil.core.parameters import check_count

@@ -23,7 +23,7 @@ from dpveil.core.numbers import Json
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, MSEExponential, Snow
 from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing.denoiser import JOB, DenoiserNetwork
+from dpveil.postprocessing import JOB, DenoiserNetwork
 from dpveil_train import networks
 from dpveil_train.gan import convolved
 from dpveil_train.networks import PlannedOrder, exported, halved, held_out, train_network

@@ -10,7 +10,7 @@ from jaxtyping import Float32, Float64
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Crops
-from dpveil.codecs.dictionary import SMALLEST, Dictionary, sparse, sparse_codes
+from dpveil.codecs.pca import SMALLEST, Dictionary, sparse, sparse_codes
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter

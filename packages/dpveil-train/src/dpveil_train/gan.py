@@ -23,8 +23,7 @@ from torch.nn.functional import interpolate
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.gan import CONDITIONS
-from dpveil.codecs.neural import EncoderDecoder, shown
+from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, shown
 from dpveil.core.numbers import Json
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil_train import networks

@@ -11,10 +11,9 @@ from jaxtyping import Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.factors import NAMES, Factors
-from dpveil.codecs.mixture import Mixture
+from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
-from dpveil.core.clusters import clusters
+from dpveil.metrics.picture_sets import clusters
 from dpveil.noise.bits import SeededBits, uniforms
 from dpveil_train import pca
 from dpveil_train.order import NOWHERE, Checkpoint, Later, Source

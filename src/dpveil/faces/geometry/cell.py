@@ -21,13 +21,13 @@ from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
 from dpveil.regions.boxes import box_of_text
 
-RATIO: Final = (17, 16)
-"""Two numbers whose quotient is the ratio of one scale to the next: 6.25 %."""
-SCALES: Final = range(256)
-"""Exponents of the scale: the frame's side is 1.0625^scale pixels."""
-ROLLS: Final = 72
-"""Rolls of a full turn: multiples of 5°."""
-PITCHES: Final = 32
+RATIO: Final = (9, 8)
+"""Two numbers whose quotient is the ratio of one scale to the next: 12.5 %."""
+SCALES: Final = range(128)
+"""Exponents of the scale: the frame's side is 1.125^scale pixels."""
+ROLLS: Final = 48
+"""Rolls of a full turn: multiples of 7.5°."""
+PITCHES: Final = 24
 """Squares of the grid along the head's width."""
 PITCH: Final = 2 * HEAD.half[0] / PITCHES
 """Distance between the centres, in sides of the frame."""
@@ -43,9 +43,9 @@ ROUNDING: Final = 1.02
 class Cell:
     """A cell of the grid, by whole numbers.
 
-    The side of the head frame is 1.0625^`scale` pixels of the photo, and its roll 5° · `roll`, clockwise from
-    -35 to 36. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
-    photo's left top, whose squares are 1/32 of the head's width. The head is turned by some
+    The side of the head frame is 1.125^`scale` pixels of the photo, and its roll 7.5° · `roll`, clockwise from
+    -23 to 24. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
+    photo's left top, whose squares are 1/24 of the head's width. The head is turned by some
     20° · `yaw`, positive towards the right of the image, from -2 to 2 (`YAWS`); None if that is not known.
     """
 
@@ -122,7 +122,7 @@ def side(scale: int) -> float:
 
 
 def _wrapped(roll: int) -> int:
-    """Return a roll from -35 to 36."""
+    """Return a roll from -23 to 24."""
     return (roll + ROLLS // 2 - 1) % ROLLS - ROLLS // 2 + 1
 
 

@@ -16,7 +16,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.regions.boxes import box_of_text
-from dpveil.regions.grow import growths
+from dpveil.regions.tiling import growths
 
 ONE: Final = HeadFrame(1)
 

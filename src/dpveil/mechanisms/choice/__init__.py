@@ -5,11 +5,8 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-    from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
+    from dpveil.mechanisms.choice.rank_choice import LAWS, RandomisedResponse, RankChoice
 
 __all__ = ["LAWS", "RandomisedResponse", "RankChoice"]
 
-__getattr__, __dir__ = lazy(
-    __name__, {}, LAWS="rank_choice", RankChoice="rank_choice", RandomisedResponse="randomised_response"
-)
+__getattr__, __dir__ = lazy(__name__, {"rank_choice": "LAWS RandomisedResponse RankChoice"})

@@ -2,10 +2,8 @@
 
 from typing import Final
 
-from dpveil.mechanisms.ksame.base import FaceSpace, KSame, KSameResult
-from dpveil.mechanisms.ksame.groups import Group
-from dpveil.mechanisms.ksame.model import KSameM, KSameNet
-from dpveil.mechanisms.ksame.pixels import KSameFurthest, KSamePixel, KSameSelect
+from dpveil.mechanisms.ksame.base import FaceSpace, Group, KSame, KSameResult
+from dpveil.mechanisms.ksame.model import KSameFurthest, KSameM, KSameNet, KSamePixel, KSameSelect
 
 TABLE: Final[dict[str, type[KSame]]] = {
     method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest, KSameNet)

@@ -9,10 +9,8 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
     from dpveil.mechanisms.latent.directional import Directional
-    from dpveil.mechanisms.latent.gaussian import BoxGaussian
-    from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
+    from dpveil.mechanisms.latent.laplace import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, CroftMetric
     from dpveil.mechanisms.latent.principal import PCABasis
-    from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 
 TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
 
@@ -28,4 +26,4 @@ __all__ = [
     "PCABasis",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.LATENT.homes, CodeSpace="base", LatentMechanism="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "CodeSpace LatentMechanism"}, registry.LATENT.homes)

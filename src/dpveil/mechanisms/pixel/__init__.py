@@ -8,16 +8,13 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.pixel.base import PixelMethod
-    from dpveil.mechanisms.pixel.baselines import Blur, Mosaic
+    from dpveil.mechanisms.pixel.baselines import Blur, Fill, Mosaic, Snow
     from dpveil.mechanisms.pixel.bit_planes import BitPlanes
     from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
-    from dpveil.mechanisms.pixel.dp_pix import DPPix
-    from dpveil.mechanisms.pixel.dp_pix_gaussian import DPPixGaussian
+    from dpveil.mechanisms.pixel.dp_pix import DPPix, DPPixGaussian
     from dpveil.mechanisms.pixel.dp_samp import DPSamp
     from dpveil.mechanisms.pixel.dp_svd import DPSVD
-    from dpveil.mechanisms.pixel.fill import Fill
     from dpveil.mechanisms.pixel.mse_exponential import MSEExponential
-    from dpveil.mechanisms.pixel.snow import Snow
     from dpveil.mechanisms.pixel.ssim.method import SSIMExponential
 
 TABLE: "Final[Mapping[str, type[PixelMethod]]]" = registry.PIXEL
@@ -39,4 +36,4 @@ __all__ = [
     "Snow",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.PIXEL.homes, PixelMethod="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "PixelMethod"}, registry.PIXEL.homes)

@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource, check_bits
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 
 
 class Pixels(Placement):

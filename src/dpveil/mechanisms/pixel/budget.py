@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import ClassVar, Final, NamedTuple, TypeVar
 
-from dpveil.accounting.account import Account
+from dpveil.accounting import zcdp_rho
+from dpveil.accounting.account import Account, ZeroConcentrated
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability
 from dpveil.errors import InvalidParameter
@@ -153,3 +155,21 @@ class BudgetedMethod(PixelMethod):
             relation=self.relation(),
             scope=Scope(f"{width}×{height} pixels, {channels} channels", self.in_the_clear()),
         )
+
+
+class ConcentratedMethod(BudgetedMethod):
+    """A method that takes ρ, or ε and δ, from which the largest ρ follows; Gaussian noise has no pure ε."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
+    calibrations: ClassVar[Mapping[str, str]] = {"approximate": "the tight conversion of zCDP"}
+
+    def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
+        """Return the cost of the noise."""
+        return ZeroConcentrated(self._rho)
+
+    @cached_property
+    def _rho(self) -> Fraction:
+        """ρ: the given one, or the largest that keeps (ε, δ)."""
+        epsilon, delta, rho = self.budget
+        return rho or zcdp_rho(epsilon or 0, delta or 0)

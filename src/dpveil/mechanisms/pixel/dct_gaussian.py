@@ -18,10 +18,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import TOP, check_size
 from dpveil.mechanisms.pixel.budget import (
     MOST_SIZES,
+    ConcentratedMethod,
     different,
     only,
 )
-from dpveil.mechanisms.pixel.concentrated import ConcentratedMethod
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian

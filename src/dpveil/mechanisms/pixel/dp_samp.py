@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8, UInt64
 
-from dpveil.accounting.group import any_of
+from dpveil.accounting.compose import any_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalProbability, Positive

@@ -8,13 +8,10 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.scalar.base import ScalarMechanism
-    from dpveil.mechanisms.scalar.exponential import ExplicitFair, Exponential, Uniform
-    from dpveil.mechanisms.scalar.laplace import Geometric, Laplace
+    from dpveil.mechanisms.scalar.exponential import ExplicitFair, Exponential, PermuteAndFlip, Uniform
+    from dpveil.mechanisms.scalar.laplace import Geometric, Laplace, Staircase, TruncatedLaplace
     from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
-    from dpveil.mechanisms.scalar.permute_and_flip import PermuteAndFlip
     from dpveil.mechanisms.scalar.ranges import Range
-    from dpveil.mechanisms.scalar.staircase import Staircase
-    from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
 
 TABLE: "Final[Mapping[str, type[ScalarMechanism]]]" = registry.SCALAR
 
@@ -34,4 +31,4 @@ __all__ = [
     "Uniform",
 ]
 
-__getattr__, __dir__ = lazy(__name__, registry.SCALAR.homes, Range="ranges", ScalarMechanism="base")
+__getattr__, __dir__ = lazy(__name__, {"base": "ScalarMechanism", "ranges": "Range"}, registry.SCALAR.homes)

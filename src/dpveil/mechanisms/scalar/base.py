@@ -7,17 +7,25 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.core.numbers import Json, exact, show, to_json
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
-from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.lattice import (
+    Certificate,
+    Lattice,
+    Rows,
+    certificate,
+    certified,
+    coarsest,
+    log_ratio,
+    steepest,
+)
 from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.noise.matrix import IntegerMatrix
@@ -92,18 +100,6 @@ class ScalarMechanism(ABC):
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
     most: ClassVar[int] = MOST
-
-    @classmethod
-    def for_query(
-        cls,
-        range: Any,  # noqa: A002  the query's own word
-        sensitivity: Number,
-        epsilon: Number,
-        relation: str | None = None,
-        **more: Any,
-    ) -> Self:
-        """Return the mechanism for a query: the constructor with positional arguments."""
-        return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
 
     @property
     def promise(self) -> str:

@@ -17,9 +17,8 @@ from scipy.optimize import linprog
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
-from dpveil.mechanisms.scalar.certify import Rows
-from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise
-from dpveil.mechanisms.scalar.noisy import snapped_rows
+from dpveil.mechanisms.scalar.lattice import Rows
+from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_rows
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix
 

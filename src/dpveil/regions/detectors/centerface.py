@@ -15,7 +15,7 @@ from jaxtyping import Float, UInt8
 from dpveil.assets.engines import fastest
 from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.errors import RegionError, UsageError
-from dpveil.regions.detectors.base import REMEDY, Detector, suppress
+from dpveil.regions.detectors.table import REMEDY, Detector, suppress
 
 STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""

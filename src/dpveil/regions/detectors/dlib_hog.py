@@ -12,7 +12,7 @@ from jaxtyping import Float, UInt8
 from dpveil.assets.engines import frontal_detector
 from dpveil.assets.store import INSTALL
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.base import Detector, suppress
+from dpveil.regions.detectors.table import Detector, suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""

@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING, Final
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
-from dpveil.ledger.account import Account
 from dpveil.ledger.amounts import DELTA_UNIT, UNIT, Cost, Total
-from dpveil.ledger.limits import Limit, show_left
-from dpveil.ledger.subjects import check_subject
+from dpveil.ledger.limits import Account, Limit, check_subject, show_left
 from dpveil.service.budget import ASK, SETS, Limits, known_to, like, limits_of, refused
 from dpveil.service.keys import Caller
 from dpveil.service.problems import BadRequest

@@ -10,14 +10,17 @@ import cv2
 import numpy as np
 
 from dpveil.accounting.meaning import NONE, success_bound
+from dpveil.catalogue import build
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.origin import FACE
 from dpveil.core.region import Region
-from dpveil.errors import RegionError, filled
-from dpveil.mechanisms.method import DRAWN, TRAINED, Method
-from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.errors import DPVeilError, RegionError, filled
+from dpveil.faces.attribute_model import CAUTION, VALUES
+from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.origins import BOXES_ALONE
@@ -25,6 +28,70 @@ from dpveil.release.plan import Plan, largest_region, plan, plan_json
 from dpveil.release.words import LOW, few_only
 from dpveil.service.page.account import SIGNS, price_of
 from dpveil.service.settings import Request
+
+BUDGETS: Final = ("0.5", "1", "2", "4")
+"""Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
+FACE_WAY: Final[dict[str, Any]] = {
+    "name": "faces",
+    "title": "A face of nobody",
+    "words": "From the brows to below the mouth. Hair, ears and neck stay.",
+    "settings": {"method": "attributes"},
+    "keeps": True,
+}
+HEAD_WAY: Final[dict[str, Any]] = {
+    "name": "heads",
+    "title": "A head of nobody",
+    "words": "With hair, ears and neck. It hides more.",
+    "settings": {"method": "attributes", "protect": "head"},
+    "keeps": True,
+}
+FILL: Final[dict[str, Any]] = {
+    "name": "fill",
+    "title": "A grey box",
+    "words": "For faces, and for anything else that you frame.",
+    "settings": {"method": "fill", "level": 128},
+    "keeps": False,
+}
+
+
+def offers() -> dict[str, Json]:
+    """Return the ways to replace a region, each with the attributes that it can keep and their budgets."""
+    ways = [FACE_WAY, HEAD_WAY, FILL]
+    return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
+
+
+def _attributes(way: dict[str, Any]) -> list[Json]:
+    if not way["keeps"]:
+        return []
+    return [
+        {
+            "name": name,
+            "values": list(values),
+            "budgets": [{"epsilon": budget, "kept": _share_kept(budget, len(values))} for budget in BUDGETS],
+            "missing": _missing(way, name),
+        }
+        for name, values in VALUES.items()
+    ]
+
+
+def _share_kept(budget: str, values: int) -> str:
+    """Return how often the reading is what is shown, in percent.
+
+    >>> _share_kept("1", 2)
+    '73 %'
+    """
+    return f"{100 * float(RandomisedResponse(epsilon=budget, values=values).kept):.0f} %"
+
+
+def _missing(way: dict[str, Any], name: str) -> str:
+    """Return what is missing to read an attribute, empty if nothing is."""
+    settings = {key: value for key, value in way["settings"].items() if key != "method"}
+    try:
+        build("attributes", settings | {"attributes": f"{name}=1"})
+    except DPVeilError as error:
+        return error.message
+    return ""
+
 
 ACTS: Final[Mapping[str, str]] = {
     "threshold": "a press on the question mark",
@@ -66,8 +133,8 @@ def _few(total: Guarantee) -> str:
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""
 GREY: Final = "a grey box"
-FACES: Final = {DRAWN: "a face of nobody", TRAINED: "a face of nobody"}
-"""What replaces faces, by `Method.made`."""
+FACES: Final = {"face": "a face of nobody", "head": "a head of nobody", "box": "a head of nobody"}
+"""What replaces faces, by `protect`."""
 
 
 def told(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Json]:
@@ -155,7 +222,7 @@ def _said(planned: Plan) -> dict[str, Json]:
 
 def _shown(method: Method) -> str:
     """Return what is seen where a method replaced a region; empty if that has no short name."""
-    return GREY if isinstance(method, Fill) else FACES.get(method.made, "")
+    return GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), "")
 
 
 def _costs(guarantee: Guarantee) -> str:
@@ -190,10 +257,10 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
-    >>> _cost(two, ["a drawn head", "a grey box", "a drawn head"])
-    '3 regions are replaced: 2 by a drawn head, one by a grey box. What they cost adds up.'
-    >>> _cost(two, ["a drawn head"])
-    'One region is replaced by a drawn head.'
+    >>> _cost(two, ["a face of nobody", "a grey box", "a face of nobody"])
+    '3 regions are replaced: 2 by a face of nobody, one by a grey box. What they cost adds up.'
+    >>> _cost(two, ["a face of nobody"])
+    'One region is replaced by a face of nobody.'
     """
     regions, one = len(shown), len(shown) == 1
     kinds = Counter(text for text in shown if text)

@@ -28,7 +28,7 @@ from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions.grow import grow
+from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
 from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene

@@ -23,7 +23,7 @@ from dpveil.mechanisms.latent import (
     PCABasis,
 )
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
+from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace

@@ -14,8 +14,7 @@ from dpveil.core.numbers import exact
 from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY
-from dpveil.mechanisms.scalar.certify import log_ratio
-from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.lattice import Lattice, log_ratio
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.matrix import IntegerMatrix, quantise

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from dpveil.accounting.laplace import laplace_scale, merged
+from dpveil.accounting.zcdp import laplace_scale, merged
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import LAPLACE

@@ -18,7 +18,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt64
 
-from dpveil.accounting.group import any_of
+from dpveil.accounting.compose import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.dp_samp import histogram, intensities
