@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,23 +9,13 @@ from typing import Any
 import pytest
 from service_client import photo, service, upload
 
-import dpveil
-from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.region import Box, Region
-from dpveil.faces import heads
 from dpveil.ledger import Ledger, Limit
-from dpveil.release import words
-from dpveil.release.origins import BOXES_ALONE
 from dpveil.service.keys import LOCAL, Caller
-from dpveil.service.page import planned
 from dpveil.service.page.account import price_of, prices, told
 from dpveil.service.problems import Forbidden
 
 ANY = Relation("any-image")
-SOURCE = Path(dpveil.__file__).parent
-COMMANDS = re.compile(r"--[a-z]|dpveil |\b(threshold|protect|except|regions|if_none|if-none)\b")
-"""Words of the command line and of settings."""
 
 
 def costs(epsilon: Any, relation: Relation = ANY, **more: Any) -> Guarantee:
@@ -105,13 +94,6 @@ def test_a_key_is_offered_its_own_subjects_that_can_pay(ledger: Any) -> None:
     assert told(ledger, LOCAL, None, [])["own"] == ""
 
 
-def test_what_was_paid_is_told_as_one_sum(ledger: Any) -> None:
-    paid = prices([price_of(costs("0.1")), price_of(costs("0.2", delta="1e-7")), price_of(costs(0))])
-    assert told(ledger, LOCAL, "studio", [], paid)["paid"] == "for ε 0.3 and δ 1e-07"
-    assert told(ledger, LOCAL, "studio", [], paid[2:])["paid"] == "at no cost"
-    assert told(ledger, LOCAL, "studio", [])["paid"] == ""
-
-
 def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
     ledger.reserve("studio", costs("3.5"), "two").commit()
     found = told(ledger, KEY, None, prices([price_of(costs(2))]))
@@ -137,32 +119,6 @@ def test_the_page_asks_over_http(ledger: Any) -> None:
         assert client.get("/page/budget", params=[("paid", "x")]).status_code == 400
         assert client.get("/page/budget", params=[("price", "x")]).status_code == 400
         assert client.get("/page/budget", params={"subject": "a//b"}).status_code == 422
-
-
-def test_no_warning_on_the_page_names_a_command_or_a_setting() -> None:
-    """Every note of the library that names a setting, and every sentence that names a command."""
-    named = {
-        name
-        for path in SOURCE.rglob("*.py")
-        for name in re.findall(r"Note\([^)]*?\b([a-z_]+)=", path.read_text(encoding="utf-8"), re.DOTALL)
-        if name != "share"  # of `format`
-    }
-    assert named == {*planned.ACTS}
-    few = costs(20, Relation("m-pixels", 16))
-    place = Region(Box(1, 1, 9, 9), score=0.2)
-    notes = [
-        Note(heads.STAYS + heads.REPLACES, protect="head"),
-        Note(heads.REPLACED_NOTE.format(share=40) + heads.LESS, protect="head"),
-        *words.doubtful_note([place]),
-        *words.doubtful_note([place, place]),
-        *words.LOW.values(),
-        words.few_only(few),
-        BOXES_ALONE,
-    ]
-    assert all(COMMANDS.search(note.told({}) if isinstance(note, Note) else note) for note in notes[:-1])
-    said = planned.warnings(notes, few)["warnings"]
-    assert len(said) == len(notes)
-    assert [text for text in said if COMMANDS.search(str(text))] == []
 
 
 def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:

@@ -61,7 +61,7 @@ ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
     FACE: Protection(
         INNER,
-        Shape((0.1735, 0.1775), below=1.26),
+        Shape((0.1850, 0.1865), below=1.27),
         True,
         "hair, ears, jaw, neck and clothes",
         "all of an oval around the inner face is replaced",
