@@ -33,7 +33,7 @@ def test_of_a_profile_the_box_around_the_head_is_replaced(shared: Path, tmp_path
 
 def test_a_head_s_shape_is_refused_where_the_box_is_due() -> None:
     for yaw, due in ((1, False), (2, True), (-2, True)):
-        cell = Cell(23, 0, 12, 10, yaw)
+        cell = Cell(44, 0, 18, 15, yaw)
         origin = Origin("face", "faces", number=1, found=True, cell=cell.numbers)
         box, mask = cell.shape("head").region(cell.pose, 400, 400)
         record = Region(box, mask, origin).record

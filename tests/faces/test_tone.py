@@ -149,4 +149,4 @@ def test_heads_match_the_skin_that_is_seen_unless_they_have_a_tone_and_hidden_pi
             assert np.array_equal(recombine(altered, [there], [head], toned=tone), released)
             found[int(skin[0]), tone] = light(there.pose.crop(released, there.frame))
     assert found[190, False] - found[95, False] > 20
-    assert abs(found[190, True] - found[95, True]) < 2
+    assert abs(found[190, True] - found[95, True]) < 4

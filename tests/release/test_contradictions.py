@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from dpveil.core.origin import BOX, FACE, MASK, WHOLE, Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.faces.geometry import place
-from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.cell import PITCHES, RATIO, Cell
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.regions.tiling import grow
 from dpveil.release.origins import stays
@@ -38,7 +39,8 @@ def face(
     yaw: int | None = 1,
 ) -> RegionRecord:
     """The record of a face that landmarks placed, or without yaw and roll its box alone."""
-    cell = Cell(38, roll, 18 + 30 * number, 30, yaw)
+    scale, width = round(math.log(87) / math.log(RATIO[0] / RATIO[1])), PITCHES
+    cell = Cell(scale, roll, round((0.75 + 1.25 * number) * width), round(1.25 * width), yaw)
     shape = cell.shape(protect).region(cell.pose, WIDTH, HEIGHT, masked=PROTECTIONS[protect].masked)
     assert shape is not None
     origin = Origin(FACE, finder, number=number, found=True, cell=cell.numbers)

@@ -313,7 +313,7 @@ def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
     x, y, w, h = stated["regions"][0]["box"]
     cell = stated["regions"][0]["origin"]["cell"]
     others = [[*cell[:n], cell[n] + (9 if n == 1 else 1), *cell[n + 1 :]] for n in range(5)]
-    for changed in (*others, cell[:3], [300, *cell[1:]], [cell[0], 37, *cell[2:]], [*cell[:4], 3], [], None):
+    for changed in (*others, cell[:3], [300, *cell[1:]], [cell[0], 99, *cell[2:]], [*cell[:4], 3], [], None):
         edited = json.loads(json.dumps(stated))
         edited["regions"][0]["origin"] |= {"cell": changed}
         if changed is None:

@@ -112,7 +112,7 @@ where its motion changes."""
 SWING: Final = 0.3
 """How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
 far as its cells do, and is not held back at the end of every swing."""
-STEP: Final = 8
+STEP: Final = 4
 """The scales of coarse cells are multiples of this."""
 
 
@@ -123,7 +123,7 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
 
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
-    (93, 0, 78, 56)
+    (48, 0, 58, 41)
     """
     fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)

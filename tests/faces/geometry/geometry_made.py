@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.cell import PITCHES, RATIO, ROLLS, Cell
 from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -18,6 +21,17 @@ HEADS = made_heads()
 
 def textured(height: int, width: int, seed: int = 0, channels: int = 3) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, 256, (height, width, channels), np.uint8)
+
+
+def scale_of(length: float) -> int:
+    """The scale whose head frame has a side of nearly so many pixels."""
+    return round(math.log(length) / math.log(RATIO[0] / RATIO[1]))
+
+
+def cell_near(length: float, degrees: float, across: float, down: float, yaw: int | None = None) -> Cell:
+    """A cell with a frame of so many pixels, turned by so many degrees, by widths of the head."""
+    at = round(across * PITCHES), round(down * PITCHES)
+    return Cell(scale_of(length), round(degrees * ROLLS / 360), *at, yaw)
 
 
 def released(place: Placed, seed: int = 9, level: int | None = None) -> Released:

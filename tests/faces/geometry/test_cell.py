@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from geometry_made import textured
+from geometry_made import cell_near, scale_of, textured
 
 import dpveil
 from dpveil.core.origin import FACE, Origin
@@ -18,8 +18,8 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, Cell, cell_of, side
-from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
+from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, SCALES, Cell, cell_of, side
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.geometry.stated import misplaced
@@ -50,7 +50,7 @@ def member(cell: Cell, scale: float, roll: float, across: float, down: float) ->
     """The pose of a face of a cell, by its position in it: four numbers from -1 to 1."""
     size = side(cell.scale)
     own = size * (RATIO[0] / RATIO[1]) ** (scale / 2)
-    turned = Similarity(1 / own, -(cell.roll + roll / 2) * 2 * math.pi / ROLLS, 0.0, 0.0)
+    turned = Similarity(1 / own, -2 * math.pi / ROLLS * (cell.roll + roll / 2), 0.0, 0.0)
     x = (cell.across + 0.5 + across / 2) * PITCH * size - 0.5
     y = (cell.down + 0.5 + down / 2) * PITCH * size - 0.5
     moved = MIDDLE - turned.to(np.array([[x, y]]))[0] - 0.5
@@ -67,8 +67,8 @@ def members(cell: Cell) -> list[Similarity]:
 @pytest.mark.parametrize("protect", PROTECTIONS)
 @pytest.mark.parametrize("yaw", YAWS)
 def test_the_shape_holds_every_face_of_its_cell(protect: str, yaw: int | None) -> None:
-    for roll in range(-23, 25, 6):
-        cell = Cell(38, roll, 68, 53, yaw)
+    for degrees in range(-165, 181, 60):
+        cell = cell_near(87, degrees, 2.5, 2, yaw)
         whole = cell.shape(protect)
         own = edge(PROTECTIONS[protect].stretched(PROTECTIONS[protect].one, yaw)) - 0.5
         for pose in members(cell):
@@ -77,7 +77,7 @@ def test_the_shape_holds_every_face_of_its_cell(protect: str, yaw: int | None) -
 
 
 def test_the_mask_of_a_cell_holds_the_masks_of_its_faces() -> None:
-    cell = Cell(44, 4, 36, 30, -1)
+    cell = cell_near(170, 30, 1.5, 1.25, -1)
     box, mask = cell.shape("head").region(cell.pose, 400, 400)
     whole = np.zeros((400, 400), bool)
     whole[box.slices] = mask
@@ -90,8 +90,8 @@ def test_the_mask_of_a_cell_holds_the_masks_of_its_faces() -> None:
 
 def test_a_face_is_rounded_to_the_cell_it_lies_in() -> None:
     """Every face of a cell, and the cell's own centre; one just beyond an edge is in another."""
-    for roll in (-23, -6, 0, 24):
-        cell = Cell(34, roll, 20, 31, 1)
+    for degrees in (-165, -45, 0, 180):
+        cell = cell_near(55, degrees, 1.25, 2, 1)
         assert Cell.near(cell.pose, math.radians(20)) == cell
         for yaw in (10.01, 24.99):
             inside = {Cell.near(member(cell, *(0.99 * np.array(at))), math.radians(yaw)) for at in np.eye(4)}
@@ -102,18 +102,31 @@ def test_a_face_is_rounded_to_the_cell_it_lies_in() -> None:
         assert Cell.near(cell.pose, math.radians(-25.1)).yaw == -2
         assert Cell.of(cell.numbers) == cell
     assert Cell.of(Cell(18, 0, 1, 2).numbers) == Cell(18, 0, 1, 2, None)
-    for numbers in ((), (1, 2, 3), (128, 0, 0, 0), (-1, 0, 0, 0), (9, 25, 0, 0), (9, 0, 0, 0, 3), (1,) * 6):
+    for numbers in (
+        (),
+        (1, 2, 3),
+        (SCALES.stop, 0, 0, 0),
+        (-1, 0, 0, 0),
+        (9, ROLLS // 2 + 1, 0, 0),
+        (9, 0, 0, 0, 3),
+        (1,) * 6,
+    ):
         assert Cell.of(numbers) is None, numbers
 
 
 def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None:
-    head = Cell(38, 0, 60, 60).pose
-    assert cell_of(head, 0.0, None).scale == 38
+    head, least = cell_near(87, 0, 2.5, 2.5).pose, scale_of(87)
+    assert cell_of(head, 0.0, None).scale == least
     x, y = head.back(np.array([MIDDLE]) - 0.5)[0]
-    for size, scale in ((0.4, 38), (0.7, 40), (1.6, 47)):
-        half = size * side(38) / 2
+    for size in (0.4, 0.7, 1.6):
+        half = size * side(least) / 2
         box = Box(round(x - half), round(y - half), round(2 * half), round(2 * half))
-        assert cell_of(head, 0.0, box).scale == scale
+        found = cell_of(head, 0.0, box)
+        ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
+        assert found.shape("head").far(found.pose.to(ends) + 0.5).max() <= 1
+        assert (found.scale == least) == (size == 0.4)
+        smaller = Cell.near(head, 0.0, raised=found.scale - least - 1)
+        assert size == 0.4 or smaller.shape("head").far(smaller.pose.to(ends) + 0.5).max() > 0.98
     with pytest.raises(RegionError):
         Cell.near(Similarity(3.0, 0.0, 0.0, 0.0), None)
     for scale, yaw in ((0.01, math.nan), (0.01, math.inf), (math.nan, 0.0), (math.inf, None)):
@@ -152,9 +165,9 @@ def test_wherever_landmarks_lie_the_shapes_hold_their_part_of_the_detected_box()
 
 def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
     """The half behind the face is wider, and the one before it is not."""
-    straight, right, left = (Cell(44, 0, 60, 60, yaw) for yaw in (0, 2, -2))
+    straight, right, left = (cell_near(170, 0, 2.5, 2.5, yaw) for yaw in (0, 2, -2))
     boxes = [cell.shape("head").region(cell.pose, 900, 900)[0] for cell in (straight, right, left)]
-    wider = 0.6 * 0.31 * side(44)
+    wider = 0.6 * 0.31 * side(scale_of(170))
     assert boxes[0].x - boxes[1].x == pytest.approx(wider, abs=2)
     assert boxes[2].w - boxes[0].w == pytest.approx(wider, abs=2)
     assert boxes[2].x == boxes[0].x
@@ -280,7 +293,7 @@ def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("protect", PROTECTIONS)
 def test_regions_of_cells_are_told_from_others(protect: str) -> None:
-    cell = Cell(38, 2, 103, 103, 1)
+    cell = cell_near(87, 15, 4.25, 4.25, 1)
     box, mask = cell.shape(protect).region(cell.pose, 400, 400, masked=PROTECTIONS[protect].masked)
     assert min(box.x, box.y, 400 - box.x - box.w, 400 - box.y - box.h) > 16, "no edge stands for a block's"
     origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
@@ -311,6 +324,6 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
         assert "not that of its cell" in problem(replace(grown, masked=masked))
         assert (problem(replace(grown, masked=masked), counted=False) == "") == (mask is not None)
     assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
-    far = replace(origin, cell=(38, 2, 2700, 60, 1))
+    far = replace(origin, cell=(cell.scale, cell.roll, 3600, 80, 1))
     assert "not that of its cell" in problem(replace(right, origin=far))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))

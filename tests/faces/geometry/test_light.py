@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from geometry_made import placed
@@ -12,7 +14,7 @@ from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.light import DARK, Light, light_of
+from dpveil.faces.geometry.light import DARK, DOME, Light, light_of
 from dpveil.faces.geometry.membrane import MOST, TINT, stretched
 from dpveil.faces.geometry.tone import lightness
 from dpveil.faces.recombine import recombine
@@ -68,12 +70,12 @@ def framed() -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def test_a_face_takes_the_light_of_the_skin_around_it() -> None:
-    """Light or dark; of a photo whose other half is a wall or hair, as well."""
+    """Light or dark; of a photo whose other half is a wall or hair, as well. Its middle is a little lighter."""
     for other in (SKIN, WALL, HAIR):
         out = put(around(SKIN, other))
-        assert np.abs(out[95:105, 80:90] - SKIN).max() <= 8, other
+        assert np.abs(out[95:105, 80:90] / (np.array(SKIN) * math.exp(DOME)) - 1).max() <= 0.06, other
     middle = put(around(SKIN, WALL))[80:110, 75:115]
-    assert np.abs(middle - SKIN).max() <= 12, "the wall makes no patch of the face beside it white"
+    assert np.abs(middle - SKIN).max() <= 25, "the wall makes no patch of the face beside it white"
 
 
 def test_the_correction_is_limited() -> None:

@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import COARSE, BoxCourse, Course, around, calm, cell_at
+from dpveil.video.places import COARSE, STEP, BoxCourse, Course, around, calm, cell_at
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
@@ -132,7 +132,7 @@ def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
         key = Key(0, 100, 80, w, round(w * 1.3), 30, 25)
         cell, fine = cell_at(key, "head", COARSE), cell_at(key, "head")
         assert (cell.roll, cell.yaw) == (0, None)
-        assert cell.scale % 8 == 0
+        assert cell.scale % STEP == 0
         assert cell.scale >= fine.scale - 1
         ends = outline((key.x + key.w / 2 - 0.5, key.y + key.h / 2 - 0.5, key.w / 2, key.h / 2))
         assert cell.shape("head").far(cell.pose.to(ends) + 0.5).max() <= 1
