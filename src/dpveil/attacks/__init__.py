@@ -5,6 +5,7 @@ from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.labels import attack, usable
 from dpveil.attacks.measures import (
     Rate,
+    ToldApart,
     Verified,
     equal_error,
     equal_error_rate,
@@ -12,11 +13,11 @@ from dpveil.attacks.measures import (
     named,
     open_set,
     passed,
+    real_or_made,
     verification,
     verify,
 )
 from dpveil.attacks.parrot import parrot, strongest
-from dpveil.attacks.real_or_made import ToldApart, real_or_made
 
 __all__ = [
     "Attack",
