@@ -1,7 +1,7 @@
 """The adversary's side: recognising people in released pictures. No release code imports it."""
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.identify import Identified, identify
+from dpveil.attacks.identify import Identified, identify, parrot, strongest
 from dpveil.attacks.labels import attack, usable
 from dpveil.attacks.measures import (
     Rate,
@@ -17,7 +17,6 @@ from dpveil.attacks.measures import (
     verification,
     verify,
 )
-from dpveil.attacks.parrot import parrot, strongest
 
 __all__ = [
     "Attack",
