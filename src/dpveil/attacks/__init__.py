@@ -1,10 +1,11 @@
 """The adversary's side: recognising people in released pictures. No release code imports it."""
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.identify import Identified, identify
+from dpveil.attacks.identify import Identified, identify, parrot, strongest
 from dpveil.attacks.labels import attack, usable
 from dpveil.attacks.measures import (
     Rate,
+    ToldApart,
     Verified,
     equal_error,
     equal_error_rate,
@@ -12,11 +13,10 @@ from dpveil.attacks.measures import (
     named,
     open_set,
     passed,
+    real_or_made,
     verification,
     verify,
 )
-from dpveil.attacks.parrot import parrot, strongest
-from dpveil.attacks.real_or_made import ToldApart, real_or_made
 
 __all__ = [
     "Attack",

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int64, UInt8
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
-from dpveil.attacks.parrot import whitening
+from dpveil.attacks.identify import whitening
 from dpveil.attacks.resampling import coloured, small
 from dpveil.errors import InvalidParameter
 

@@ -84,11 +84,6 @@ Pages = Annotated[
 ]
 
 
-def scan_of(dpi: int | None, pages: str | None) -> Scan:
-    """Return how documents are read; raises `InvalidParameter`."""
-    return Scan.of(dpi, pages)
-
-
 def check_documents(
     tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, *, quiet: bool
 ) -> None:
@@ -335,7 +330,7 @@ def obfuscate_command(
         **keys(sign, c2pa, c2pa_key),
         **payer,
     )
-    tasks, photos, clips = planned_clips(inputs, out, names, clip, scan_of(dpi, pages))
+    tasks, photos, clips = planned_clips(inputs, out, names, clip, Scan.of(dpi, pages))
     check_documents(tasks, dpi, pages, choices, quiet=quiet)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)

@@ -249,7 +249,7 @@ class _OnPage:
         )
         lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
         whole = _image(_framed(self.photo, self.regions, left), "original") + _image(
-            _shrunk(self.after, LONG_SIDE), "release"
+            shrunk(self.after, LONG_SIDE), "release"
         )
         parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
         close = "".join(_close(self.photo.image, self.after, *each) for each in parts)
@@ -320,7 +320,7 @@ def _framed(
     What is `doubtful`, and stays in the clear, has a question mark for a number. Faces that are chosen to
     stay have frames of another colour.
     """
-    small = _shrunk(photo.image, LONG_SIDE)
+    small = shrunk(photo.image, LONG_SIDE)
     numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
     stay = {one.origin.number: one for region in regions for one in region.kept}
     frames = []
@@ -328,7 +328,7 @@ def _framed(
         box, mask = _downscaled(region, photo, small)
         frames.append(Shown(number, box, None, mask))
     frames += [Shown(n, _downscaled(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
-    return _shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
+    return shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
 def _downscaled(
@@ -354,14 +354,10 @@ def _close(
     aside, above = box.w // 4 + 2, box.h // 4 + 2
     part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]
     pictures = [
-        _image(_shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
+        _image(shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
     ]
     sure = "" if region.score is None else f", score {region.score:.2f}"
     return f"<li>{''.join(pictures)}<br>{html.escape(label)}: {box.w}×{box.h} pixels{sure}</li>"
-
-
-def _shrunk(image: UInt8[np.ndarray, "h w c"], long_side: int) -> UInt8[np.ndarray, "r q 3"]:
-    return shrunk(image, long_side)
 
 
 def _image(picture: UInt8[np.ndarray, "h w 3"], word: str) -> str:

@@ -121,10 +121,6 @@ class Service:
         """How many API keys there are; None if none is needed."""
         return None if self.keys_file is None else self.keys_file.count
 
-    async def stop(self) -> None:
-        """Cancel what is not paid for, finish the rest."""
-        await self.jobs.close()
-
 
 def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     """Return the service; workers start with it. Raises `UsageError` and `OutputError`."""
@@ -198,7 +194,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Stop."""
-        closing = asyncio.create_task(self.service.stop())
+        closing = asyncio.create_task(self.service.jobs.close())
         await super().shutdown(sockets=sockets)
         await closing
 
