@@ -70,7 +70,7 @@ def framed() -> tuple[np.ndarray, np.ndarray, int]:
 
 
 def test_a_face_takes_the_light_of_the_skin_around_it() -> None:
-    """Light or dark; of a photo whose other half is a wall or hair, as well. Its middle is a little lighter."""
+    """Light or dark; of a photo whose other half is a wall or hair, too. Its middle is a little lighter."""
     for other in (SKIN, WALL, HAIR):
         out = put(around(SKIN, other))
         assert np.abs(out[95:105, 80:90] / (np.array(SKIN) * math.exp(DOME)) - 1).max() <= 0.06, other

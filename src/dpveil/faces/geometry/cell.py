@@ -43,10 +43,10 @@ ROUNDING: Final = 1.02
 class Cell:
     """A cell of the grid, by whole numbers.
 
-    The side of the head frame is 1.125^`scale` pixels of the photo, and its roll 7.5° · `roll`, clockwise from
-    -23 to 24. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
-    photo's left top, whose squares are 1/24 of the head's width. The head is turned by some
-    20° · `yaw`, positive towards the right of the image, from -2 to 2 (`YAWS`); None if that is not known.
+    The side of the head frame is 1.125^`scale` pixels of the photo, and its roll 7.5° · `roll`, clockwise
+    from -23 to 24. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at
+    the photo's left top, whose squares are 1/24 of the head's width. The head is turned by some 20° · `yaw`,
+    positive towards the right of the image, from -2 to 2 (`YAWS`); None if that is not known.
     """
 
     scale: int
