@@ -44,7 +44,7 @@ class Style:
 STYLES = {
     "short": Style(15000, 0.44, 0.17, 0.12, 0.085, 0.50, 0.10, 0.5, points=10, flow="side"),
     "crop": Style(16000, 0.22, 0.11, 0.09, 0.05, 0.55, 0.05, 0.35, flow="forward", points=7),
-    "buzz": Style(30000, 0.07, 0.055, 0.05, 0.03, 1.0, 0.0, 0.15, fuzz=0.008, points=4, flow="out", radius=0.0022, soft=0.17),
+    "buzz": Style(30000, 0.07, 0.055, 0.05, 0.03, 1.0, 0.0, 0.15, fuzz=0.008, points=4, flow="out", radius=0.0022, soft=0.21),
     "receding": Style(14000, 0.30, 0.16, 0.12, 0.05, 0.35, 0.10, 0.4, flow="side", soft=0.16),
     "swept": Style(15000, 0.75, 0.36, 0.22, 0.11, 0.55, 0.12, 0.55, 0.02, 0.8, points=13, flow="back"),
     "long": Style(15000, 4.0, 3.5, 3.0, 0.20, 0.5, 0.6, 0.7, 0.02, 1.2, 0.05, 22, long=True),
@@ -102,7 +102,7 @@ def coverage(rest: np.ndarray, person: Person) -> np.ndarray:
     d = rest - SKULL
     azimuth = np.degrees(np.arctan2(np.abs(d[:, 0]), d[:, 2]))
     above = rest[:, 1] - hairline(azimuth, person, style.hairline)
-    above = above - 0.018 * noise(rest, rng, 5) - 0.018 * noise(rest, rng, 16)
+    above = above - 0.018 * noise(rest, rng, 5) - 0.011 * noise(rest, rng, 16)
     soft = style.soft * (0.7 if person.gender == "male" else 1.0)
     dense = smooth(-0.35 * soft, soft, above) ** 1.3
     ear = (np.abs(rest[:, 0]) > 0.775) & (rest[:, 1] < 8.42) & (rest[:, 2] > 0.05) & (rest[:, 2] < 0.95)
@@ -144,7 +144,7 @@ def head_hair(base: Base, head: Head, person: Person) -> Strands | None:
     points[:, 0] = roots.at - roots.normal * 0.012
     if person.hair == "bob":
         _cut(points, 7.26 + 0.05 * rng.random(n))
-    light = np.exp(0.20 * character[mine, 0] + 0.10 * rng.normal(0, 1, n) + 0.12 * noise(roots.rest, rng, 7))
+    light = np.exp(min(0.20, 0.4 * style.clump) * character[mine, 0] + 0.10 * rng.normal(0, 1, n) + 0.12 * noise(roots.rest, rng, 7))
     grey = rng.random(n) < person.grey * (1.15 - 0.3 * roots.top)
     colour = np.where(grey[:, None], GREY * rng.uniform(0.8, 1.1), np.array(person.colour)) * light[:, None]
     return Strands(points, style.radius * rng.uniform(0.75, 1.2, n), np.clip(colour, 0.003, 0.85))
@@ -285,11 +285,11 @@ BROW = np.array([[0.115, 8.362], [0.20, 8.380], [0.31, 8.398], [0.42, 8.402], [0
 def brows(base: Base, head: Head, person: Person) -> Strands:
     """Return the strands of both eyebrows."""
     rng, male = person.rng("brows"), person.gender == "male"
-    n = int((300 if male else 210) * rng.uniform(0.7, 1.2))
+    n = int((300 if male else 240) * rng.uniform(0.75, 1.2))
     near = np.flatnonzero((head.rest[:, 2] > 0.9) & (head.rest[:, 1] > 8.2) & (head.rest[:, 1] < 8.75))
     tree = cKDTree(head.rest[near][:, :2])
     arch, rise = rng.normal(0, 0.010), rng.normal(0, 0.010)
-    width = (0.042 if male else 0.028) * rng.uniform(0.7, 1.25)
+    width = (0.042 if male else 0.032) * rng.uniform(0.75, 1.25)
     out = []
     for sign in (1, -1):
         t = rng.beta(1.1, 1.3, n)
@@ -316,7 +316,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
     grey = rng.random(len(points)) < 0.75 * person.grey
     dark = np.clip(np.array(person.colour) * 0.75 + 0.006, 0, 0.16)
     colour = np.where(grey[:, None], GREY * 0.7, dark) * np.exp(rng.normal(0, 0.2, (len(points), 1)))
-    return Strands(points, np.full(len(points), 0.0016 if male else 0.0014), colour, 0.85)
+    return Strands(points, np.full(len(points), 0.0016), colour, 0.85)
 
 
 def lashes(base: Base, head: Head, person: Person) -> Strands:

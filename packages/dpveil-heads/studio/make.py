@@ -232,7 +232,7 @@ def main(argv: list[str]) -> None:
     one.add_argument("--first", type=int, default=0)
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--yaws", type=int, nargs="+", default=YAWS)
-    one.add_argument("--samples", type=int, default=10)
+    one.add_argument("--samples", type=int, default=8)
     one.add_argument("--threads", type=int, default=2)
     one.add_argument("--force", nargs="*", help="tests: set fields, such as hair=bob")
     one.set_defaults(run=render)

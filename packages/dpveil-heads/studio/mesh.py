@@ -113,7 +113,7 @@ class Base:
                 self.parts.setdefault(group, []).append(corners)
             elif group == "body" and len(corners) == 4:
                 at = self.rest[corners]
-                if at[:, 1].max() > 5.75 and np.abs(at[:, 0]).min() < 2.25:
+                if at[:, 1].max() > 5.3 and np.abs(at[:, 0]).min() < 2.8:
                     body.append((corners, texture))
         quads = np.array([q for q, _ in body])
         self.used = np.unique(quads)
@@ -301,17 +301,17 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
     smile, teeth = person.smile, person.teeth
     for side in ("Left", "Right"):
         k = smile * (1 + rng.normal(0, 0.06))
-        add(f"fu/mouthSmile{side}", 0.52 * k)
+        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k)
         add(f"fu/cheekSquint{side}", 0.55 * k)
         add(f"fu/mouthDimple{side}", 0.15 * k)
         add(f"fu/eyeSquint{side}", 0.28 * k)
         add(f"fu/mouthUpperUp{side}", 0.80 * teeth)
-        add(f"fu/mouthLowerDown{side}", 0.45 * teeth)
+        add(f"fu/mouthLowerDown{side}", 0.24 * teeth)
         add(f"fu/mouthStretch{side}", 0.12 * teeth)
         add(f"fu/browDown{side}", 0.05 * max(0, rng.normal(0, 0.5)))
         add(f"fu/browOuterUp{side}", 0.08 * max(0, rng.normal(0, 0.5)))
     add("fu/browInnerUp", 0.2 * max(0, rng.normal(0.2, 0.5)))
-    add("fu/jawOpen", 0.05 * teeth + person.jaw)
+    add("fu/jawOpen", 0.035 * teeth + person.jaw)
     add(rng.choice(["fu/mouthLeft", "fu/mouthRight"]), abs(rng.normal(0, 0.06)))
 
 

@@ -116,6 +116,8 @@ def _colour(rng: np.random.Generator, tone: int, african: float, asian: float) -
     chances = [0.10, 0.27, 0.30, 0.15, 0.13, 0.05] if tone == 0 else [0.22, 0.40, 0.27, 0.08, 0.03, 0.0]
     if african + asian > 0.45 or tone > 1:
         chances = [0.65, 0.30, 0.05, 0, 0, 0]
+    if african > 0.4:
+        chances = [0.8, 0.2, 0, 0, 0, 0]
     name = rng.choice(list(COLOURS), p=chances)
     return tuple(float(a) for a in np.array(COLOURS[name]) * rng.uniform(0.8, 1.25))
 

@@ -220,7 +220,7 @@ class Studio:
 
 IRISES = {
     "dark": (0.035, 0.016, 0.009), "brown": (0.075, 0.034, 0.015), "hazel": (0.13, 0.085, 0.035),
-    "green": (0.12, 0.14, 0.08), "grey": (0.17, 0.20, 0.21), "blue": (0.12, 0.19, 0.27),
+    "green": (0.12, 0.14, 0.08), "grey": (0.15, 0.17, 0.175), "blue": (0.115, 0.155, 0.20),
 }  # fmt: skip
 IRIS = 0.395
 """Angle from an eye's axis to the edge of its iris."""
@@ -285,7 +285,7 @@ def teeth(base, head: Head, person: Person) -> list[Mesh]:
         place[used] = np.arange(len(used))
         rest = base.rest[used]
         # In a smile the upper lip bares teeth, which the base mesh keeps too high and too far behind.
-        move = np.array([0, -0.035, 0.03]) * person.teeth
+        move = np.array([0, -0.055, 0.045]) * (person.teeth if part != "helper-lower-teeth" else 0)
         vertices, _, quads, (rest,) = subdivided(head.all[used] + move, place[faces], [rest])
         if "teeth" in part:
             angle = np.arctan2(rest[:, 0], rest[:, 2] - 1.05)

@@ -74,7 +74,7 @@ def all_materials() -> dict[str, bpy.types.Material]:
         "hair": _hair("hair", HAIR),
         "small hair": _hair("small hair", NONE),
         "eye": _plain("eye", 0.40, subsurface=0.15, specular=0.08),
-        "teeth": _plain("teeth", 0.22, subsurface=0.3, glow=0.06),
+        "teeth": _plain("teeth", 0.22, subsurface=0.3, glow=0.16),
         "cornea": _clear("cornea", 0.006),
         "lens": _clear("lens", 0.02),
         "cloth": _cloth(),

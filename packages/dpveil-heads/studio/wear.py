@@ -20,7 +20,7 @@ class Mesh:
 
 def below_neckline(rest: np.ndarray, kind: str, rng: np.random.Generator) -> np.ndarray:
     """Return how far places lie below the neckline, in decimetres along the body; negative above it."""
-    y, z = rest[:, 1], rest[:, 2]
+    y, z = rest[:, 1], np.minimum(rest[:, 2], 0.60)
     drop = rng.uniform(-0.02, 0.04) + {"crew": 0.02, "scoop": 0.10, "v": 0.08}[kind]
     base = 6.72 - drop - 0.42 * (z - 0.3)  # the base of the neck, higher behind
     around = np.arctan2(np.abs(rest[:, 0]), z - 0.15)
