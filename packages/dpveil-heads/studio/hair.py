@@ -51,7 +51,7 @@ STYLES = {
     "wavy": Style(15000, 3.8, 3.4, 3.0, 0.24, 0.6, 0.6, 0.75, 0.07, 0.75, 0.05, 28, long=True),
     "bob": Style(15000, 2.3, 1.55, 0.9, 0.20, 0.5, 0.55, 0.6, 0.02, 0.9, 0.04, 18, long=True),
     "curly": Style(15000, 1.5, 1.4, 1.1, 0.34, 0.8, 0.35, 0.7, 0.07, 0.28, 0.045, 28, long=True, radius=0.0034),
-    "afro": Style(17000, 0.46, 0.38, 0.27, 0.3, 1.0, 0.0, 0.5, 0.028, 0.11, 0.03, 18, flow="out", radius=0.0032, soft=0.14),
+    "afro": Style(17000, 0.36, 0.34, 0.25, 0.3, 1.0, 0.0, 0.5, 0.028, 0.11, 0.03, 18, flow="out", radius=0.0032, soft=0.14),
     "afro short": Style(20000, 0.13, 0.09, 0.07, 0.05, 1.0, 0.0, 0.3, 0.014, 0.05, 0.015, 7, flow="out", radius=0.0026, soft=0.17),
     "tied back": Style(16000, 1.5, 1.2, 0.9, 0.05, 0.25, 0.02, 0.45, 0.012, 0.7, 0.025, 14, flow="back", long=True),
     "pixie": Style(15000, 0.85, 0.5, 0.32, 0.13, 0.55, 0.25, 0.55, 0.03, 0.6, 0.04, 13, flow="side"),
@@ -279,7 +279,7 @@ def _cut(points: np.ndarray, height: np.ndarray) -> None:
 
 # Brows, lashes and beards -------------------------------------------------------------------------------------
 
-BROW = np.array([[0.115, 8.362], [0.20, 8.380], [0.31, 8.398], [0.42, 8.402], [0.50, 8.382], [0.555, 8.350]])
+BROW = np.array([[0.115, 8.372], [0.20, 8.386], [0.31, 8.400], [0.42, 8.400], [0.50, 8.376], [0.555, 8.340]])
 
 
 def brows(base: Base, head: Head, person: Person) -> Strands:
@@ -292,7 +292,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
     width = (0.042 if male else 0.032) * rng.uniform(0.75, 1.25)
     out = []
     for sign in (1, -1):
-        t = rng.beta(1.1, 1.3, n)
+        t = rng.beta(1.35, 1.4, n)
         x = np.interp(t, np.linspace(0, 1, 6), BROW[:, 0])
         y = np.interp(t, np.linspace(0, 1, 6), BROW[:, 1]) + rise + arch * np.sin(np.pi * t) + rng.normal(0, 0.004)
         across = np.clip(rng.normal(0, 0.6, n), -1.5, 1.5)

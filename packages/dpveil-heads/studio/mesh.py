@@ -259,6 +259,8 @@ def _add_details(add, names: list[str], person: Person, rng: np.random.Generator
         done.add((folder, what))
         spread = SPREAD[folder] * (0.6 if "trans" in core else 1) * (1 if person.gender == "male" else 0.8)
         weight, uneven = float(np.clip(rng.normal(0, spread), -0.45, 0.45)), rng.normal(0, 0.05)
+        if what == "mouth-angles":
+            weight *= 0.4  # faces that look unhappy by themselves are rare
         if weight < 0:
             direction, weight = (OPPOSITE.get(direction, direction), -weight)
         if core == stem:
@@ -283,6 +285,8 @@ def _add_character(add, person: Person, rng: np.random.Generator) -> None:
         add("chin/chin-width-decr", 0.3)
         add("chin/chin-height-decr", 0.15)
         add("chin/chin-bones-decr", 0.3)
+        add("neck/neck-scale-horiz-decr", 0.45)
+        add("neck/neck-scale-depth-decr", 0.3)
     else:
         add("mouth/mouth-upperlip-height-incr", 0.15)
         add("mouth/mouth-lowerlip-height-incr", 0.15)
@@ -301,7 +305,7 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
     smile, teeth = person.smile, person.teeth
     for side in ("Left", "Right"):
         k = smile * (1 + rng.normal(0, 0.06))
-        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k)
+        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k + 0.10)
         add(f"fu/cheekSquint{side}", 0.55 * k)
         add(f"fu/mouthDimple{side}", 0.15 * k)
         add(f"fu/eyeSquint{side}", 0.28 * k)
@@ -310,7 +314,7 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
         add(f"fu/mouthStretch{side}", 0.12 * teeth)
         add(f"fu/browDown{side}", 0.05 * max(0, rng.normal(0, 0.5)))
         add(f"fu/browOuterUp{side}", 0.08 * max(0, rng.normal(0, 0.5)))
-    add("fu/browInnerUp", 0.2 * max(0, rng.normal(0.2, 0.5)))
+    add("fu/browInnerUp", 0.2 * max(0, rng.normal(0.7, 0.5)))
     add("fu/jawOpen", 0.035 * teeth + person.jaw)
     add(rng.choice(["fu/mouthLeft", "fu/mouthRight"]), abs(rng.normal(0, 0.06)))
 

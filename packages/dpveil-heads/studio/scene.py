@@ -21,7 +21,7 @@ from wear import Mesh
 
 SIZE = 400
 """Side of a picture in pixels."""
-SCALE = 100.0
+SCALE = 102.0
 """Pixels per decimetre at the depth of the eyes."""
 DISTANCE = 18.0
 """From the camera to the eyes, in decimetres: a portrait's perspective."""

