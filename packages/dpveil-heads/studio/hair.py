@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.spatial import cKDTree
+
 from mesh import Base, Head, bump, noise, smooth, unit
 from people import Person
-from scipy.spatial import cKDTree
 from skin import beard_area
 
 SKULL = np.array([0, 8.25, 0.38])
@@ -18,8 +19,8 @@ GREY = np.array([0.52, 0.50, 0.48])
 class Style:
     """How a style grows. Lengths in decimetres: on top, at the sides, at the nape.
 
-    `thick` is how far the outermost strands stand from the skin, `lift` how steeply roots rise, `fall` how much
-    gravity bends; waves have an amplitude and a length; `flow` names the direction that hair is combed to.
+    `thick` is how far the outermost strands stand from the skin, `lift` how steeply roots rise, `fall` how
+    much gravity bends; waves have an amplitude and a length; `flow` names where hair is combed to.
     """
 
     count: int
@@ -44,16 +45,21 @@ class Style:
 STYLES = {
     "short": Style(15000, 0.44, 0.17, 0.12, 0.085, 0.50, 0.10, 0.5, points=10, flow="side"),
     "crop": Style(16000, 0.22, 0.11, 0.09, 0.05, 0.55, 0.05, 0.35, flow="forward", points=7),
-    "buzz": Style(30000, 0.07, 0.055, 0.05, 0.03, 1.0, 0.0, 0.15, fuzz=0.008, points=4, flow="out", radius=0.0022, soft=0.21),
+    "buzz": Style(30000, 0.07, 0.055, 0.05, 0.03, 1.0, 0.0, 0.15, fuzz=0.008, points=4, flow="out",
+                  radius=0.0022, soft=0.21),
     "receding": Style(14000, 0.30, 0.16, 0.12, 0.05, 0.35, 0.10, 0.4, flow="side", soft=0.16),
     "swept": Style(15000, 0.75, 0.36, 0.22, 0.11, 0.55, 0.12, 0.55, 0.02, 0.8, points=13, flow="back"),
     "long": Style(15000, 4.0, 3.5, 3.0, 0.20, 0.5, 0.6, 0.7, 0.02, 1.2, 0.05, 22, long=True),
     "wavy": Style(15000, 3.8, 3.4, 3.0, 0.24, 0.6, 0.6, 0.75, 0.07, 0.75, 0.05, 28, long=True),
     "bob": Style(15000, 2.3, 1.55, 0.9, 0.20, 0.5, 0.55, 0.6, 0.02, 0.9, 0.04, 18, long=True),
-    "curly": Style(15000, 1.5, 1.4, 1.1, 0.34, 0.8, 0.35, 0.7, 0.07, 0.28, 0.045, 28, long=True, radius=0.0034),
-    "afro": Style(17000, 0.36, 0.34, 0.25, 0.3, 1.0, 0.0, 0.5, 0.028, 0.11, 0.03, 18, flow="out", radius=0.0032, soft=0.14),
-    "afro short": Style(20000, 0.13, 0.09, 0.07, 0.05, 1.0, 0.0, 0.3, 0.014, 0.05, 0.015, 7, flow="out", radius=0.0026, soft=0.17),
-    "tied back": Style(16000, 1.5, 1.2, 0.9, 0.05, 0.25, 0.02, 0.45, 0.012, 0.7, 0.025, 14, flow="back", long=True),
+    "curly": Style(15000, 1.5, 1.4, 1.1, 0.34, 0.8, 0.35, 0.7, 0.07, 0.28, 0.045, 28, long=True,
+                   radius=0.0034),
+    "afro": Style(17000, 0.36, 0.34, 0.25, 0.3, 1.0, 0.0, 0.5, 0.028, 0.11, 0.03, 18, flow="out",
+                  radius=0.0032, soft=0.14),
+    "afro short": Style(20000, 0.13, 0.09, 0.07, 0.05, 1.0, 0.0, 0.3, 0.014, 0.05, 0.015, 7, flow="out",
+                        radius=0.0026, soft=0.17),
+    "tied back": Style(16000, 1.5, 1.2, 0.9, 0.05, 0.25, 0.02, 0.45, 0.012, 0.7, 0.025, 14, flow="back",
+                       long=True),
     "pixie": Style(15000, 0.85, 0.5, 0.32, 0.13, 0.55, 0.25, 0.55, 0.03, 0.6, 0.04, 13, flow="side"),
     "fringe": Style(16000, 3.0, 2.5, 2.0, 0.17, 0.45, 0.6, 0.6, 0.02, 1.0, 0.04, 20, long=True),
 }  # fmt: skip
@@ -144,7 +150,11 @@ def head_hair(base: Base, head: Head, person: Person) -> Strands | None:
     points[:, 0] = roots.at - roots.normal * 0.012
     if person.hair == "bob":
         _cut(points, 7.26 + 0.05 * rng.random(n))
-    light = np.exp(min(0.20, 0.4 * style.clump) * character[mine, 0] + 0.10 * rng.normal(0, 1, n) + 0.12 * noise(roots.rest, rng, 7))
+    light = np.exp(
+        min(0.20, 0.4 * style.clump) * character[mine, 0]
+        + 0.10 * rng.normal(0, 1, n)
+        + 0.12 * noise(roots.rest, rng, 7)
+    )
     grey = rng.random(n) < person.grey * (1.15 - 0.3 * roots.top)
     colour = np.where(grey[:, None], GREY * rng.uniform(0.8, 1.1), np.array(person.colour)) * light[:, None]
     return Strands(points, style.radius * rng.uniform(0.75, 1.2, n), np.clip(colour, 0.003, 0.85))
@@ -262,7 +272,9 @@ def _waves_and_clumps(points, roots, length, centres, mine, character, style, rn
         phase = rng.uniform(0, 2 * np.pi, len(centres))[mine][:, None] + rng.normal(0, 0.5, (n, 1))
         size = style.wave * np.clip(s / (1.2 * style.wavelength), 0, 1) * (1 + 0.3 * character[mine][:, :1])
         angle = phase + 2 * np.pi * s / period
-        points = points + side * (size * np.sin(angle))[..., None] + up * (0.7 * size * np.cos(angle))[..., None]
+        points = (
+            points + side * (size * np.sin(angle))[..., None] + up * (0.7 * size * np.cos(angle))[..., None]
+        )
     a, b = rng.normal(0, 0.35, (2, n, 1, 3))
     fuzz = style.fuzz * t[..., None] ** 1.3 * np.where(rng.random(n) < 0.015, 2.2, 1)[:, None, None]
     return points + fuzz * (a * t[..., None] + b * np.sin(3 * t + rng.uniform(0, 6.28, (n, 1)))[..., None])
@@ -277,7 +289,7 @@ def _cut(points: np.ndarray, height: np.ndarray) -> None:
         points[over, i] = points[over, i - 1] + [0, -1e-4, 0]
 
 
-# Brows, lashes and beards -------------------------------------------------------------------------------------
+# Brows, lashes and beards ---------------------------------------------------------------------------
 
 BROW = np.array([[0.115, 8.372], [0.20, 8.386], [0.31, 8.400], [0.42, 8.400], [0.50, 8.376], [0.555, 8.340]])
 
@@ -294,7 +306,12 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
     for sign in (1, -1):
         t = rng.beta(1.35, 1.4, n)
         x = np.interp(t, np.linspace(0, 1, 6), BROW[:, 0])
-        y = np.interp(t, np.linspace(0, 1, 6), BROW[:, 1]) + rise + arch * np.sin(np.pi * t) + rng.normal(0, 0.004)
+        y = (
+            np.interp(t, np.linspace(0, 1, 6), BROW[:, 1])
+            + rise
+            + arch * np.sin(np.pi * t)
+            + rng.normal(0, 0.004)
+        )
         across = np.clip(rng.normal(0, 0.6, n), -1.5, 1.5)
         y = y + width * np.interp(t, [0, 0.15, 0.6, 1], [0.6, 1, 0.75, 0.3]) * across
         far, which = tree.query(np.c_[sign * x, y], k=4)
@@ -302,7 +319,9 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         w /= w.sum(1, keepdims=True)
         root = (head.fine[near[which]] * w[..., None]).sum(1)
         normal = unit((head.normals[near[which]] * w[..., None]).sum(1))
-        angle = np.interp(t, [0, 0.2, 0.5, 1], [78, 42, 12, -22]) - across * np.interp(t, [0, 0.4, 1], [5, 22, 8])
+        angle = np.interp(t, [0, 0.2, 0.5, 1], [78, 42, 12, -22]) - across * np.interp(
+            t, [0, 0.4, 1], [5, 22, 8]
+        )
         angle = np.radians(angle + rng.normal(0, 13, n))
         d = np.c_[sign * np.cos(angle), np.sin(angle), 0 * angle]
         d = unit(d - (d * normal).sum(1, keepdims=True) * normal)
@@ -339,7 +358,9 @@ def lashes(base: Base, head: Head, person: Person) -> Strands:
             curl = np.array([0, 1, 0]) * np.linalg.norm(d, axis=1, keepdims=True) * (0.25 if upper else -0.1)
             out.append(np.stack([at, at + d * 0.5, at + d + curl], 1))
     points = np.concatenate(out)
-    return Strands(points, np.full(len(points), 0.0013), np.tile([0.012, 0.010, 0.009], (len(points), 1)), 0.85)
+    return Strands(
+        points, np.full(len(points), 0.0013), np.tile([0.012, 0.010, 0.009], (len(points), 1)), 0.85
+    )
 
 
 def _along(path: np.ndarray, t: np.ndarray) -> np.ndarray:
@@ -371,10 +392,15 @@ def beard(head: Head, person: Person, lips: np.ndarray) -> Strands | None:
     slip = rng.normal(0, 0.007, (n, 3))
     root = head.fine[chosen] + slip - (slip * normal).sum(1, keepdims=True) * normal
     p = rest[chosen]
-    outward = np.c_[np.sign(p[:, 0]) * np.clip(np.abs(p[:, 0]) * 3, 0, 1) * smooth(7.58, 7.64, p[:, 1]), np.zeros((n, 2))]
+    outward = np.c_[
+        np.sign(p[:, 0]) * np.clip(np.abs(p[:, 0]) * 3, 0, 1) * smooth(7.58, 7.64, p[:, 1]), np.zeros((n, 2))
+    ]
     d = unit(0.55 * normal + np.array([0, -0.9, 0.05]) + 0.8 * outward + rng.normal(0, 0.25, (n, 3)))
     grow = length * rng.uniform(0.55, 1.1, (n, 1)) * (0.5 + 0.5 * np.minimum(1, where[chosen])[:, None])
-    grow = grow * (0.75 + 0.5 * bump(np.c_[np.abs(p[:, :1]), p[:, 1:]], (0, 7.15, 1.4), (0.3, 0.2, 0.5)))[:, None]
+    grow = (
+        grow
+        * (0.75 + 0.5 * bump(np.c_[np.abs(p[:, :1]), p[:, 1:]], (0, 7.15, 1.4), (0.3, 0.2, 0.5)))[:, None]
+    )
     down = np.array([0, -0.35, 0]) * grow
     points = np.stack([root - normal * 0.004, root + d * grow * 0.5, root + d * grow + down], 1)
     # Curled strands look softer than straight ones.

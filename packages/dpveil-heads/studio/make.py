@@ -134,7 +134,7 @@ def write(stem: Path, rgba, mask, points, person, yaw: int) -> None:
     Image.fromarray(np.rint(np.clip(small, 0, 1) * 255).astype(np.uint8)).save(stem.with_suffix(".mask.png"))
     facts = {
         "person": person.number, "yaw": yaw, "points": points[:5].tolist(), "chin": points[5].tolist(),
-        "labels": person.labels(), "drawn": {k: v for k, v in vars(person).items()},
+        "labels": person.labels(), "drawn": dict(vars(person)),
     }  # fmt: skip
     draft = stem.with_suffix(".tmp")
     draft.write_text(json.dumps(facts))
@@ -147,6 +147,7 @@ def pack(args: argparse.Namespace) -> None:
 
     from dpveil.assets.cards import Card, CardWords, card_text
     from dpveil.assets.store import FORMAT, sealed
+
     from people import VALUES
 
     folder = Path(args.folder)
@@ -175,7 +176,7 @@ def pack(args: argparse.Namespace) -> None:
     }
     seed = facts[0]["drawn"]["seed"]
     card = Card(
-        "heads", "None: no picture of anybody. Shapes are MakeHuman's base mesh and targets (CC0), drawn at random.",
+        "heads", "None: no picture of anybody. Shapes mix MakeHuman's targets, which are CC0, at random.",
         "CC0-1.0", seed, {"people": len(kept), "pictures": len(facts), "yaws": list(YAWS), "size": SIZE},
     )  # fmt: skip
     values = {name: list(words) for name, words in VALUES.items()}
@@ -183,7 +184,7 @@ def pack(args: argparse.Namespace) -> None:
     data, digest = sealed(about, tensors)
     words = CardWords(
         what="Heads of nobody: rendered pictures with masks, points and labels, for dpveil.",
-        promise="A file of heads alone promises nothing. Privacy comes from a mechanism that draws one of them.",
+        promise="Heads alone promise nothing. Privacy comes from a mechanism that draws one of them.",
         facts=(f"{len(kept)} people in {len(facts)} pictures of {SIZE} × {SIZE} pixels",),
         caution=("Labels are the parameters from which a head was made.",),
         making="Rendering", measured="Measured", unmeasured="Nothing.",
@@ -205,7 +206,11 @@ def webp(file: Path, **options) -> bytes:
 
 def sheet(args: argparse.Namespace) -> None:
     """Write a contact sheet of a work folder over grey, for people to judge."""
-    files = [f for f in sorted(Path(args.folder).glob("*-??.png")) if args.yaw < 0 or f.stem.endswith(f"-{args.yaw:02d}")]
+    files = [
+        f
+        for f in sorted(Path(args.folder).glob("*-??.png"))
+        if args.yaw < 0 or f.stem.endswith(f"-{args.yaw:02d}")
+    ]
     files = files[args.first : args.first + args.columns * args.rows]
     side = args.side
     page = Image.new("RGB", (args.columns * side, -(-len(files) // args.columns) * side))
@@ -213,14 +218,19 @@ def sheet(args: argparse.Namespace) -> None:
         head = Image.open(file)
         cell = Image.new("RGBA", head.size, (150, 155, 160, 255))
         cell.alpha_composite(head)
-        page.paste(cell.convert("RGB").resize((side, side), Image.LANCZOS), (i % args.columns * side, i // args.columns * side))
+        page.paste(
+            cell.convert("RGB").resize((side, side), Image.LANCZOS),
+            (i % args.columns * side, i // args.columns * side),
+        )
     page.save(args.to)
 
 
 def main(argv: list[str]) -> None:
     """Run one of the commands."""
     here = Path(os.environ.get("STUDIO_CACHE", "."))
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(required=True)
     one = commands.add_parser("prepare", help="cache the base mesh")
     one.add_argument("--base", default=here / "base.pickle")

