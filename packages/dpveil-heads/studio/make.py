@@ -146,7 +146,6 @@ def pack(args: argparse.Namespace) -> None:
     from dpveil.assets.cards import Card
     from dpveil.assets.store import save
     from dpveil.faces.head_gallery import HeadGallery
-
     from people import VALUES
 
     folder = Path(args.folder)

@@ -22,7 +22,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
+from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View
@@ -181,20 +181,23 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     import cv2
 
     box = part.region.box
-    alpha, levels = painted(part, outside, hidden, part.place, box, match)
+    alpha, levels, skin = painted(part, outside, hidden, part.place, box, match)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    width = SEAM if part.protect == FACE else FINE_SEAM
-    alpha = faded(alpha, part.region, width * part.unit, hidden.shape)
-    face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
+    soft = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
+    alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
+    for alike in (True, False) if part.protect == FACE else (False,):
+        face = met(face, box, outside, hidden, part.unit, skin=alike)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
 def painted(
     part: Part, outside: Photo, hidden: Hidden, at: Similarity, box: Box, match: ColourMatch
-) -> tuple[Share, Levels]:
-    """Return alpha and sRGB levels of a face in a box of a picture that `at` maps to a head's frame.
+) -> tuple[Share, Levels, Share]:
+    """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
+
+    `at` maps the picture to a head's frame with a side of 1.
 
     Light, tone and clothes are those that are seen in the photo around its place. An inner face is shown in
     the light of the skin around it, and its skin goes on where there is skin at the region's edge. A whole
@@ -205,7 +208,7 @@ def painted(
         light = light_of(view, part.place, part.region, outside, hidden)
         levels, planes = view.on(at, box, skin=True)
         gain, skin = light.on(at, box)
-        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain))
+        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain)), skin
     levels, planes = view.on(at, box)
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     below = None if part.toned else skin_below(outside, hidden, part.place, ONE)
@@ -218,4 +221,5 @@ def painted(
         own = view.levels[view.garment > 0.5].reshape(-1, 3)
         mean = np.maximum(own.mean(axis=0), 1) if len(own) else np.float32(128)
         levels = levels + garment * (levels * (worn / mean) - levels)
-    return planes[..., 0], match(np.clip(levels, 0, 255).astype(np.float32))
+    alpha = planes[..., 0]
+    return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)

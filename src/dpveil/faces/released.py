@@ -119,16 +119,16 @@ class HeadFace(Released):
         """
         chances = np.ones(len(self.persons))
         if around is not None and len(self.persons) > 1:
+            for name in CUT_OFF if around.protect == FACE else ():
+                label = self.gallery.labels.get(name)
+                if label is not None and (chances * (label[self.persons] == 0)).any():
+                    chances *= label[self.persons] == 0
             tones = self.gallery.looks(TONE)
             if around.skin is not None and tones is not None:
                 away = np.abs(tones[self.persons] - tone_class(around.skin))
-                chances *= away == away.min()
+                chances *= away == away[chances > 0].min()
             if self.model is not None:
                 chances *= self._suiting(self.model, around)
-            for name in CUT_OFF if around.protect == FACE else ():
-                without = self.gallery.labels.get(name)
-                if without is not None and (chances * (without[self.persons] == 0)).any():
-                    chances *= without[self.persons] == 0
         upto = np.cumsum(chances / chances.sum())
         at = int(np.searchsorted(upto, self.number / 2**64, side="right"))
         return int(self.persons[min(at, len(upto) - 1)])

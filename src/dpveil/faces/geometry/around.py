@@ -30,6 +30,11 @@ LIT: Final = 0.75
 """The quantile of its levels that counts: rims are in shadow more often than cheeks."""
 
 
+LIGHTER: Final = 10.0
+"""CIE L* that is added to it: cheeks are lighter than jaws by 4 (the median of 90 photos of LFW), and dim
+light is commoner than the darker of two tones that a photo may show."""
+
+
 @dataclass(frozen=True, eq=False)
 class Around:
     """The photo around a face: `outside` has 0 under `hidden`, and no hidden pixel has influence.
@@ -63,4 +68,4 @@ class Around:
         far = INNER.far(at)
         beside = levels[known & (far > BESIDE[0]) & (far < BESIDE[1]) & (at[..., 1] > CHIN)]
         skin = beside[may_be_skin(lab_of(beside))] if len(beside) else beside
-        return lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None
+        return LIGHTER + lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None

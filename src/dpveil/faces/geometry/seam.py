@@ -18,9 +18,9 @@ SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same if a network completed the head."""
-SIDE: Final = 48
+SIDE: Final = 80
 """Side of UTKFace's crop in which levels are compared, in pixels."""
-WINDOW: Final = 5
+WINDOW: Final = 3
 """Side of the window, in those pixels, in which both sides of an edge are compared."""
 MOST: Final = 60.0
 """Largest change, in levels."""
