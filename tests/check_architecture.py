@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 architecture = pytest.importorskip("make_architecture")
 
 PASSED = [
-    "io.sources.read",
+    "io.reading.read",
     "release.plan.plan",
     "catalogue.build",
     "regions.spec.search",
