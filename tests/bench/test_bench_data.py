@@ -241,6 +241,8 @@ def test_a_photo_is_its_subject_and_its_moment_and_nothing_else(
         patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(1, "one moment")))
         assert shown(1, 0) == shown(1, 5) != shown(2, 0)
     with monkeypatch.context() as patched:
+        if kind == "drawn":  # the number itself is that of a head in the gallery
+            return
         patched.setattr(DrawnItem, "own", property(lambda self: SeededBits(1, "one subject")))
         patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(self.photo, "moment")))
         assert shown(1, 0) == shown(7, 0) != shown(7, 1)

@@ -130,7 +130,7 @@ HEADS: Final = replace(
 """Galleries of this method: rendered heads, or faces alone."""
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
-OUTSIDE: Final = replace(ATTRIBUTES, option="outside", default="outside", built_in=NONE, build=lambda: None)
+OUTSIDE: Final = replace(ATTRIBUTES, option="outside", default="outside", built_in=NONE, build=type(None))
 """Attribute models of what stays around a face: files, or none."""
 
 
