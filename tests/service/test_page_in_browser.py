@@ -201,7 +201,7 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
     assert stated["request"] == ["faces margin=0 except=1"]
     before, after = (np.asarray(Image.open(file)) for file in (io.BytesIO(TWO), image))
     assert (before[:, :240] == after[:, :240]).all()
-    assert (before[60:160, 360:440] != after[60:160, 360:440]).any(axis=2).mean() > 0.9
+    assert (before[60:160, 360:440] != after[60:160, 360:440]).any(axis=2).mean() > 0.8
 
 
 def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
