@@ -23,7 +23,7 @@ from dpveil.faces.geometry.view import View
 SIZES: Final = range(64, 1025)
 """Possible sides of a picture in pixels."""
 MOST_PICTURES: Final = 1 << 14
-CONTRAST: Final = (1.45, 1.15)
+CONTRAST: Final = (1.3, 1.1)
 """Factors of the logarithms of lightness below and above that of the face. Photos of LFW have some 1.9
 and 1.4 times the contrast of renders, much of it by expressions; with all of it, eyes look painted."""
 BRIGHTER: Final = 0.3

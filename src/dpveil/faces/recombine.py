@@ -16,9 +16,9 @@ from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below, worn_below
+from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.grain import grained, softened
-from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
@@ -31,6 +31,8 @@ from dpveil.faces.released import Released, backdrop
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ONE: Final = HeadFrame(1)
+NECK: Final = (0.715, 0.105, 0.02)
+"""Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
 FINE: Final = HeadFrame(96)
 """The frame in which the tone of a head is read."""
 Photo = UInt8[np.ndarray, "H W c"]
@@ -199,9 +201,9 @@ def painted(
 
     `at` maps the picture to a head's frame with a side of 1.
 
-    Light, tone and clothes are those that are seen in the photo around its place. An inner face is shown in
-    the light of the skin around it, and its skin goes on where there is skin at the region's edge. A whole
-    head has the tone of skin and the colour of clothes that are seen below it.
+    Light and tone are those that are seen in the photo around its place. An inner face is shown in the light
+    of the skin around it, and its skin goes on where there is skin at the region's edge. A whole head has the
+    tone of skin that is seen below it, and ends in a neck: collars are the photo's own.
     """
     view = part.view
     if part.protect == FACE:
@@ -216,10 +218,17 @@ def painted(
         patch = view.framed(FINE.size)[0][patch_of(FINE)]
         share = np.clip(1 - hair - garment, 0, 1)
         levels = levels + share * (brought_to(levels, patch, below) - levels)
-    worn = worn_below(outside, hidden, part.place)
-    if worn is not None and garment.any():
-        own = view.levels[view.garment > 0.5].reshape(-1, 3)
-        mean = np.maximum(own.mean(axis=0), 1) if len(own) else np.float32(128)
-        levels = levels + garment * (levels * (worn / mean) - levels)
-    alpha = planes[..., 0]
+    neck = np.maximum(_column(at, box), hair[..., 0])
+    alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
+
+
+def _column(at: Similarity, box: Box) -> Share:
+    """Return 1 above the chin and on the neck below it, and 0 beside that, in a box."""
+    across, down = np.meshgrid(np.arange(box.x, box.x + box.w), np.arange(box.y, box.y + box.h))
+    (a, b, x), (c, d, y) = at.matrix
+    right = np.abs(a * across + b * down + (x + 0.5 - MIDDLE[0]))
+    low = c * across + d * down + (y + 0.5)
+    chin, half, soft = NECK
+    beside = np.clip((half + soft - right) / soft, 0, 1)
+    return np.asarray(np.maximum(beside, np.clip((chin - low) / soft, 0, 1)), np.float32)

@@ -7,7 +7,7 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
+from jaxtyping import Bool, Float32, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import AnyFrame, HeadFrame, between
@@ -25,11 +25,9 @@ DARKEST: Final = 0.35
 """Least factor by which a face is darkened."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
-BELOW: Final = (0.12, 0.89, 1.02)
+BELOW: Final = (0.08, 0.815, 0.9)
 """Where skin is looked for, below the chin: half the width, and from where to where, in units of the head
 frame's side. Nothing else is looked at: hands, other people and wood have the colour of skin, too."""
-WORN: Final = (0.22, 0.86, 1.04)
-"""Where what is worn is looked at: half the width, and from where to where, in the same units."""
 SKIN: Final = ((25.0, 68.0), (13.0, 45.0), (25.0, 96.0))
 """Hue in degrees, chroma and lightness of skin, least and largest, in CIE Lab."""
 ENOUGH: Final = 0.2
@@ -83,25 +81,6 @@ def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"
 def _most(levels: Shaped[np.ndarray, "*n c"]) -> Shaped[np.ndarray, "*n"]:
     """Return the largest channel of each pixel, in a tenth of the time of NumPy's `max`."""
     return reduce(np.maximum, np.moveaxis(levels, -1, 0))
-
-
-def worn_below(
-    outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"], place: Similarity
-) -> Float64[np.ndarray, " 3"] | None:
-    """Return the colour that is seen just below a head, sRGB levels; None where few pixels are seen.
-
-    `place` maps the photo to a head's frame with a side of 1. Only pixels that are not hidden are read.
-    """
-    half, top, bottom = WORN
-    grid = np.meshgrid(np.linspace(-half, half, 24) + 0.5, np.linspace(top, bottom, 10))
-    at = np.rint(place.back(np.stack([one.ravel() for one in grid], axis=1) - 0.5)).astype(int)
-    height, width = hidden.shape
-    at = at[(at >= 0).all(axis=1) & (at < (width, height)).all(axis=1)]
-    at = at[~hidden[at[:, 1], at[:, 0]]]
-    if len(at) < ENOUGH * grid[0].size:
-        return None
-    levels = np.broadcast_to(outside[at[:, 1], at[:, 0]], (len(at), 3))
-    return np.asarray(np.median(levels, axis=0), np.float64)
 
 
 def skin_below(

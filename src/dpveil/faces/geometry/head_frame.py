@@ -146,8 +146,8 @@ class Shape:
         return points
 
 
-HEAD: Final = Shape((0.248, 0.328), (0.148, 0.184, 0.344))
-"""A head with its hair, and its neck."""
+HEAD: Final = Shape((0.248, 0.328), below=0.88)
+"""A head with its hair, and a short neck: collars stay."""
 AROUND: Final = Shape((0.416, 0.464))
 """All around any head, with hair, ears and neck."""
 INNER: Final = Shape((0.150, 0.160), below=1.25)
