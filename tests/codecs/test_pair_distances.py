@@ -9,7 +9,7 @@ import pytest
 from made_faces import faces, source_of, train
 
 from dpveil.codecs import TABLE
-from dpveil.codecs.statistics import MEASURES, PAIRS, PERCENTILES, SHARES, distances_of, quantiles_of
+from dpveil.codecs.statistics import MEASURES, PAIR_SHARES, PAIRS, PERCENTILES, distances_of, quantiles_of
 from dpveil.errors import InvalidParameter
 from dpveil_train import TRAINERS
 
@@ -37,7 +37,7 @@ def test_against_every_pair():
     for row in (0, 4, len(PERCENTILES) - 1):
         every = by_hand(codes, sides[0, row], sides[1, row])
         for values, of in zip(found[:, row], every, strict=True):
-            for share, value in zip(SHARES, values, strict=True):
+            for share, value in zip(PAIR_SHARES, values, strict=True):
                 below, above = np.mean(of < value - 1e-12), np.mean(of <= value + 1e-12)
                 assert below - 0.025 <= share <= above + 0.025
 
@@ -58,7 +58,7 @@ def test_no_code_is_paired_with_itself():
     codes = np.array([[0.0], [1.0]])
     found = distances_of(codes, quantiles_of(codes), 3)
     assert np.all(found[0, 0] == 1)
-    assert PAIRS * SHARES[0] >= 100
+    assert PAIRS * PAIR_SHARES[0] >= 100
 
 
 @pytest.mark.parametrize("name", TRAINERS)
@@ -67,7 +67,7 @@ def test_a_codec_keeps_the_distances_of_its_training_codes(name):
     codec = train(TABLE[name], source_of(crops), length=4)
     every = by_hand(codec.encode(crops), codec.statistics.bounds(10).low, codec.statistics.bounds(10).high)
     apart = codec.statistics.pair_distances(10)
-    assert tuple(apart.mean) == SHARES
+    assert tuple(apart.mean) == PAIR_SHARES
     for values, of in zip((apart.mean, apart.chord, apart.radius), every, strict=True):
         assert abs(values[0.5] - np.median(of)) < 0.2 * np.median(of)
     assert len(MEASURES) == len(codec.statistics.distances)

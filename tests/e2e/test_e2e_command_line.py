@@ -166,7 +166,7 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(here):
     assert here("demo", "--out", "show").returncode == 0
     assert len(sorted(Path("show/releases").glob("*epsilon*.png"))) == 24
     drawn = dpveil.verify(next(Path("show/releases").glob("whole-epsilon-1-attributes.png"))).certificate
-    assert drawn.parameters["gallery"].startswith("drawn-")
+    assert drawn.parameters["gallery"].startswith("heads sha256:")
     Path("mine").mkdir()
     Path("mine/sheet.png").write_bytes(b"mine")
     done = here("demo", "--out", "mine")

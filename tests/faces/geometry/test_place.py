@@ -105,7 +105,8 @@ def test_the_shape_is_turned_with_the_face_and_no_larger_than_it_has_to_be(angle
     pose = Similarity(1.2, angle, float(x), float(y))
     head = between(pose, frame, HeadFrame(1))
     (x, y), (a, b) = MIDDLE, HEAD.larger(LARGER).half
-    inner = head.back(outline((x, y, 0.99 * a, 0.99 * b)) - 0.5).round().astype(int)
+    upper = outline((x, y, 0.99 * a, 0.99 * b))
+    inner = head.back(upper[upper[:, 1] < y] - 0.5).round().astype(int)
     upper = outline((x, y, 1.02 * a, 1.02 * b))
     outer = head.back(upper[upper[:, 1] < y] - 0.5).round().astype(int)
     box, mask = HEAD.larger(LARGER).region(head, 600, 600)

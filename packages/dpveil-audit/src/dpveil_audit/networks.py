@@ -275,7 +275,7 @@ def _fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> C
     codes = lambda given, *_, **__: np.repeat(CODE, len(given), axis=0)  # noqa: E731
     method.__dict__["_own"] = Instead(method._own, release=codes)
     view = method.views(crops_of(np.array([row], np.int64)), bits=SeededBits(1))
-    return np.asarray(view(pose if method.posed else None)[0])
+    return view(pose if method.posed else None)[0].crop(method.frame)
 
 
 # `latent` with codecs of networks, whole and with faults
