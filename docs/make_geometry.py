@@ -7,13 +7,13 @@ from PIL import Image, ImageDraw
 from skimage import data
 
 import dpveil
-from dpveil.bench.drawn.people import heads
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.geometry import place, pose_of
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import TURNED
+from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.regions.tiling import grow
@@ -59,7 +59,7 @@ def recombined() -> list[Tile]:
 
 def turned() -> list[Tile]:
     """Return a head of the gallery at the five yaws of the grid."""
-    gallery = heads()
+    gallery = default_heads()
     return [
         (portrait(HeadFace(gallery, np.array([7 % len(gallery)]), 7, YAW * cell), 300, 300), f"{YAW * cell}°")
         for cell in range(-TURNED, TURNED + 1)

@@ -9,7 +9,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.bench.drawn.people import heads
+from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace, portrait
 
 VIEW = (slice(10, 230), slice(110, 330))
@@ -21,7 +21,7 @@ Tile = tuple[np.ndarray, str]
 
 def contact_sheet() -> bytes:
     """Return the first heads of the default gallery as portraits, as PNG."""
-    gallery = heads()
+    gallery = default_heads()
     every = [
         portrait(HeadFace(gallery, np.array([n % len(gallery)]), n), SIDE, SIDE)
         for n in range(ROWS * COLUMNS)

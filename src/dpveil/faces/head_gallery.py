@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, Final, Self
 
 import cv2
@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float32, Int8, Int64, UInt8
 
 from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.store import Stored, Tensors
+from dpveil.assets.store import Stored, Tensors, default_path
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
@@ -197,3 +197,9 @@ def _files(tensors: Tensors, name: str) -> tuple[bytes, ...]:
     if ends[-1:].tolist() != [len(data)]:
         raise ModelError(f"the file's {name}s are not contiguous")
     return tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
+
+
+@cache
+def default_heads() -> HeadGallery:
+    """Return the heads that come with dpveil."""
+    return HeadGallery.load(default_path(HeadGallery.name))

@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 from scipy.spatial.distance import pdist, squareform
 
-from dpveil.assets.store import default_path
 from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
-from dpveil.faces.head_gallery import HeadGallery
+from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp import ATOMS, ORIGINAL, SEED, SHOWN, TOP, TRAINING, Embed, Looked, look
@@ -83,7 +82,7 @@ def pairs(at: Float64[np.ndarray, "n d"]) -> dict[str, list[int]]:
 
 def heads(count: int) -> Crops:
     """Return rendered heads in the recogniser's frame, the same in every run."""
-    gallery = HeadGallery.load(default_path(HeadGallery.name))
+    gallery = default_heads()
     every = [HeadFace(gallery, np.array([person]), person) for person in range(min(count, len(gallery)))]
     return np.stack([head.crop(CHIP) for head in every])
 

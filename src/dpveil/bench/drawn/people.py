@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.assets.store import default_path
 from dpveil.bench.drawn.base import DrawnItem, levels, shares
 from dpveil.core.photo import Photo
 from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.head_gallery import HeadGallery
+from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace, portrait
 
 SIZE: Final = (112, 92)
@@ -38,7 +36,7 @@ class DrawnPerson(DrawnItem):
 
     def read(self) -> Photo:
         """Return the photo, uint8 sRGB of `SIZE`."""
-        gallery = heads()
+        gallery = default_heads()
         bits = self.moment
         down, right, light, turn = shares(bits, 4)
         yaw = YAW * (int(3 * turn) - 1)
@@ -48,9 +46,3 @@ class DrawnPerson(DrawnItem):
         top, left = int(down * ROOM), int(right * ROOM)
         cut = shown[top : top + SIZE[0], left : left + SIZE[1]].astype(np.float64)
         return levels(cut * (LIGHT[0] + light * (LIGHT[1] - LIGHT[0])), bits, GRAIN)
-
-
-@cache
-def heads() -> HeadGallery:
-    """Return the default gallery of heads."""
-    return HeadGallery.load(default_path(HeadGallery.name))
