@@ -25,10 +25,9 @@ def rows() -> list[list[Tile]]:
     given = {"codec": codec, "clip": 10}
     first, second = [(photo[VIEW], "original")], [(photo[VIEW], "original")]
     for seed, epsilon in enumerate(EPSILONS):
-        protect = "box" if seed % 2 else "head"
         bits = dpveil.SeededBits(seed)
-        face = dpveil.obfuscate(photo, "latent", epsilon=epsilon, protect=protect, bits=bits, **given)
-        first.append((face.image[VIEW], f"epsilon {epsilon}\nprotect {protect}"))
+        face = dpveil.obfuscate(photo, "latent", epsilon=epsilon, bits=bits, **given)
+        first.append((face.image[VIEW], f"epsilon {epsilon}\nface"))
         bits = dpveil.SeededBits(seed)
         whole = dpveil.obfuscate(photo, "latent", epsilon=epsilon, regions="whole", bits=bits, **given)
         second.append((resized(whole.image), f"epsilon {epsilon}\nwhole photo"))
