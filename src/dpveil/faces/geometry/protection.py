@@ -70,7 +70,7 @@ PROTECTIONS: Final = {
         ahead=(1.0, 0.88, 0.76),
         holds=(0.5, 0.1),
     ),
-    HEAD: Protection(WITH_HAIR, WITH_HAIR.larger(1.15), True, HAIR, ALSO),
+    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), below=0.81), True, HAIR, ALSO),
     BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
 }
 """The only list of the values of `protect`; the first is the default."""
