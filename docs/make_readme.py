@@ -18,10 +18,10 @@ from dpveil.noise.bits import SeededBits
 
 TARGET = Path(__file__).parent / "before-after.png"
 VIEW = (slice(0, 264), slice(92, 356))
-SIDE, GAP, SEED = 240, 12, 24
+SIDE, GAP, SEED = 240, 12, 21
 RELEASES: tuple[tuple[str, dict[str, object]], ...] = (
-    ("attributes", {}),
-    ("attributes", {"protect": "head"}),
+    ("attributes", {"attributes": "gender=female"}),
+    ("attributes", {"attributes": "gender=female", "protect": "head"}),
     ("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}),
 )
 
