@@ -23,6 +23,8 @@ from dpveil.faces.geometry.view import View
 SIZES: Final = range(64, 1025)
 """Possible sides of a picture in pixels."""
 MOST_PICTURES: Final = 1 << 14
+MOST_VIEWS: Final = 64
+"""Decoded pictures that are kept, some 4 MB each."""
 CONTRAST: Final = (1.3, 1.1)
 """Factors of the logarithms of lightness below and above that of the face. Photos of LFW have some 1.9
 and 1.4 times the contrast of renders, much of it by expressions; with all of it, eyes look painted."""
@@ -89,11 +91,13 @@ class HeadGallery(Stored):
         """
         row = min(self._rows[person], key=lambda one: abs(int(self.yaw[one]) - abs(yaw)))
         mirrored = yaw < 0 and self.yaw[row] > 0
-        if (row, mirrored) not in self._views:
-            if len(self._views) >= 64:
+        view = self._views.get((row, mirrored))
+        if view is None:
+            view = self._decoded(row, mirrored=bool(mirrored))
+            if len(self._views) >= MOST_VIEWS:  # other threads may add or clear at the same time
                 self._views.clear()
-            self._views[row, mirrored] = self._decoded(row, mirrored=bool(mirrored))
-        return self._views[row, mirrored]
+            self._views[row, mirrored] = view
+        return view
 
     def _decoded(self, row: int, *, mirrored: bool) -> View:
         files = (np.frombuffer(data, np.uint8) for data in (self.pictures[row], self.masks[row]))
