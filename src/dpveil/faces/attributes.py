@@ -53,7 +53,8 @@ def looks_of(
     if isinstance(gallery, HeadGallery):
         looks = gallery.looks(name)
         if looks is None:
-            hint = f"it has {', '.join(gallery.values)} and pose; or choose another gallery"
+            known = ", ".join(one for one in gallery.values if one in VALUES)
+            hint = f"it has {known} and pose; or choose another gallery"
             problem = "is nothing that heads of the gallery differ by"
             raise InvalidParameter("attributes", name, problem, hint=hint)
         return [looks]

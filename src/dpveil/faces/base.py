@@ -51,7 +51,7 @@ class FaceMethod(Method):
     the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
     certificate can be verified without one; `prepare` loads it.
 
-    `protect` says what is replaced: "face", an oval from the brows to below the mouth, in the light of the
+    `protect` says what is replaced: "face", an oval from the forehead to the chin, in the light of the
     skin around it, while hair, ears, jaw and neck stay; "head", an ellipse with a neck that is the same for
     everybody; or "box", large enough for any head in that position. The last two need `heads`. `placing` says
     how the new face is positioned: "landmarks" refuses a face with uncertain landmarks, "box" uses its box
@@ -60,7 +60,7 @@ class FaceMethod(Method):
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "What is replaced: face, from the brows to below the mouth, which leaves hair, ears, jaw"
+        "protect": "What is replaced: face, from the forehead to the chin, which leaves hair, ears, jaw"
         " and neck as they are; head, an ellipse with hair, ears and neck; or box, a rectangle for any head.",
         "placing": "auto, landmarks or box: how another face is put into place.",
     }

@@ -34,7 +34,7 @@ BUDGETS: Final = ("0.5", "1", "2", "4")
 FACE_WAY: Final[dict[str, Any]] = {
     "name": "faces",
     "title": "A face of nobody",
-    "words": "From the brows to below the mouth. Hair, ears and neck stay.",
+    "words": "From the forehead to the chin. Hair, ears and neck stay.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
