@@ -53,8 +53,8 @@ def looks_of(
     if isinstance(gallery, HeadGallery):
         looks = gallery.looks(name)
         if looks is None:
-            known = ", ".join(one for one in gallery.values if one in VALUES)
-            hint = f"it has {known} and pose; or choose another gallery"
+            named = ", ".join(one for one in gallery.values if one in VALUES)
+            hint = f"it has {named} and pose; or choose another gallery"
             problem = "is nothing that heads of the gallery differ by"
             raise InvalidParameter("attributes", name, problem, hint=hint)
         return [looks]
