@@ -29,6 +29,8 @@ BROW: Final = 0.1
 DOME: Final = 0.1
 """By how much the middle of a face is lighter beside its rim than renders are, as a logarithm: the median of
 70 photos of LFW."""
+SHOULDER: Final = 190.0
+"""Level from which on lightness is compressed."""
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 Levels = Float32[np.ndarray, "_ _ 3"]
@@ -57,9 +59,12 @@ class Light:
 
     @staticmethod
     def lit(levels: Levels, gain: Levels) -> Levels:
-        """Return levels with a gain, 0 to 255."""
-        dark = np.float32(DARK)
-        return np.asarray(np.clip((levels + dark) * gain - dark, 0, 255), np.float32)
+        """Return levels with a gain, 0 to 255; the lightest are compressed, so that no face glares."""
+        dark, top = np.float32(DARK), np.float32(SHOULDER)
+        lit = np.clip((levels + dark) * gain - dark, 0, None)
+        room = 255 - top
+        over = top + room * (1 - np.exp(-np.maximum(lit - top, 0) / room))
+        return np.asarray(np.where(lit > top, over, lit), np.float32)
 
 
 def light_of(
