@@ -147,7 +147,7 @@ MOST_LOOKED: Final = 4
 """Of how many pixels, in sizes of the photo, the masks of heads are compared."""
 LEAST_LEFT: Final = 100
 """A face that is cut at others keeps at least one in this many pixels of its box: its inner face, from the
-brows to the chin, is never cut."""
+forehead to the chin, is never cut."""
 
 
 def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:

@@ -93,7 +93,7 @@ def place(
     `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is one of
     `PROTECTIONS`: "head", an ellipse with a neck of the same shape for everybody, or the box around a head
     that is turned too far (`protection_of`); "box", all around any head that could be; or "face", an oval
-    from the brows to the chin.
+    from the forehead to the chin.
     `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
     those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
     public `Cell`; a user's own box is not, and all of it is replaced, if `origin` names it. Raises
