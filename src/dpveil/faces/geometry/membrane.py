@@ -6,10 +6,10 @@ editing), Welsch's robust weights.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+from jaxtyping import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
@@ -83,43 +83,56 @@ def stretched(
         correction += light + tint
         apart = np.clip(lights - light, -MOST[1], MOST[1]) + np.clip(missed - lights, -TINT, TINT) - tint
         both = inside | rim
-        number = np.where(both, np.cumsum(both).reshape(both.shape) - 1, -1)
-        correction[both] += _harmonic(number, number[rim], STIFF[0] * weights, apart, SLACK)
-        held = np.full(len(weights), STIFF[1])
-        skin[both] = _harmonic(number, number[rim], held, weights[:, None], 1e-9)[:, 0]
+        held = np.stack([STIFF[0] * weights, np.full(len(weights), STIFF[1])])
+        wanted = np.concatenate([apart, weights[:, None]], axis=1)
+        found = _harmonic(both, rim, held, wanted, np.array([SLACK, 1e-9]))
+        correction[both] += found[0, both, :-1]
+        skin[both] = found[1, both, -1]
     return correction.astype(np.float32), np.clip(skin, 0, 1).astype(np.float32)
 
 
 def _harmonic(
-    number: Int64[np.ndarray, "h w"],
-    at: Int64[np.ndarray, " n"],
-    held: Float64[np.ndarray, " n"],
+    both: Bool[np.ndarray, "h w"],
+    rim: Bool[np.ndarray, "h w"],
+    held: Float64[np.ndarray, "k n"],
     values: Float64[np.ndarray, "n c"],
-    slack: float,
-) -> Float64[np.ndarray, "m c"]:
-    """Return the values of all pixels with a `number` that are smoothest, held at those of some of them."""
-    from scipy.sparse import diags
-    from scipy.sparse.linalg import splu
+    slack: Float64[np.ndarray, " k"],
+) -> Float64[np.ndarray, "k h w c"]:
+    """Return the smoothest values of the pixels in `both`, held at those of the rim, once for each of k ways
+    to hold them; 0 elsewhere.
 
-    count = int(number.max()) + 1
-    pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
-    pull[at], wanted[at] = held, held[:, None] * values
-    matrix = _steps(number, count) + diags(pull + slack)
-    return np.asarray(
-        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
+    Row after row is eliminated from the linear equations, whose matrix is block tridiagonal.
+    """
+    rows, columns = (np.flatnonzero(both.any(axis=axis)) for axis in (1, 0))
+    part = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    there = both[part]
+    down, right = (
+        np.asarray(pairs, np.float64) for pairs in (there[:-1] & there[1:], there[:, :-1] & there[:, 1:])
     )
-
-
-def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
-    """Return the graph Laplacian of the pixels with a number, as a sparse matrix."""
-    from scipy.sparse import coo_matrix, diags
-
-    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
-    ends = [(a[(a >= 0) & (b >= 0)], b[(a >= 0) & (b >= 0)]) for a, b in pairs]
-    one, other = (np.concatenate(side) for side in zip(*ends, strict=True))
-    near = coo_matrix((np.ones(len(one)), (one, other)), (count, count))
-    near = (near + near.T).tocsr()
-    return diags(np.asarray(near.sum(axis=1)).ravel()) - near
+    own = np.zeros((len(slack), *both.shape))
+    own[:, rim] = held
+    wanted = np.zeros((*own.shape, values.shape[1]))
+    wanted[:, rim] = held[..., None] * values
+    own = np.where(there, own[:, *part] + slack[:, None, None], 1.0)
+    own[:, :-1] += down
+    own[:, 1:] += down
+    own[..., :-1] += right
+    own[..., 1:] += right
+    (height, width), at = there.shape, np.arange(there.shape[1])
+    blocks = np.zeros((height, len(slack), width, width))
+    blocks[..., at, at] = own.swapaxes(0, 1)
+    blocks[..., at[1:], at[:-1]] = blocks[..., at[:-1], at[1:]] = -right[:, None]
+    both_ways, down = down[:, :, None] * down[:, None], down[..., None]
+    left = np.ascontiguousarray(wanted[:, *part].swapaxes(0, 1))
+    blocks[0] = np.linalg.inv(blocks[0])
+    for row in range(1, height):
+        left[row] += down[row - 1] * (blocks[row - 1] @ left[row - 1])
+        blocks[row] = np.linalg.inv(blocks[row] - both_ways[row - 1] * blocks[row - 1])
+    left[-1] = blocks[-1] @ left[-1]
+    for row in range(height - 2, -1, -1):
+        left[row] = blocks[row] @ (left[row] + down[row] * left[row + 1])
+    wanted[:, *part] = left.swapaxes(0, 1)
+    return wanted
 
 
 def may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool = False) -> Bool[np.ndarray, " n"]:
