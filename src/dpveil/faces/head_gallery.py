@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
-from jaxtyping import Float32, Int8, Int64, UInt8
 
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.store import Stored, Tensors, default_path
+from dpveil.core.arrays import Float32, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES

@@ -8,8 +8,8 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
+from dpveil.core.arrays import Bool, Float64
 from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region

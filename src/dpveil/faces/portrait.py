@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
 
+from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.geometry.align import Frame, Similarity

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
 
+from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.photo import BLOCKS, ESCAPING, MOST_GROWTH, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError

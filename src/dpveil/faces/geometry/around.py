@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, UInt8
 
+from dpveil.core.arrays import Bool, UInt8
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.colour_match import skin_below
 from dpveil.faces.geometry.fill import fill

@@ -7,8 +7,8 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import AnyFrame, HeadFrame, between
 from dpveil.faces.geometry.tone import lightness

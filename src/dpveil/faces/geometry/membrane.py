@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
+
+from dpveil.core.arrays import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""

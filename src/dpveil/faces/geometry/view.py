@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
