@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
+from dataclasses import dataclass, field
+from functools import cache, cached_property, reduce
 from typing import Any, ClassVar, Final, Self
 
 import cv2
@@ -111,10 +111,10 @@ class HeadGallery(Stored):
             points = points[[2, 3, 0, 1, 4]] * (-1, 1) + (self.size - 1, 0)
         levels = np.ascontiguousarray(picture[..., 2::-1])
         alpha = picture[..., 3].astype(np.float32) / np.float32(255)
-        share = mask[..., ::-1].astype(np.float32) / np.float32(255)
+        hair, garment = (mask[..., at].astype(np.float32) / np.float32(255) for at in (2, 1))
         pose = of_points(points, HeadFrame(1).pixels(np.array(FIVE)))
-        view = View(levels, alpha, share[..., 0].copy(), share[..., 1].copy(), pose)
-        return replace(view, levels=contrasted(view))
+        view = View(levels, alpha, hair, garment, pose)
+        return view.showing(contrasted(view))
 
     def facts(self) -> dict[str, Json]:
         """Return the size of pictures, and the labels' names and values, for the file's header."""
@@ -180,16 +180,16 @@ def contrasted(view: View) -> UInt8[np.ndarray, "h w 3"]:
 
     Renders are lit evenly, so that they fit into any light. Lightness is spread around that of the face.
     """
-    levels = view.levels.astype(np.float32)
-    light = np.log(levels.mean(axis=2) + np.float32(DARK))
+    sums = reduce(np.add, (plane.astype(np.uint16) for plane in cv2.split(view.levels)))
+    light = np.log(np.arange(3 * 255 + 1, dtype=np.float32) / 3 + np.float32(DARK))  # by the sum of levels
     at = view.face > 0.5
     if not at.any():
         return view.levels
-    apart = light - np.median(light[at])
+    apart = light - np.median(light[sums[at]])
     more = np.where(apart < 0, (CONTRAST[0] - 1) * apart, (CONTRAST[1] - 1) * np.minimum(apart, BRIGHTER))
     share = cv2.GaussianBlur(np.clip(1 - view.hair - view.garment, 0, 1), (0, 0), 1.0)
-    gain = np.exp(share * more)[..., None]
-    return np.asarray(np.clip(np.rint((levels + DARK) * gain - DARK), 0, 255), np.uint8)
+    gain = cv2.merge([np.exp(share * more[sums])] * 3)
+    return np.asarray(np.clip(np.rint((view.levels + np.float32(DARK)) * gain - DARK), 0, 255), np.uint8)
 
 
 def _files(tensors: Tensors, name: str) -> tuple[bytes, ...]:

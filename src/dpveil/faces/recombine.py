@@ -208,10 +208,10 @@ def painted(
     view = part.view
     if part.protect == FACE:
         light = light_of(view, part.place, part.region, outside, hidden)
-        levels, planes = view.on(at, box, skin=True)
+        levels, face = view.on(at, box, "face", skin=True)
         gain, skin = light.on(at, box)
-        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain)), skin
-    levels, planes = view.on(at, box)
+        return np.maximum(face[..., 0], skin), match(light.lit(levels, gain)), skin
+    levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     below = None if part.toned else skin_below(outside, hidden, part.place, ONE)
     if below is not None:

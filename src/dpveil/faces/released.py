@@ -162,9 +162,9 @@ class HeadFace(Released):
 
 def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a face before a backdrop, in a box of a picture that `place` maps to a head's frame."""
-    levels, planes = face.view(None, None).on(place, box)
+    levels, alpha = face.view(None, None).on(place, box, "alpha")
     behind = backdrop(face.number, box.h, box.w).astype(np.float32)
-    shown = behind + planes[..., :1] * (levels - behind)
+    shown = behind + alpha * (levels - behind)
     return np.clip(np.rint(shown), 0, 255).astype(np.uint8)
 
 

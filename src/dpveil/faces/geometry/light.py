@@ -88,7 +88,11 @@ def light_of(
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
-    face, _ = view.framed(side, skin=True)
+    patch = np.zeros_like(rim)
+    patch[patch_of(FRAME)] = True
+    rows, columns = (np.flatnonzero((rim | patch).any(axis=axis)).tolist() for axis in (1, 0))
+    near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
+    face, _ = view.framed(side, skin=True, near=near)
     tone = face[patch_of(FRAME)].reshape(-1, 3).mean(axis=0)
     missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
