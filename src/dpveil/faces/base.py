@@ -99,6 +99,11 @@ class FaceMethod(Method):
         return True
 
     @property
+    def nothing(self) -> UInt8[np.ndarray, "s s 3"]:
+        """The crop for a method that reads none."""
+        return np.zeros((self.frame.size, self.frame.size, 3), np.uint8)
+
+    @property
     def made(self) -> str:
         """How what is shown came to be: by what was learnt from photos of people."""
         return TRAINED

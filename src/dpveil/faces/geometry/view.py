@@ -105,7 +105,7 @@ class View:
             levels = np.rint(more + face * (self.levels[known.slices].astype(np.float32) - more))
             self.__dict__["skinned"] = known, levels = known, np.asarray(levels, np.uint8)
         there = Box(part.x - known.x, part.y - known.y, part.w, part.h)
-        return levels[there.slices]
+        return np.asarray(levels[there.slices])
 
     def on(
         self, place: Similarity, box: Box, *shares: str, skin: bool = False, near: Box | None = None
