@@ -104,35 +104,36 @@ def _harmonic(
 
     Row after row is eliminated from the linear equations, whose matrix is block tridiagonal.
     """
-    rows, columns = (np.flatnonzero(both.any(axis=axis)) for axis in (1, 0))
-    part = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
-    there = both[part]
-    down, right = (
-        np.asarray(pairs, np.float64) for pairs in (there[:-1] & there[1:], there[:, :-1] & there[:, 1:])
-    )
+    down = (both[:-1] & both[1:]).astype(np.float64)
+    right = (both[:, :-1] & both[:, 1:]).astype(np.float64)
     own = np.zeros((len(slack), *both.shape))
     own[:, rim] = held
     wanted = np.zeros((*own.shape, values.shape[1]))
     wanted[:, rim] = held[..., None] * values
-    own = np.where(there, own[:, *part] + slack[:, None, None], 1.0)
+    own = np.where(both, own + slack[:, None, None], 1.0)
     own[:, :-1] += down
     own[:, 1:] += down
     own[..., :-1] += right
     own[..., 1:] += right
-    (height, width), at = there.shape, np.arange(there.shape[1])
-    blocks = np.zeros((height, len(slack), width, width))
-    blocks[..., at, at] = own.swapaxes(0, 1)
-    blocks[..., at[1:], at[:-1]] = blocks[..., at[:-1], at[1:]] = -right[:, None]
-    both_ways, down = down[:, :, None] * down[:, None], down[..., None]
-    left = np.ascontiguousarray(wanted[:, *part].swapaxes(0, 1))
-    blocks[0] = np.linalg.inv(blocks[0])
-    for row in range(1, height):
-        left[row] += down[row - 1] * (blocks[row - 1] @ left[row - 1])
-        blocks[row] = np.linalg.inv(blocks[row] - both_ways[row - 1] * blocks[row - 1])
-    left[-1] = blocks[-1] @ left[-1]
-    for row in range(height - 2, -1, -1):
-        left[row] = blocks[row] @ (left[row] + down[row] * left[row + 1])
-    wanted[:, *part] = left.swapaxes(0, 1)
+    solved = list[tuple[int, int, int, np.ndarray]]()
+    for row in np.flatnonzero(both.any(axis=1)).tolist():
+        columns = np.flatnonzero(both[row]).tolist()
+        start, end = columns[0], columns[-1] + 1
+        block, at = np.zeros((len(slack), end - start, end - start)), np.arange(end - start)
+        block[:, at, at] = own[:, row, start:end]
+        block[:, at[1:], at[:-1]] = block[:, at[:-1], at[1:]] = -right[row, start : end - 1]
+        if solved and (shared := down[row - 1, start:end]).any():
+            _, first, last, inverse = solved[-1]
+            low, high = max(start, first), min(end, last)
+            here, there = slice(low - start, high - start), slice(low - first, high - first)
+            shared = shared[here]
+            block[:, here, here] -= shared[:, None] * inverse[:, there, there] * shared
+            wanted[:, row, low:high] += shared[:, None] * (inverse[:, there] @ wanted[:, row - 1, first:last])
+        solved.append((row, start, end, np.linalg.inv(block)))
+    for row, start, end, inverse in reversed(solved):
+        if row + 1 < len(both):
+            wanted[:, row] += down[row, :, None] * wanted[:, row + 1]
+        wanted[:, row, start:end] = inverse @ wanted[:, row, start:end]
     return wanted
 
 
