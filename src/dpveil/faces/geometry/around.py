@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, UInt8
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.colour_match import skin_below
 from dpveil.faces.geometry.fill import fill
@@ -50,8 +50,7 @@ class Around:
     @cached_property
     def picture(self) -> UInt8[np.ndarray, "128 128 3"]:
         """What is around, in `FRAME`, continued smoothly where it is hidden."""
-        there = between(self.place, HeadFrame(1), FRAME)
-        levels, known = seen(self.outside, self.hidden, there, FRAME.size)
+        levels, known = self._seen
         picture = np.rint(levels).astype(np.uint8)
         return np.where(known[..., None], picture, fill(picture, ~known))
 
@@ -62,10 +61,14 @@ class Around:
             return skin_below(self.outside, self.hidden, self.place, HeadFrame(1))
         if self.outside.shape[2] == 1:
             return None
-        there = between(self.place, HeadFrame(1), FRAME)
-        levels, known = seen(self.outside, self.hidden, there, FRAME.size)
+        levels, known = self._seen
         at = pixel_grid(FRAME.size)
         far = INNER.far(at)
         beside = levels[known & (far > BESIDE[0]) & (far < BESIDE[1]) & (at[..., 1] > CHIN)]
         skin = beside[may_be_skin(lab_of(beside))] if len(beside) else beside
         return LIGHTER + lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None
+
+    @cached_property
+    def _seen(self) -> tuple[Float32[np.ndarray, "128 128 3"], Bool[np.ndarray, "128 128"]]:
+        """The photo in `FRAME`, and which pixels of it are known."""
+        return seen(self.outside, self.hidden, between(self.place, HeadFrame(1), FRAME), FRAME.size)

@@ -196,8 +196,8 @@ def seen(
     rows = _within(math.floor(top) - more, math.ceil(bottom) + more, height)
     columns = _within(math.floor(left) - more, math.ceil(right) + more, width)
     known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
-    levels = cv2.copyTo(outside[rows, columns], known).reshape(*known.shape, -1)
-    both = np.dstack([np.broadcast_to(levels, (*known.shape, 3)), known])
+    colours = cv2.split(cv2.copyTo(outside[rows, columns], known))
+    both = cv2.merge([*(colours * (3 // len(colours))), known])
     moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
     there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
     return there[..., :3].astype(np.float32), there[..., 3] == 255
