@@ -111,6 +111,8 @@ def recombine(
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the faces, which were released: post-processing. ∎
     """
+    import cv2
+
     if len(places) != len(faces):
         raise InvalidParameter("faces", len(faces), f"are not {len(places)}", hint="one for every place")
     hidden = np.zeros(image.shape[:2], np.bool_)
@@ -118,7 +120,7 @@ def recombine(
         check_inside(place.region.box, image.shape[1], image.shape[0])
         view = hidden[place.region.box.slices]
         view |= True if place.region.mask is None else place.region.mask
-    outside = image * ~hidden[..., None]
+    outside = cv2.copyTo(image, (~hidden).astype(np.uint8)).reshape(image.shape)
     parts = [
         part_of(place, face, outside, hidden, toned=toned, turned=turned, yaw=yaw)
         for place, face in zip(places, faces, strict=True)
