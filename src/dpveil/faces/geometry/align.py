@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -173,6 +173,16 @@ def median(values: Shaped[np.ndarray, "n ..."]) -> np.ndarray:
     """Return the median of the rows, as NumPy's, which is slow to load."""
     ordered = np.sort(values, axis=0)
     return np.asarray((ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2)
+
+
+def quantile(values: Shaped[np.ndarray, "n ..."], share: float) -> Any:
+    """Return a quantile of the rows, bit for bit NumPy's, in less time."""
+    at = (len(values) - 1) * share
+    low = math.floor(at)
+    high, part = min(low + 1, len(values) - 1), at - low
+    ordered = np.partition(values, (low, high), axis=0)
+    first, last = ordered[low], ordered[high]
+    return last - (last - first) * (1 - part) if part >= 0.5 else first + (last - first) * part
 
 
 def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c"]]:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, UInt8
-from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.align import Similarity, quantile
 from dpveil.faces.geometry.colour_match import skin_below
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
@@ -66,7 +66,7 @@ class Around:
         far = INNER.far(at)
         beside = levels[known & (far > BESIDE[0]) & (far < BESIDE[1]) & (at[..., 1] > CHIN)]
         skin = beside[may_be_skin(lab_of(beside))] if len(beside) else beside
-        return LIGHTER + lightness(np.quantile(skin, LIT, axis=0)[None]) if len(skin) >= ENOUGH else None
+        return LIGHTER + lightness(quantile(skin, LIT)[None]) if len(skin) >= ENOUGH else None
 
     @cached_property
     def _seen(self) -> tuple[Float32[np.ndarray, "128 128 3"], Bool[np.ndarray, "128 128"]]:

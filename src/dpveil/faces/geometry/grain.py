@@ -9,6 +9,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
+from dpveil.faces.geometry.align import quantile
 from dpveil.noise.bits import SeededBits
 
 TILE: Final = 128
@@ -83,7 +84,7 @@ def _around(
     box: Box,
     outside: UInt8[np.ndarray, "H W c"],
     hidden: Bool[np.ndarray, "H W"],
-    quantile: float,
+    share: float,
     wide: float = AROUND,
 ) -> float | None:
     """Return the detail around a box, in levels; None if little is seen."""
@@ -93,11 +94,11 @@ def _around(
     rows = slice(max(0, box.y - more), box.y + box.h + more)
     columns = slice(max(0, box.x - more), box.x + box.w + more)
     apart = cv2.dilate(hidden[rows, columns].astype(np.uint8), np.ones((9, 9), np.uint8)) == 0
-    return _detail(outside[rows, columns], apart, quantile)
+    return _detail(outside[rows, columns], apart, share)
 
 
 def _detail(
-    levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"], quantile: float
+    levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"], share: float
 ) -> float | None:
     """Return a quantile of the detail of some pixels, in levels; None if they are few."""
     import cv2
@@ -107,7 +108,7 @@ def _detail(
     count = levels.shape[2]
     light = cv2.transform(levels.astype(np.float32), np.full((1, count), 1 / count, np.float32))
     detail = np.abs(light - cv2.GaussianBlur(light, (0, 0), DETAIL))
-    return float(np.quantile(detail[where], quantile))
+    return float(quantile(detail[where], share))
 
 
 @lru_cache(maxsize=1)
