@@ -198,7 +198,7 @@ def seen(
     rows = _within(math.floor(top) - more, math.ceil(bottom) + more, height)
     columns = _within(math.floor(left) - more, math.ceil(right) + more, width)
     known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
-    colours = cv2.split(cv2.copyTo(outside[rows, columns], known))
+    colours = list(cv2.split(cv2.copyTo(outside[rows, columns], known)))
     both = cv2.merge([*(colours * (3 // len(colours))), known])
     moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
     there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
