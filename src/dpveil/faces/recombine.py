@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
@@ -220,10 +220,10 @@ def painted(part: Part, at: Similarity, box: Box, match: ColourMatch) -> tuple[S
     view = part.view
     if part.inner:
         light = light_of(view, part.region, part.around)
-        levels, planes = view.on(at, box, skin=True)
+        levels, face = view.on(at, box, "face", skin=True)
         gain, skin = light.on(at, box)
-        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain)), skin
-    levels, planes = view.on(at, box)
+        return np.maximum(face[..., 0], skin), match(light.lit(levels, gain)), skin
+    levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks
     if wanted is not None and not part.toned:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
 
+from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.geometry.align import Frame, Similarity
@@ -173,9 +173,9 @@ class HeadFace(Released):
 
 def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a face before a backdrop, in a box of a picture that `place` maps to a head's frame."""
-    levels, planes = face.view(None).on(place, box)
+    levels, alpha = face.view(None).on(place, box, "alpha")
     behind = backdrop(face.number, box.h, box.w).astype(np.float32)
-    shown = behind + planes[..., :1] * (levels - behind)
+    shown = behind + alpha * (levels - behind)
     return np.clip(np.rint(shown), 0, 255).astype(np.uint8)
 
 

@@ -14,8 +14,8 @@ from tempfile import TemporaryFile
 from typing import Final, Self
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.base import FaceMethod

@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
@@ -59,8 +59,7 @@ class Around:
     @cached_property
     def picture(self) -> UInt8[np.ndarray, "128 128 3"]:
         """What is around, in `FRAME`, continued smoothly where it is hidden."""
-        there = between(self.place, HeadFrame(1), FRAME)
-        levels, known = seen(self.outside, self.hidden, there, FRAME.size)
+        levels, known = self._seen
         picture = np.rint(levels).astype(np.uint8)
         return np.where(known[..., None], picture, fill(picture, ~known))
 
@@ -70,8 +69,7 @@ class Around:
 
         A head below which no skin is seen, or in a grey photo, has any: None.
         """
-        there = between(self.place, HeadFrame(1), FRAME)
-        levels, known = seen(self.outside, self.hidden, there, FRAME.size)
+        levels, known = self._seen
         at = pixel_grid(FRAME.size)
         right, low = at[..., 0] - 0.5, at[..., 1]
         if self.protect == FACE:
@@ -88,3 +86,8 @@ class Around:
             return None
         share = min(1.0, weight / ENOUGH)
         return np.asarray(USUAL + share * (fit[:, 0] * centre + fit[:, 1] - USUAL))
+
+    @cached_property
+    def _seen(self) -> tuple[Float32[np.ndarray, "128 128 3"], Bool[np.ndarray, "128 128"]]:
+        """The photo in `FRAME`, and which pixels of it are known."""
+        return seen(self.outside, self.hidden, between(self.place, HeadFrame(1), FRAME), FRAME.size)

@@ -7,7 +7,8 @@ from functools import reduce
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
+
+from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 
 SAMPLES: Final = 1 << 16
 """Approximate number of outside pixels that are sampled."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float32, UInt8
 
+from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
@@ -87,12 +87,15 @@ def light_of(
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
-    face, _ = view.framed(side, skin=True)
+    patch, read = patch_of(FRAME), rim.copy()
+    read[patch] = True
+    rows, columns = (np.flatnonzero(read.any(axis=axis)).tolist() for axis in (1, 0))
+    near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
+    face, _ = view.framed(side, skin=True, near=near)
     missed = np.log((outside[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
     correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure), missed)
     gain = np.exp(correction).astype(np.float32)
-    patch = patch_of(FRAME)
     now = Light.lit(face[patch], gain[patch]).reshape(-1, 3).mean(axis=0)
     wanted = now if around.cheeks is None else levels_of(around.cheeks)
     missed = np.log((wanted + DARK) / (now + DARK))

@@ -6,10 +6,11 @@ editing), Welsch's robust weights.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+
+from dpveil.core.arrays import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
@@ -92,43 +93,57 @@ def stretched(
         correction += light + tint
         apart = np.clip(lights - light, -MOST[1], MOST[1]) + np.clip(missed - lights, -TINT, TINT) - tint
         both = inside | rim
-        number = np.where(both, np.cumsum(both).reshape(both.shape) - 1, -1)
-        correction[both] += _harmonic(number, number[rim], STIFF[0] * weights, apart, SLACK)
-        held = np.full(len(weights), STIFF[1])
-        skin[both] = _harmonic(number, number[rim], held, weights[:, None], 1e-9)[:, 0]
+        held = np.stack([STIFF[0] * weights, np.full(len(weights), STIFF[1])])
+        wanted = np.concatenate([apart, weights[:, None]], axis=1)
+        found = _harmonic(both, rim, held, wanted, np.array([SLACK, 1e-9]))
+        correction[both] += found[0, both, :-1]
+        skin[both] = found[1, both, -1]
     return correction.astype(np.float32), np.clip(skin, 0, 1).astype(np.float32)
 
 
 def _harmonic(
-    number: Int64[np.ndarray, "h w"],
-    at: Int64[np.ndarray, " n"],
-    held: Float64[np.ndarray, " n"],
+    both: Bool[np.ndarray, "h w"],
+    rim: Bool[np.ndarray, "h w"],
+    held: Float64[np.ndarray, "k n"],
     values: Float64[np.ndarray, "n c"],
-    slack: float,
-) -> Float64[np.ndarray, "m c"]:
-    """Return the values of all pixels with a `number` that are smoothest, held at those of some of them."""
-    from scipy.sparse import diags
-    from scipy.sparse.linalg import splu
+    slack: Float64[np.ndarray, " k"],
+) -> Float64[np.ndarray, "k h w c"]:
+    """Return the smoothest values of the pixels in `both`, held at those of the rim, once for each of k ways
+    to hold them; 0 elsewhere.
 
-    count = int(number.max()) + 1
-    pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
-    pull[at], wanted[at] = held, held[:, None] * values
-    matrix = _steps(number, count) + diags(pull + slack)
-    return np.asarray(
-        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
-    )
-
-
-def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
-    """Return the graph Laplacian of the pixels with a number, as a sparse matrix."""
-    from scipy.sparse import coo_matrix, diags
-
-    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
-    ends = [(a[(a >= 0) & (b >= 0)], b[(a >= 0) & (b >= 0)]) for a, b in pairs]
-    one, other = (np.concatenate(side) for side in zip(*ends, strict=True))
-    near = coo_matrix((np.ones(len(one)), (one, other)), (count, count))
-    near = (near + near.T).tocsr()
-    return diags(np.asarray(near.sum(axis=1)).ravel()) - near
+    Row after row is eliminated from the linear equations, whose matrix is block tridiagonal.
+    """
+    down = (both[:-1] & both[1:]).astype(np.float64)
+    right = (both[:, :-1] & both[:, 1:]).astype(np.float64)
+    own = np.zeros((len(slack), *both.shape))
+    own[:, rim] = held
+    wanted = np.zeros((*own.shape, values.shape[1]))
+    wanted[:, rim] = held[..., None] * values
+    own = np.where(both, own + slack[:, None, None], 1.0)
+    own[:, :-1] += down
+    own[:, 1:] += down
+    own[..., :-1] += right
+    own[..., 1:] += right
+    solved = list[tuple[int, int, int, np.ndarray]]()
+    for row in np.flatnonzero(both.any(axis=1)).tolist():
+        columns = np.flatnonzero(both[row]).tolist()
+        start, end = columns[0], columns[-1] + 1
+        block, at = np.zeros((len(slack), end - start, end - start)), np.arange(end - start)
+        block[:, at, at] = own[:, row, start:end]
+        block[:, at[1:], at[:-1]] = block[:, at[:-1], at[1:]] = -right[row, start : end - 1]
+        if solved and (shared := down[row - 1, start:end]).any():
+            _, first, last, inverse = solved[-1]
+            low, high = max(start, first), min(end, last)
+            here, there = slice(low - start, high - start), slice(low - first, high - first)
+            shared = shared[here]
+            block[:, here, here] -= shared[:, None] * inverse[:, there, there] * shared
+            wanted[:, row, low:high] += shared[:, None] * (inverse[:, there] @ wanted[:, row - 1, first:last])
+        solved.append((row, start, end, np.linalg.inv(block)))
+    for row, start, end, inverse in reversed(solved):
+        if row + 1 < len(both):
+            wanted[:, row] += down[row, :, None] * wanted[:, row + 1]
+        wanted[:, row, start:end] = inverse @ wanted[:, row, start:end]
+    return wanted
 
 
 def may_be_skin(lab: Float64[np.ndarray, "n 3"]) -> Bool[np.ndarray, " n"]:
@@ -150,7 +165,9 @@ def _grey(lab: Float64[np.ndarray, "n 3"]) -> bool:
     return bool((np.hypot(lab[:, 1], lab[:, 2]) > GREY).sum() <= FEW * len(lab))
 
 
-def _near(lab: Float64[np.ndarray, "n 3"], centre: Any, light: float, colour: float) -> np.ndarray:
+def _near(
+    lab: Float64[np.ndarray, "n 3"], centre: np.ndarray | tuple[float, ...], light: float, colour: float
+) -> np.ndarray:
     away = (lab - centre) / (light, colour, colour)
     return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
 
