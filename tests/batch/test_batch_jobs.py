@@ -7,7 +7,6 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,10 @@ from workers_made import Deadly, Everything, Onlooker
 import dpveil
 from dpveil.batch import jobs as batch_jobs
 from dpveil.batch import releasing
-from dpveil.batch.jobs import Jobs, heard, nothing, send
+from dpveil.batch.jobs import Jobs
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import UNAFFORDABLE, Report
-from dpveil.batch.run import Run, Shared
+from dpveil.batch.run import Shared
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
@@ -37,7 +36,6 @@ from dpveil.errors import (
 )
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.processes import Channel
 from dpveil.regions import parse
 from dpveil.release.keys import SigningKey
 
@@ -320,19 +318,6 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
 
 
-def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
-    tasks = plan_tasks([Path("in")], Path("out"))
-    jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
-    worker = batch_jobs._Worker(child=None)  # type: ignore[arg-type]
-    given = [jobs._call_next(worker) for _ in range(2)]
-    assert given == [(tasks[0], None, None), (tasks[1], None, None)]
-    assert (jobs._call_stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
-    jobs.shared.stop("enough")
-    jobs.shared.stop("another reason")
-    assert (jobs._call_stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
-    assert jobs._call_next(worker) is None
-
-
 def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:
     key = SigningKey.made()
     assert len(released(choices(sign=key)).released) == COUNT
@@ -355,22 +340,3 @@ def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytes
     report = released(choices())
     assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
     assert exit_code(report) == 4
-
-
-def test_errors_arrive_as_they_were_raised() -> None:
-    stream = BytesIO()
-
-    def sent(error: Exception) -> Any:
-        stream.seek(0)
-        send(Channel(stream, stream), error)
-        stream.seek(0)
-        return heard(Channel(stream, stream))
-
-    try:
-        raise OutputError("{a} b", hint="c", arguments={"a": "a=1"}) from OSError(errno.ENOSPC, "full")
-    except OutputError as raised:
-        error = sent(raised)
-    assert type(error) is OutputError
-    assert (error.told({"a": "--a"}), error.__cause__.errno) == (("--a b", "c"), errno.ENOSPC)
-    assert isinstance(sent(BudgetExceeded(subject="album", asked=1, left=0)), BudgetExceeded)
-    assert "unexpected ValueError" in str(sent(ValueError(lambda: None)))

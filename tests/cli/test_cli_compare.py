@@ -5,7 +5,6 @@ import math
 import re
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -15,8 +14,6 @@ from dpveil.catalogue import DEFAULT
 from dpveil.cli.compare import NOT_PRIVATE, USUAL, Choice, lines_of
 from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter
-from dpveil.mechanisms import pixel
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 RED = np.array(ALARM)
@@ -167,35 +164,3 @@ def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
     chosen, _ = lines_of(choice(names=names, delta="1e-9"), every=True)
     assert chosen[1].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
     assert chosen[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
-
-
-def test_a_new_method_needs_no_edit_here(monkeypatch):
-    """Methods that lack parameters are shown once for each difference, and left out where they need more."""
-
-    class Fixed(pixel.PixelMethod):
-        name, kind, summary, source = "fixed", "pure", "", ""
-        __dataclass_fields__: ClassVar = {"epsilon": DPPix.__dataclass_fields__["epsilon"]}
-
-        def __init__(self, epsilon):
-            self.epsilon = epsilon
-
-        def __eq__(self, other):
-            return isinstance(other, Fixed) and self.epsilon == other.epsilon
-
-        def __hash__(self):
-            return hash(self.epsilon)
-
-        guarantee = noise_scale = _draw = lambda self: None
-
-    class Demanding(Fixed):
-        def __init__(self, epsilon):
-            raise InvalidParameter("rank", None, "is missing", hint="give it a value")
-
-    monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
-    monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
-    made, notes = lines_of(choice(names=("fixed", "demanding", "dp-pix")), every=True)
-    assert [line.name for line in made] == [DEFAULT, "fixed", "dp-pix", "dp-pix"]
-    assert [method.epsilon for method in made[1].methods] == ["1", "5"]
-    assert notes == ["demanding is left out: rank is missing: give it a value"]
-    with pytest.raises(InvalidParameter, match="rank"):
-        lines_of(choice(names=("demanding",)), every=False)

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli.options import CHOICE, SEARCH
-
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
 LINE = np.array([0x0B, 0x7A, 0x75])
@@ -18,10 +16,6 @@ LINE = np.array([0x0B, 0x7A, 0x75])
 @pytest.fixture
 def cli(shell):
     return partial(shell, "explain")
-
-
-def written(name):
-    return name.strip("_").replace("_", "-")
 
 
 def test_the_answer_in_words(cli):
@@ -69,12 +63,6 @@ def test_the_plot_shows_the_bound(cli):
     assert Path("curve.png").read_bytes() == b"old"
     assert cli(*USUAL, *SIZE, "--plot", "curve.png", "--force")[0] == 0
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
-
-
-def test_every_command_for_regions_takes_all_of_their_options(shell):
-    for command in ("obfuscate", "explain", "compare"):
-        shown = shell(command, "--help")[1]
-        assert [name for name in ("regions", *CHOICE, *SEARCH) if f"--{written(name)} " not in shown] == []
 
 
 def test_a_photo_is_explained_for_the_faces_that_are_chosen(cli):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,18 +91,6 @@ def test_a_dry_run_pays_and_writes_nothing(cli: Shell, jobs: str, paid: tuple[st
     ]
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before
     assert not Path("out").exists()
-
-
-def test_a_dry_run_is_told_to_programs(cli: Shell) -> None:
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *NOISY, "--dry-run", "--json")
-    document = json.loads(answer)
-    assert (code, [entry["input"] for entry in document["priced"]]) == (
-        0,
-        ["in/anna.png", "in/bob.png", "in/cleo.png"],
-    )
-    assert {entry["guarantee"]["epsilon"] for entry in document["priced"]} == {1}
-    assert all(FEW in entry["warnings"] for entry in document["priced"])
-    assert document["released"] == []
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])

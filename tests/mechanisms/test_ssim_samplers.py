@@ -96,31 +96,6 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
     assert max(asked) <= 1
 
 
-def test_tests_of_the_law_see_what_is_wrong():
-    """Without the clip, with ε′ doubled, and with 5 % more or less of it."""
-    window, levels = [250, 5, 10, 250], 2
-    sample = drawn(window, levels, "4", "counts", 200_000)
-    assert fit(sample, law_of(window, levels, "4", ssim)).rejected
-    for wrong in ("8", "4.2", "3.8"):
-        assert fit(sample, law_of(window, levels, wrong)).rejected
-    assert not fit(sample, law_of(window, levels, "4")).rejected
-
-
-@pytest.mark.parametrize(
-    ("way", "exponent", "draws"),
-    [("enumeration", "9", 100_000), ("counts", "9", 10_000), ("rejection", "2", 10_000)],
-)
-def test_ties_that_are_always_won_are_seen(way, exponent, draws, monkeypatch):
-    """With this margin all comparisons are ties: what is drawn is what was proposed, and seen to differ.
-
-    So the law of the coarse test above comes from its exact comparisons.
-    """
-    monkeypatch.setattr(method, "below_exp", lambda *args, **kwargs: True)
-    window, levels = [1, 93, 94, 192], 3
-    sample = drawn(window, levels, exponent, way, draws, word_bits=12, margin=30.0)
-    assert fit(sample, law_of(window, levels, exponent)).rejected
-
-
 @pytest.mark.parametrize(("way", "window", "levels"), [("enumeration", [9, 240], 3), ("counts", [9, 240], 3)])
 def test_weights_beyond_the_farthest_are_decided_exactly(way, window, levels, monkeypatch, plain):
     """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""

@@ -289,19 +289,6 @@ def test_violations_of_a_solver_are_found_and_repaired() -> None:
             assert np.abs(fixed - off).max() < 1e-7
 
 
-def test_the_program_is_solved_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = []
-
-    def counted(program: Program) -> np.ndarray:
-        calls.append(program)
-        return solve(program)
-
-    monkeypatch.setattr("dpveil.mechanisms.scalar.linear_program.solve", counted)
-    found = LinearProgram2(range=(0, 6), sensitivity=2, epsilon="0.4", relation="database-record", step=1)
-    _ = found.integers, found.certificate, found.matrix()
-    assert len(calls) == 1
-
-
 def test_far_entries_follow_from_near_ones() -> None:
     """61 points at ε = 2: entries fall to e^-120, which no solver sees, and R.1 holds for them too."""
     for reach in (1, 2):

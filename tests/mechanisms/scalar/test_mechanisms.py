@@ -1,6 +1,5 @@
 """Every mechanism of the table: in range and on the lattice, its promise, its matrix, and what it refuses."""
 
-import math
 from fractions import Fraction
 
 import numpy as np
@@ -288,32 +287,3 @@ def test_any_setting_keeps_its_promise(name, given_settings):
     case = ScalarCase(method(**query, step=step))
     for finding in (*same_gate(INTACT, case), *exact_gate(INTACT, case)):
         assert finding.passed, finding
-
-
-@settings(max_examples=20, deadline=None)
-@given(given_settings=settings_of())
-def test_what_it_says_of_its_noise_keeps_the_promise_far_out(given_settings):
-    """Truncated and normalised by its own log-weights and masses: no chance that underflows is needed."""
-    _, odd, sensitivity, epsilon, parts, record = given_settings
-    relation = "database-record" if record else "any-database"
-    query = {"range": odd, "sensitivity": sensitivity, "epsilon": epsilon, "relation": relation}
-    method = TruncatedLaplace(**query, step=TruncatedLaplace(**query).coarsest / parts)
-    lattice, noise = method.lattice, method.noise()
-    edges = [edge for span in lattice.spans for edge in span if edge is not None] or [0]
-    answers = np.arange(min(edges) - 2 * lattice.reach, max(edges) + 2 * lattice.reach + 1)[:150]
-    answers = answers[lattice.allowed(answers)]
-    far = np.outer([-1, 1], math.ceil(noise.scale) * np.array([1, 10, 100, 500])).ravel()
-    outputs = np.unique(np.concatenate([answers, *(edge + far for edge in edges)]))
-    outputs = outputs[lattice.allowed(outputs)]
-    totals = np.zeros(len(answers))
-    for first, last in lattice.spans:
-        low = -np.inf if first is None else first - answers
-        high = np.inf if last is None else last - answers
-        totals += noise.mass(low, high)
-    logs = noise.log_weight(outputs - answers[:, None]) - np.log(totals)[:, None]
-    for i in range(len(answers)):
-        steps = np.abs(answers - answers[i])
-        loss = np.abs(logs - logs[i]).max(axis=1)
-        promised = steps <= lattice.reach if record else np.ones(len(answers), bool)
-        allowed = epsilon if record else float(epsilon) * steps / lattice.reach
-        assert (loss <= np.float64(allowed) + 1e-9)[promised].all()
