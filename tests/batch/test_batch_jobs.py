@@ -6,7 +6,6 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +16,9 @@ from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch import releasing
 from dpveil.batch.jobs import Jobs
-from dpveil.batch.releasing import is_priced, release_all
-from dpveil.batch.report import UNAFFORDABLE, Report
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
 from dpveil.batch.run import Shared
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
@@ -46,23 +44,12 @@ NEXT, OPEN = Jobs._call_next, Jobs._call_open
 
 
 @pytest.fixture
-def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def photos(elsewhere: Path) -> Path:
     """Seven photos, 8 to 14 pixels wide; the state of their folder is here as well."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     Path("in").mkdir()
     for number in range(COUNT):
         Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{number}.png")
-    return tmp_path
-
-
-@pytest.fixture
-def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
-    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
-    with Ledger("sqlite:///budget.db", create=True) as opened:
-        opened.set_limit("album", Limit("pure", epsilon=99))
-        yield opened
+    return elsewhere
 
 
 def choices(**changes: Any) -> Choices:
@@ -157,12 +144,6 @@ def test_every_release_is_paid_before_it_is_drawn_and_what_is_lost_then_is_said(
     assert paid(ledger)[0] == COUNT + len(lost)
 
 
-def test_a_photo_of_which_a_worker_died_unpaid_is_tried_again(ledger: Ledger) -> None:
-    TIMES.write_bytes(b"x")
-    report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]))
-    assert "2" not in accounted(report, ledger)
-
-
 @pytest.mark.parametrize("jobs", [2])
 def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, jobs: int
@@ -182,27 +163,6 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     assert "out of memory" in report.failed[-1].failure.message
     assert (len(TIMES.read_bytes()), exit_code(report)) == (97, 1)
     assert {*beside} == {1}
-
-
-def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(releasing, "is_priced", is_priced)
-    TIMES.write_bytes(b"x" * 99)
-    ledger.set_limit("album", Limit("pure", epsilon=5))
-    given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])
-    report = released(given)
-    assert (len(report.untried), report.stopped, exit_code(report)) == (COUNT, UNAFFORDABLE, 3)
-    assert "album has epsilon 5 left, and 6 photos cost 6 together" in {
-        entry.failure.message for entry in report.untried if entry.failure is not None
-    }
-    assert (paid(ledger), len(TIMES.read_bytes())) == ((0, 0), 97)
-    ledger.set_limit("album", Limit("pure", epsilon=6))
-    lost = accounted(released(given), ledger, "2")
-    assert "2" not in lost
-    debits, unstored = paid(ledger)
-    assert (debits, len(TIMES.read_bytes())) == (6, 93)
-    assert unstored <= len(lost), "the ledger may have noted the file of a lost one before its worker died"
 
 
 @pytest.mark.parametrize("pays", [False, True])

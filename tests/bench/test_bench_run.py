@@ -22,19 +22,19 @@ from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
-from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
+from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
 from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.measuring import FOLDER, cells, released
-from dpveil.bench.run import CELLS, Job, compute, run
+from dpveil.bench.measuring import cells, released
+from dpveil.bench.run import CELLS, Job, run
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import DataError, UsageError
-from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, Snow
+from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 from people_made import folder
@@ -192,14 +192,6 @@ class Counting(Told):
         return np.full((1, 3), next(self.turn) * 100.0) if len(views) == 1 else super().vectors(views)
 
 
-def test_an_attacker_who_matches_all_releases_gets_one_at_a_time(data: Dataset) -> None:
-    """The bound is about one release. Who knows how many releases everybody has would do better with all."""
-    snow = Setting(Snow(delta="0.5"))
-    cell = one(data, snow, Matching())
-    assert Matching.seen == {1}
-    assert not any(row.above for row in rows([cell]))
-
-
 @dataclass(frozen=True)
 class Matching(PixelDiscriminant):
     name: ClassVar[str] = "matching"
@@ -214,28 +206,6 @@ class Matching(PixelDiscriminant):
                 return inner.score(releases)
 
         return Matched()
-
-
-def test_who_looks_at_all_releases_learns_how_many_and_nothing_by_their_order(data: Dataset) -> None:
-    @dataclass(frozen=True)
-    class InOrder(PixelDiscriminant):
-        """Says that the releases are sorted by person, as the photos of a folder are."""
-
-        name: ClassVar[str] = "in-order"
-        joint: ClassVar[bool] = True
-
-        def fit(self, background: Background) -> Fitted:
-            assert background.attacked == dict.fromkeys(background.names, 1)
-
-            class All(Fitted):
-                def score(self, releases: Sequence[View]) -> Scores:
-                    return Scores(np.eye(len(releases)), background.names)
-
-            return All()
-
-    runs = [next(cells(data, NOTHING, [InOrder()], seed, [])).right for seed in range(5)]
-    assert len(set(runs)) > 1
-    assert (1.0,) * 6 not in runs
 
 
 def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:
@@ -464,13 +434,3 @@ def test_cells_of_one_setting_fit_together_or_are_refused(data: Dataset) -> None
     )
     with pytest.raises(DataError, match="mosaic do not fit together"):
         rows([cell, other])
-
-
-def test_a_cell_is_written_as_soon_as_it_is_there(data: Dataset, tmp_path: Path) -> None:
-    job = Job(data, MOSAIC, (PixelDiscriminant(),), 0)
-    for name in (CELLS, FOLDER):
-        (tmp_path / name).mkdir()
-    compute(job, tmp_path)
-    (path,) = (tmp_path / CELLS).iterdir()
-    assert path.stem == job.keys[0]
-    assert parse(path.read_bytes(), path.name).key == path.stem

@@ -76,15 +76,3 @@ def test_faces_lists_and_draws_them(shell: Shell) -> None:
         {"box": [60, 20, 10, 12], "score": 0.17},
         {"box": [40, 60, 6, 6], "score": 0.1271},
     ]
-
-
-def test_faces_takes_several_photos_and_folders(shell: Shell) -> None:
-    code, out, err = shell("faces", "in", "in/a.png", "dark.png", "--margin", "0")
-    assert code == 1
-    assert out.splitlines() == [
-        f"in/{name}.png: face 1: 20×30 pixels at 10,10, score 0.90" for name in ("a", "b", "c")
-    ]
-    assert "dark.png: no face was found" in err
-    assert err.count("were not looked for") == 1
-    assert err.splitlines()[-1] == "3 faces in 4 photos, failed 0"
-    assert shell("faces", "in")[0] == 0

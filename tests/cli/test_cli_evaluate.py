@@ -119,20 +119,6 @@ def test_a_second_run_computes_nothing(made: Path, data: Path, shell: Shell) -> 
     assert tables == {name: (made / name).read_bytes() for name in tables}
 
 
-def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
-    code, out, _ = shell("evaluate", "--check", made, data)
-    assert (code, "computed again and are the same" in out) == (0, True)
-    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
-    code, out, _ = shell("evaluate", "--check", made, "--json")
-    assert (code, json.loads(out)["problems"]) == (0, [])
-    results = made / "results.csv"
-    kept = results.read_bytes()
-    results.write_bytes(kept.replace(b",1.0000,", b",0.0000,", 1))
-    code, _, err = shell("evaluate", "--check", made)
-    assert (code, "results.csv is not what the cells say" in err) == (1, True)
-    results.write_bytes(kept)
-
-
 def test_where_folders_lie_is_not_told(
     data: Path, tmp_path: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:

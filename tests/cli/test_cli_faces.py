@@ -135,23 +135,6 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--only", "1"],
-        ["--threshold", "0.5"],
-        ["--min-face", "9"],
-        ["--detector", "dlib"],
-    ],
-    ids=lambda options: options[0],
-)
-def test_options_for_faces_need_faces(wall, tmp_path, capsys, options):
-    arguments = ["obfuscate", str(wall), "--out", str(tmp_path / "out.png"), *SPENDING]
-    for regions in ([], ["--regions", "1,2,30,40"]):
-        assert run([*arguments, *regions, *options]) == 2
-        assert f"{options[0]} is only for faces" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
         ["--only", "a"],
         ["--threshold", "2"],
         ["--min-face", "1.5"],

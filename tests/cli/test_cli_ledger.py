@@ -72,16 +72,6 @@ def test_what_was_paid_is_skipped_for_who_paid_and_for_nobody_else(cli: Shell) -
     assert shown(cli)["spent"]["epsilon"] == 1
 
 
-def test_releases_from_before_the_ledger_are_not_skipped(cli: Shell) -> None:
-    cli("obfuscate", "in", "--out", "out", *METHOD)
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    assert (code, len(json.loads(answer)["failed"])) == (1, 3)
-    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
-    assert shown(cli)["spent"]["epsilon"] == 0
-    assert cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--force")[0] == 0
-    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
-
-
 def test_check_believes_the_file_and_not_its_certificate(cli: Shell) -> None:
     cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *PAID)
     assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
@@ -197,35 +187,6 @@ def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
     assert told["failed"][0]["error"] == "the ledger cannot be used: disk I/O error"
     assert len(asked) == 2
     assert shown(cli)["spent"]["epsilon"] == 1
-
-
-def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
-    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
-    before = cli("ledger", "history", *LEDGER)[1]
-    command = ("obfuscate", "in", "--out", "out", *METHOD, *PAID)
-    code, answer, _ = cli(*command, "--json")
-    told = json.loads(answer)
-    assert (code, len(told["released"]), len(told["failed"]), len(told["untried"])) == (3, 0, 0, 3)
-    assert told["untried"][2] == {
-        "input": "in/cleo.png",
-        "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
-        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
-        " fill, or raise its limit by 1",
-    }
-    code, answer, said = cli(*command)
-    assert (code, answer) == (3, "")
-    assert said.splitlines()[0].startswith("nothing was drawn: album-7 has epsilon 2 left, and 3 photos")
-    assert not Path("out").exists()
-    assert cli("ledger", "history", *LEDGER)[1] == before
-    assert cli("obfuscate", "in/bob.png", "in/anna.png", "--out", "out", *METHOD, *PAID)[0] == 0
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    told = json.loads(answer)
-    assert (code, len(told["skipped"]), told["failed"][0]["error"]) == (
-        3,
-        2,
-        "album-7 has epsilon 0 left and this release costs 1",
-    ), "what is there already is not part of the price"
-    assert shown(cli)["spent"]["epsilon"] == 2
 
 
 def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_for(cli: Shell) -> None:

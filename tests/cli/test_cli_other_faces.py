@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from PIL import Image, ImageDraw
+from PIL import Image
 from skimage import data
 
 from dpveil.assets import Card, save
@@ -60,24 +60,6 @@ def test_a_photo_is_released_with_another_face_and_verifies(call: Any, capsys: A
     Path("model.safetensors").unlink()
     assert run(["verify", "out.png"]) == 0
     assert "consistent" in capsys.readouterr().out
-
-
-def test_a_folder_without_faces_in_some_photos_is_told_apart(call: Any) -> None:
-    Path("in").mkdir()
-    shutil.move("astronaut.png", "in/a.png")
-    Image.fromarray(np.full((90, 90, 3), 120, np.uint8)).save("in/wall.png")
-    Image.fromarray(data.cat()).save("in/z-cat.png")
-    drawing = Image.new("RGB", (200, 200), "white")
-    pen = ImageDraw.Draw(drawing)
-    pen.ellipse((40, 20, 160, 180), outline="black")
-    pen.ellipse((70, 70, 90, 90), fill="black")
-    drawing.save("in/drawing.png")
-    code, document, _ = call("in", "--out", "out", *GOOD)
-    assert code == 1
-    assert [Path(entry["input"]).name for entry in document["released"]] == ["a.png"]
-    missed = sorted(Path(entry["input"]).name for entry in document["no_region"])
-    assert missed == ["drawing.png", "wall.png", "z-cat.png"]
-    assert sorted(path.name for path in Path("out").glob("[!.]*")) == ["a.png", "a.png.certificate.json"]
 
 
 @pytest.mark.parametrize(

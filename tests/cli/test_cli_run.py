@@ -1,9 +1,13 @@
 """The shell itself: one line per mistake, one JSON document, an example in every help."""
 
+from __future__ import annotations
+
+import io
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +17,9 @@ from PIL import Image
 
 import dpveil
 from command_lines import last
-from dpveil.cli import EMPTY, app, exits, obfuscate
+from dpveil.cli import EMPTY, app, exits, obfuscate, progress
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
-from dpveil.release.words import CHANNELS, LOW
 
 COMMANDS = (
     "obfuscate",
@@ -138,24 +141,6 @@ def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch
     assert "mask.png does not exist" in err
 
 
-def test_a_release_is_told_to_people(cli):
-    code, out, err = cli(
-        "obfuscate", "in", "--out", "out", *GOOD, "--regions", "1,2,8,8", "--regions", "4,4,9,9"
-    )
-    assert (code, out) == (
-        0,
-        "in/a.png -> out/a.png  2 regions at 2-DP each, "
-        "together 4-DP (weak about any 16 pixels), m-pixels (m = 16)\n",
-    )
-    few = f"warning: in/a.png: {FEW}"
-    overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
-    told, promised = err.split("promised: ")
-    weak = f"warning: in/a.png: {LOW['weak']}"
-    assert told == f"{few}\n{weak}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
-    clear = f"position and size of the region; {CHANNELS}; everything outside the region"
-    assert promised == f"{out.partition('  ')[2].strip()}; in the clear: {clear}\n"
-
-
 def test_a_release_is_told_to_programs(cli):
     arguments = ("obfuscate", "in", "--out", "out", *GOOD, "--json")
     code, out, _ = cli(*arguments)
@@ -247,37 +232,6 @@ def test_verify_tells_every_state(cli):
     assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
-def test_verify_fails_where_no_release_is(cli):
-    code, _, err = cli("verify", "in")
-    many = len(list(Path("in").iterdir()))
-    assert code == 1
-    assert err.splitlines()[0].startswith("no release is here: ")
-    assert f"consistent 0, publishable 0, no certificate {many}, failed 0; " in err
-    code, out, _ = cli("verify", "in", "--json")
-    assert (code, {entry["status"] for entry in json.loads(out)["failed"]}) == (1, {"missing"})
-
-
-def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
-    from dpveil import obfuscate as release
-    from dpveil import read
-    from dpveil.errors import NoRegion
-    from dpveil.regions import Finder
-
-    class Nobody(Finder):
-        description = "nobody"
-
-        def __call__(self, photo):
-            raise NoRegion("nobody")
-
-    release(read("in/a.png"), "dp-pix", epsilon=1, regions=Nobody(), if_none="copy").save("copy.png")
-    code, out, _ = cli("verify", "copy.png")
-    assert code == 1
-    assert out.startswith("UNPROTECTED   copy.png")
-    document = json.loads(cli("verify", "copy.png", "--json")[1])
-    assert document["failed"][0]["error"] == "unprotected copy"
-    assert document["verified"] == []
-
-
 def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):
     import inspect
 
@@ -343,3 +297,101 @@ def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):
     assert cli("obfuscate", long, "--out", "out", *GOOD)[0] == 4
     code, _, err = cli("obfuscate", "in/a.png", "--out", long, *GOOD)
     assert (code, "too long" in err) == (4, True)
+
+
+# Progress: a bar on a terminal, and a line now and then where there is none.
+
+
+def clock(*times: float) -> Callable[[], float]:
+    """Return a clock that shows these times, one after another."""
+    left = iter(times)
+    return lambda: next(left)
+
+
+def test_a_log_gets_a_line_every_half_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.bar(8, "releasing", clock=clock(0, 10, 29, 30, 45, 59, 60, 89, 999)) as step:
+        for _ in range(8):
+            step()
+    assert capsys.readouterr().err.splitlines() == [
+        "releasing: 3 of 8, about 50 s left",
+        "releasing: 6 of 8, about 20 s left",
+    ]
+
+
+@pytest.mark.parametrize(("total", "quiet"), [(1, False), (9, True)])
+def test_one_step_and_quiet_runs_say_nothing(
+    capsys: pytest.CaptureFixture[str], total: int, quiet: bool
+) -> None:
+    with progress.bar(total, "releasing", quiet=quiet, clock=clock(*range(0, 9000, 100))) as step:
+        for _ in range(total):
+            step()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.bar(4, "planning") as step:
+        step()
+        step.then("releasing")
+        step()
+        step()
+    shown = terminal.getvalue()
+    assert "releasing" in shown
+    assert "2/4" in shown
+
+
+# The words of every command: usage lines, and options that were given twice.
+
+
+TWICE = {
+    "obfuscate a.png --out b --method dp-pix --block 8 --epsilon 1 --epsilon=2": "--epsilon",
+    "obfuscate a.png --out b --method blur --method dp-pix": "--method",
+    "explain --method dp-pix --epsilon 1 --block 8 --size 8x8 --size 9x9": "--size",
+    "compare a.png --block 8 --block 16": "--block",
+    "verify a.png --at-least weak --at-least strong": "--at-least",
+    "mechanism query a.csv --epsilon 1 --epsilon 2": "--epsilon",
+}
+LOCAL = {
+    "verify {}": "OUTPUT",
+    "ledger check {} --ledger sqlite:///a.db": "RELEASE",
+    "card {} --out made.json": "FOLDER",
+    "card made --out made.json --people {}": "--people",
+    "synthesize {} --out made --epsilon 1 --delta 1e-6": "FOLDER",
+    "synthesize faces --out {} --epsilon 1 --delta 1e-6": "--out",
+    "synthesize faces --out made --epsilon 1 --delta 1e-6 --people {}": "--people",
+    "obfuscate a.png --out made --manifest {}": "--manifest",
+    "obfuscate a.png --out made --review {}": "--review",
+    "obfuscate a.png --out made --review={}": "--review",
+}
+SECRETS = (
+    "s3://key:marker@bucket/x",
+    " s3://bucket/x?marker",
+    "s3:/key:marker@bucket/x",
+    "S3://key:a/marker@b",
+)
+
+
+@pytest.mark.parametrize("line", TWICE)
+def test_an_option_with_one_value_is_refused_when_given_twice(shell, line):
+    code, answer, err = shell(*line.split())
+    assert (code, answer, err) == (2, "", f"dpveil: {TWICE[line]} is given twice: give it once\n")
+
+
+@pytest.mark.parametrize("line", LOCAL)
+def test_a_url_in_the_place_of_a_path_is_refused_in_a_line_without_it(shell, line):
+    hint = "name a path on this disk, and download first what is elsewhere"
+    for url in SECRETS:
+        told = shell(*(word.replace("{}", url) for word in line.split()))
+        assert told == (2, "", f"dpveil: {LOCAL[line]} takes a path on this disk, and no URL: {hint}\n")
+
+
+@pytest.mark.parametrize("line", ["obfuscate {} --out made", "obfuscate a.png --out {}"])
+def test_credentials_in_nearly_a_url_are_not_told_again(shell, line):
+    for url in ("s3://key:marker@b/x", " s3://key:marker@b/x", "s3:/key:marker@b/x", "s3://key:a/marker@b/x"):
+        code, answer, err = shell(*(word.replace("{}", url) for word in line.split()))
+        assert (code, answer) == (2, "")
+        assert "a URL has credentials in it: leave them out" in err
+        assert "marker" not in err

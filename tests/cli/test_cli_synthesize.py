@@ -7,12 +7,9 @@ import re
 import shutil
 import signal
 import tarfile
-from pathlib import Path
 
-import numpy as np
 import pytest
 from made_faces import faces, source_of, train
-from PIL import Image
 
 from dpveil.assets import save
 from dpveil.bench.items import PhotoFile
@@ -20,16 +17,14 @@ from dpveil.cli import synthesize
 from dpveil.cli.synthesize import Album
 from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import PhotoError
 from dpveil.io import writing
 from dpveil.ledger import Reservation
-from dpveil.synthesis import Plan, Simulator
+from dpveil.synthesis import Simulator
 from dpveil.synthesis import plan as of_set
-from dpveil.synthesis.plan import LEAST
 from dpveil.synthesis.saving import read_set
 from people_made import folder
 
-CODEC = "pca 100 sha256:" + 64 * "0"
 OF_A_SET = "it has no certificate of its own: check its data set with dpveil verify "
 FEW = ("--epsilon", "100", "--delta", "1e-6", "--crop", "middle", "--pictures", "5")
 
@@ -148,16 +143,6 @@ def test_wrong_calls_say_what_to_do(shell, tmp_path, line, code, told):
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("people", [1, 40, 158])
-def test_the_least_epsilon_for_people_is_enough_and_hardly_less_would_be(people):
-    with pytest.raises(InvalidParameter) as told:
-        Plan(epsilon="0.2", delta="1e-6", people=people, codec=CODEC)
-    value = float(told.value.hint.split()[2])
-    assert Plan(epsilon=value, delta="1e-6", people=people, codec=CODEC).chosen >= LEAST
-    with pytest.raises(InvalidParameter):
-        Plan(epsilon=value * 0.85, delta="1e-6", people=people, codec=CODEC)
-
-
 def test_people_and_promise_are_said_before_photos_are_read(made, monkeypatch, capsys):
     told = []
 
@@ -186,20 +171,6 @@ def test_photos_that_cannot_be_read_are_left_out_and_their_people_stay(made, tmp
     assert (code, len(document["failed"])) == (1, 3)
     assert document["synthesized"][0]["parameters"]["people"] == whole == 8
     assert "left out:" in err
-
-
-def test_people_are_folders(tmp_path):
-    folder(tmp_path / "photos", people=4, photos=3)
-    album = Album.of(tmp_path / "photos")
-    assert (album.people, len(album.items), len(album.notes)) == (4, 12, 1)
-    assert album.numbers == tuple(number for number in range(4) for _ in range(3))
-    assert album.notes[0].startswith(
-        "4 people with 12 photos: each folder is a person, with the folders in it"
-    )
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(PhotoError):
-        Album.of(empty)
 
 
 @pytest.mark.parametrize(
@@ -425,14 +396,6 @@ def test_options_of_paying_that_do_not_belong_together(made, tmp_path, budget, o
     assert (code, told in err, (tmp_path / "made").exists()) == (2, True, False)
 
 
-def test_a_set_that_costs_too_much_is_refused_before_photos_are_read(made, shell, monkeypatch, budget):
-    monkeypatch.setattr(synthesize, "embedded", lambda *_: pytest.fail("photos were read"))
-    limit = ("ledger", "limit", "album", "--epsilon", "99", "--delta", "1e-5", "--ledger", URL)
-    assert shell(*limit)[0] == 0
-    assert made(*PAID)[0] == 3
-    assert counted(shell) == (0, 0, 0)
-
-
 def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch, budget):
     """And the ledger knows whose set it paid for."""
     real = Simulator.draw
@@ -575,12 +538,3 @@ def test_an_edited_certificate_is_noticed(made, shell, tmp_path):
 def broken(data):
     at = data.index(b"IDAT") + 8
     return data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
-
-
-def test_pictures_are_the_codec_s_and_the_sheet_shows_them(made, tmp_path):
-    made()
-    shown = np.asarray(Image.open(tmp_path / "made" / of_set.SHEET))
-    first = np.asarray(Image.open(Path(tmp_path / "made" / "000001.png")))
-    assert first.shape == (20, 20, 3)
-    assert np.array_equal(shown[:20, :20], first)
-    assert (shown[:20, 100:] == 255).all()

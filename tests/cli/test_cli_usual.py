@@ -2,7 +2,6 @@
 
 import re
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,8 +10,6 @@ from skimage import data
 
 import dpveil
 from dpveil.assets import store
-from dpveil.catalogue import DEFAULT, build
-from dpveil.errors import InvalidParameter
 from dpveil.regions.detectors.centerface import CenterFace
 
 pytestmark = pytest.mark.skipif(
@@ -80,33 +77,6 @@ def test_a_budget_goes_with_what_is_kept(shell, photo):
     assert shell("explain", "--attributes", "age", "--epsilon", "30")[0] == 0  # no age can be meant
 
 
-def test_a_photo_without_a_face_becomes_one_large_face_only_if_told_so(shell, photo):
-    nobody, whole = photo.with_name("nobody.png"), ("--if-none", "whole")
-    code, _, err = shell("obfuscate", nobody, "--out", "c.png", *whole)
-    instead = "the whole photo is replaced instead"
-    assert (code, f"{instead}, by one face as large as the photo: " in err) == (0, True)
-    assert "; fill, or noise such as dp-pix, hides a photo without drawing a face" in err
-    filled = shell("obfuscate", nobody, "--out", "d.png", *whole, "--method", "fill", "--regions", "faces")
-    assert (filled[0], instead in filled[2], "as large as the photo" in filled[2]) == (0, True, False)
-
-
-def test_python_has_the_same_default(photo):
-    bits = [dpveil.SeededBits(1), dpveil.SeededBits(1)]
-    release, named = dpveil.plan(photo).release(bits=bits[0]), dpveil.plan(photo, DEFAULT)
-    assert np.array_equal(release.image, named.release(bits=bits[1]).image)
-    assert dpveil.plan(photo, attributes="gender=2").method == build(DEFAULT, {"attributes": "gender=2"})
-    assert dpveil.obfuscate(photo).certificate.parameters == release.certificate.parameters
-    assert (
-        dpveil.plan(photo, attributes="gender", epsilon=3).total
-        == dpveil.plan(photo, attributes="gender=3").total
-    )
-    with pytest.raises(InvalidParameter, match="epsilon = 1 is a budget, and nothing is kept"):
-        dpveil.plan(photo, epsilon=1)
-    for wrong, hint in (("block", "name the method"), ("galery", r"did you mean gallery\?")):
-        with pytest.raises(InvalidParameter, match=rf"{wrong} = 1 was given without a method: {hint}"):
-            dpveil.plan(photo, **{wrong: 1})
-
-
 def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, photo, monkeypatch):
     monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("obfuscate", photo, "--out", "private.png")
@@ -114,11 +84,3 @@ def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, p
     assert "promised: each new face was chosen" in err
     code, _, err = shell("explain", photo, "--attributes", "gender=1")
     assert (code, "pip install packages/dpveil-faces" in err) == (2, True)
-
-
-def test_a_photo_without_a_face_is_refused(shell, photo):
-    code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
-    assert (code, out) == (1, "")
-    assert "no face was found: " in err
-    assert "promised:" not in err
-    assert not Path("private.png").exists()

@@ -105,26 +105,6 @@ def test_a_debit_counts_for_every_ancestor(ledger: Ledger) -> None:
     ledger.check()
 
 
-def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
-    ledger.reserve("album/anna", cost(2), "k")
-    with pytest.raises(BudgetExceeded):
-        ledger.reserve("album/bob", cost(2), "k")
-    assert ledger.show("albums").reserved.cost.epsilon == 0
-
-
-def test_all_accounts_are_those_that_are_shown(ledger: Ledger) -> None:
-    ledger.set_limit("album/anna", Limit("pure", epsilon=2))
-    spend(ledger, 1, "album/anna/holiday")
-    ledger.reserve("album/bob", cost("0.5"), "k")
-    ledger.set_limit("studio/shop", Limit("pure", epsilon=1))
-    spend(ledger, 1, "studio/shop")
-    accounts = ledger.accounts()
-    assert [each.subject for each in accounts] == ledger.subjects()
-    assert accounts == [ledger.show(name) for name in ledger.subjects()]
-    assert [len(each.parents) for each in accounts] == [0, 1, 2, 0, 0], "the studio has no limit"
-    assert ledger.accounts(2) == accounts[:2]
-
-
 def test_a_key_tells_what_its_stored_release_was_paid(ledger: Ledger) -> None:
     """And not what was paid for a draw that was lost, or by another subject."""
     ledger.set_limit("other", Limit("pure", epsilon=9))
@@ -178,15 +158,6 @@ def test_a_limit_that_is_set_later_counts_what_was_spent_before(ledger: Ledger) 
     ledger.set_limit("album/anna", Limit("pure", epsilon=2))
     with pytest.raises(BudgetExceeded, match="album/anna has epsilon 0 left"):
         spend(ledger, "0.5", "album/anna")
-
-
-def test_a_limit_that_is_lowered_holds_for_what_is_only_reserved(ledger: Ledger) -> None:
-    waiting = ledger.reserve("album", cost(2), "k")
-    ledger.set_limit("album", Limit("pure", epsilon=1))
-    with pytest.raises(BudgetExceeded):
-        waiting.commit()
-    assert ledger.show("album").spent.cost.epsilon == 0
-    ledger.check()
 
 
 def test_a_window_never_refills(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -504,11 +475,3 @@ def test_no_message_about_a_url_has_its_password(url: str) -> None:
     with pytest.raises(DPVeilError) as refusal:
         Ledger(url)
     assert "s3cret" not in str(refusal.value)
-
-
-def test_a_closed_ledger_opens_again(ledger: Ledger) -> None:
-    spend(ledger, 1)
-    ledger.close()
-    ledger.close()
-    spend(ledger, 1)
-    assert left(ledger) == 1

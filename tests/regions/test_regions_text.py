@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from skimage import data
 from text_made import dark, marks  # noqa: F401  a fixture
 
 import dpveil
 from dpveil import Photo
-from dpveil.cli import run
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
@@ -143,14 +140,6 @@ def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> 
     return image
 
 
-@pytest.mark.parametrize(
-    ("letters", "stands"), [(1, False), (2, False), (3, True), (7, True), (12, True), (16, False)]
-)
-def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
-    assert text.like_plate(plate(letters)) == stands
-    assert text.like_plate(255 - plate(letters)) == stands  # light on dark
-
-
 # Releases
 
 
@@ -206,22 +195,6 @@ def test_methods_that_replace_faces_cover_text_and_read_nothing_of_it() -> None:
 
 
 # The command line
-
-
-@pytest.mark.usefixtures("marks")
-def test_obfuscate_fills_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    photo = page(LINE, LOWER)
-    Image.fromarray(photo.image).save(tmp_path / "page.png")
-    out = tmp_path / "out.png"
-    assert (
-        run(["obfuscate", str(tmp_path / "page.png"), "--out", str(out), "--regions", "text", "--json"]) == 0
-    )
-    (told,) = json.loads(capsys.readouterr().out)["released"]
-    assert told["regions"] == 2
-    assert told["guarantee"]["epsilon"] == 0
-    released = np.asarray(Image.open(out))
-    assert (released[photo.image[..., 0] < 60] == 0).all()
-    assert run(["verify", str(out)]) == 0
 
 
 # Forgeries

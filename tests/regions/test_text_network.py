@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-from typing import NoReturn
-
 import numpy as np
 import pytest
 from facespace_made import captioned, replaced
@@ -12,9 +9,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 import dpveil
 from dpveil import Photo
-from dpveil.bench.drawn import DrawnPlate
-from dpveil.regions import Faces, Plates, Text
-from dpveil.regions.text import network, network_path
+from dpveil.regions import Faces
+from dpveil.regions.text import network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
 
@@ -65,22 +61,6 @@ def test_every_line_of_a_screenshot_is_covered() -> None:
     rows += [slice(80 + 30 * n, 98 + 30 * n) for n in range(15)]
     assert all((image[part][ink[part]] == 0).mean() > 0.97 for part in rows)
     assert (image == 0).mean() < 0.5
-
-
-def test_drawn_plates_are_found() -> None:
-    """At least nine of ten; each is alone in its picture."""
-    seen = [Plates().found(DrawnPlate.of(number, 0).read()) for number in range(10)]
-    assert sum(map(bool, seen)) >= 9
-
-
-def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise AssertionError("a socket was opened")
-
-    network.__globals__["_network"].cache_clear()
-    for name in ("socket", "create_connection", "getaddrinfo"):
-        monkeypatch.setattr(socket, name, refuse)
-    assert len(Text()(words(40)[0])) == 2
 
 
 @pytest.mark.parametrize("height", [0.15, 0.3, 0.4, 0.5, 0.7])

@@ -3,7 +3,6 @@
 import fcntl
 import os
 import pickle
-import signal
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -11,12 +10,11 @@ from hashlib import sha256
 
 import pytest
 from budgets import forked, made, url_of
-from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
+from scale_made import PIX, Dark, Deadly, paid, plain, png, releases
 
 import dpveil.io.writing
 from dpveil.batch.report import Report
 from dpveil.cli import run
-from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
@@ -128,22 +126,6 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
-@pytest.mark.parametrize("handled", ["", "handled", "blocked"])
-def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
-    """By the system's signal, or by a thread where something else has that, or blocks it."""
-    if handled == "handled":
-        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
-    if handled == "blocked":
-        monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: {signal.SIGALRM})
-    setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
-    rows = [("endless", "", WHITE)]
-    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
-        1 if handled else -signal.SIGALRM
-    ] * 2
-    [row] = Worker(setup, own=True)(rows)
-    assert (row.status, "out of time" in row.problem) == ("failed", True)
-
-
 @pytest.mark.parametrize("lost", ["folder", "key", "version"])
 def test_a_machine_without_the_store_draws_nothing(tmp_path, lost):
     setup = Setup.of(**PIX, store=tmp_path / "store")
@@ -187,11 +169,6 @@ def test_after_a_failure_of_the_ledger_nothing_is_tried(tmp_path, monkeypatch):
     done = Worker(setup)(rows)
     assert statuses(done) == ["released", "released", "failed", "untried"]
     assert {row.error for row in done[2:]} == {"LedgerError"}
-
-
-def test_a_ledger_that_is_open_cannot_be_sent(tmp_path):
-    with pytest.raises(InvalidParameter, match="give its URL"):
-        Setup.of(**PIX, store=tmp_path / "s", ledger=made(tmp_path / "budget.db"), subject="album")
 
 
 def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
@@ -279,26 +256,6 @@ def test_a_paid_photo_is_not_lost_by_an_interrupt_or_a_disk(tmp_path, monkeypatc
         assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
         assert paid(ledger) == (number + 1, 0)
         assert len(releases(tmp_path / "store")) == number + 1
-
-
-def dies(*_):
-    os._exit(9)
-
-
-def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch):
-    """Two for each row, whatever other runs, and other rows of its batch, do meanwhile."""
-    ledger = made(tmp_path / "budget.db", limit=99)
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    runs = [Setup.of(**PIX, store=tmp_path / "store", **paying) for _ in range(2)]
-    monkeypatch.setattr(Cache, "store", dies)
-    rows = [(key, key, png(0)) for key in "abc"]  # copies in one batch
-    for number in range(12):  # in turn
-        assert died(partial(Worker(runs[number % 2]), rows)) == 9
-    assert paid(ledger) == (12, 12)
-    for setup in runs:
-        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
-        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
-    assert paid(ledger) == (12, 12)
 
 
 def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
