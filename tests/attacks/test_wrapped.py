@@ -14,7 +14,7 @@ from test_attacks import rate
 from dpveil import SeededBits
 from dpveil.attacks import hallucinated as module
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.hallucinated import SIDE, Inverse, Restored, _combined, _corners
+from dpveil.attacks.hallucinated import SIDE, Inverse, Restored, _corners
 from dpveil.attacks.labels import Joint, attack, usable, weighed
 from dpveil.attacks.matched import Averaged, Composed, matching
 from dpveil.attacks.measures import identification, standard
@@ -204,23 +204,6 @@ def test_snow_is_filled_from_what_it_shows(delta: str) -> None:
     assert left < wrong / 3
 
 
-def test_pictures_without_paint_and_pictures_of_nothing_else_stay() -> None:
-    photo = DrawnEye.of(3, 0).read().image
-    assert (filled(photo) == photo).all()
-    flat = np.full((9, 9, 3), 127, np.uint8)
-    assert (filled(flat) == flat).all()
-
-
-def test_every_channel_has_a_level_of_its_own() -> None:
-    rng = np.random.default_rng(0)
-    photo = np.stack(
-        [np.full((40, 40), level) + rng.integers(-9, 10, (40, 40)) for level in (60, 200)], axis=2
-    )
-    painted = np.where(rng.random((40, 40, 2)) < 0.5, np.array([10, 90]), photo).astype(np.uint8)
-    found = filled(painted)
-    assert np.abs(found.astype(int) - photo).mean(axis=(0, 1)).max() < 8
-
-
 # Matching all releases to all people at once.
 
 
@@ -294,9 +277,6 @@ def test_without_torch_one_line_says_what_to_install(kind, monkeypatch):
 # Super-resolution from others' clean patches: what it gives, and that it never sees its own answer.
 
 
-RNG = np.random.default_rng(0)
-
-
 def test_patches_cover_every_pixel_to_the_edge() -> None:
     for side in (*SIDE, 8, 9, 21):
         covered = np.zeros(side, np.int64)
@@ -304,15 +284,6 @@ def test_patches_cover_every_pixel_to_the_edge() -> None:
             covered[corner : corner + 8] += 1
         assert covered.min() >= 1
         assert _corners(side)[-1] + 8 == side
-
-
-def test_a_patch_that_is_a_mixture_becomes_the_mixture_of_the_clean_ones() -> None:
-    seen, clean = RNG.normal(size=(10, 64)), RNG.normal(size=(10, 64))
-    shares = np.array([0.5, 0.3, 0.2])
-    found = _combined((shares @ seen[:3])[None], seen, clean)[0]
-    assert np.abs(found - shares @ clean[:3]).max() < 0.1
-    lighter = _combined((shares @ seen[:3])[None] + 7, seen + 7, clean + 5)[0]
-    assert lighter == pytest.approx(found + 5, abs=1e-6), "the weights add up to one"
 
 
 def test_the_inner_attack_never_learns_from_a_photo_that_restored_itself(

@@ -22,7 +22,7 @@ from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
 from dpveil.batch.tasks import plan_tasks
-from dpveil.cli.run_report import cost, exit_code, print_report
+from dpveil.cli.run_report import cost, exit_code
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, OutputError
 from dpveil.ledger import Ledger, Limit
@@ -513,28 +513,6 @@ def test_a_second_run_over_the_folder_is_refused_before_it_pays(
     monkeypatch.undo()
     monkeypatch.chdir(ledger_of_ledger.files[0].parent)
     assert names_of_ledger(released_of_ledger(ledger_of_ledger), "skipped") == NAMES
-
-
-def test_a_draw_that_another_run_made_needless_is_said_to_be_paid(
-    ledger_of_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    meanwhile(monkeypatch, "_write", ledger_of_ledger)
-    report = released_of_ledger(ledger_of_ledger)
-    assert (names_of_ledger(report, "released"), names_of_ledger(report, "skipped")) == (
-        ["a.png", "c.png"],
-        ["b.png"],
-    )
-    assert paid(ledger_of_ledger) == (4, 1)
-    assert [entry.source.name for entry in report.discarded] == ["b.png"]
-    told = report.to_json()
-    assert [entry.get("paid_and_discarded") for entry in told["skipped"]] == [True]
-    assert not any("paid_and_discarded" in entry for entry in told["released"])
-    print_report(report, json=False)
-    lines = capsys.readouterr().err.splitlines()
-    assert [line for line in lines if "paid and discarded" in line] == [
-        "warning: in/b.png: paid and discarded, as it could not be written or another run was faster; nothing"
-        " is refunded"
-    ]
 
 
 def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger_of_ledger: Ledger) -> None:

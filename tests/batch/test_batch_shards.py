@@ -307,18 +307,6 @@ def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
             assert not list(Path("out").iterdir())
 
 
-def test_a_rerun_without_new_releases_leaves_the_file_alone() -> None:
-    shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
-    released("a.tar")
-    before = Path("out/a.tar").stat()
-    assert counts(released("a.tar")) == (0, 2, 0)
-    after = Path("out/a.tar").stat()
-    assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
-    assert [path.name for path in Path("out").iterdir()] == ["a.tar"]
-    assert counts(released("a.tar", force=True)) == (2, 0, 0)
-    assert Path("out/a.tar").stat().st_ino != before.st_ino
-
-
 def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     """With force, too, where the release of a photo that is no longer in the shard is kept out of it."""
     shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
@@ -334,17 +322,6 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     assert counts(released("a.tar", force=True)) == (1, 0, 0)
     assert [name for name in held() if name.endswith("png")] == ["0.png"]
     assert len(list(Path("out/.dpveil-shards").rglob("*.png"))) == 1
-
-
-def test_a_certificate_that_is_gone_where_releases_wait_is_taken_from_the_shard() -> None:
-    shard("a.tar", [("0.png", picture())])
-    released("a.tar")
-    before = held()
-    folder = plan_tasks([Path("a.tar")], Path("out"))[0].output.parent
-    folder.mkdir(parents=True)
-    plan_tasks([Path("a.tar")], Path("out"))[0].output.write_bytes(b"left")
-    assert counts(released("a.tar")) == (0, 1, 0)
-    assert held() == before
 
 
 def test_each_photo_has_noise_of_its_own() -> None:
@@ -584,26 +561,6 @@ def test_releases_verify_as_files_do(good: Members, capsys: pytest.CaptureFixtur
     prefix = {name: f"out/a.tar/{files[0][name]}" for name in ("output", "certificate")}
     assert inside[0] == {**files[0], **prefix}
     assert [each["sha256"] for each in inside] == [each["sha256"] for each in files]
-
-
-def test_trust_and_strength_are_asked_of_each(
-    whole: tuple[Members, SigningKey],
-    good: Members,
-    capsys: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
-    pack(good)
-    own, foreign = (
-        key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.made(), "foreign.key"))
-    )
-    assert cli(capsys, "out/a.tar", "--trust", str(own), "--at-least", "strong")[0] == 0
-    code, out, _ = cli(capsys, "out/a.tar", "--trust", str(foreign))
-    assert (code, out.count("UNTRUSTED     out/a.tar/")) == (1, 3)
-    shard("a.tar", [("0.png", picture())])
-    released("a.tar", "weak", method=DPPix(epsilon=8, block=4, neighbourhood=4))
-    assert [cli(capsys, "weak", "--at-least", least)[0] for least in ("weak", "strong")] == [0, 1]
-    assert cli(capsys, "weak", "--at-least", "strong")[1].startswith("TOO WEAK      weak/a.tar/0.png")
 
 
 @pytest.mark.parametrize("name", ["1.png", f"1.png{CERTIFICATE}"])

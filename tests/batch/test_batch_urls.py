@@ -390,16 +390,6 @@ def test_folders_and_urls_go_both_ways_and_shards_with_them(store: Any) -> None:
     assert counts(released(f"{IN}/s.tar", f"{OUT}/one.tar")) == (2, 0, 0)
 
 
-def test_rows_of_a_parquet_file_go_to_one(store: Any) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra data")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.table({"image": [picture(9), picture(10)]}), "rows.parquet")
-    store.pipe_file("/bucket/in/rows.parquet", Path("rows.parquet").read_bytes())
-    assert counts(released()) == (2, 0, 0)
-    assert names(store) == ["rows.parquet"]
-    assert counts(released()) == (0, 2, 0)
-
-
 def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
     put(store, "a.png", "b.png", "a.png.png")
     for source, out, told in (

@@ -343,9 +343,3 @@ def test_it_is_reached() -> None:
     everywhere = np.full((5, 5), np.inf)
     np.fill_diagonal(everywhere, 0)
     assert bound_of_photos(Fraction(1), everywhere, people) == 1
-
-
-def test_too_many_photos_have_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "MOST", 3)
-    assert bound_of_photos(Fraction(1), np.ones((4, 4)), list("abcd")) is None
-    assert bound_of_photos(Fraction(1), np.ones((0, 0)), []) is None

@@ -20,9 +20,6 @@ from dpveil.cli.compare import NOT_PRIVATE, USUAL
 from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
 from dpveil.ledger import Ledger
-from dpveil.mechanisms.pixel import DCTGaussian, DPPix, DPPixGaussian
-from dpveil.release.plan import plan
-from dpveil.release.quote import noisiest, remedy
 
 RED = np.array(ALARM)
 
@@ -187,21 +184,6 @@ def test_the_plot_shows_the_bound(cli_of_explain):
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
-def test_a_photo_is_explained_for_the_faces_that_are_chosen(cli_of_explain):
-    Image.fromarray(np.full((40, 60, 3), 99, np.uint8)).save("a.png")
-    assert cli_of_explain("a.png", *USUAL_OF_EXPLAIN, "--only", "1")[2] == (
-        "dpveil: --only is only for faces: add --regions faces, or leave it out\n"
-    )
-    assert (
-        "--except 0 is out of range"
-        in cli_of_explain("a.png", *USUAL_OF_EXPLAIN, "--regions", "faces", "--except", "0")[2]
-    )
-    assert "--threshold is for a photo" in cli_of_explain(*USUAL_OF_EXPLAIN, *SIZE, "--threshold", "0.5")[2]
-    code, out, err = cli_of_explain("a.png", *USUAL_OF_EXPLAIN[:-1], "16", "--regions", "2,2,30,30")
-    assert (code, err.count("PROMISED ABOUT ANY 16 PIXELS ALONE")) == (0, 1)
-    assert "about all of them together the promise is practically none" in out
-
-
 # What `obfuscate` says of a price before it is paid, and its dry runs, which pay and write nothing.
 
 
@@ -327,24 +309,3 @@ def test_a_dry_run_tells_what_the_run_would_fail_of(cli_of_price: Shell) -> None
     for option in ("--manifest", "--review"):
         code, _, err = cli_of_price("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run", option, "a.csv")
         assert (code, "--dry-run writes nothing" in err) == (2, True)
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        DPPix(epsilon=1),
-        DPPix(epsilon="1e-3", block=16, neighbourhood=7),
-        DPPixGaussian(rho="0.001", block=4),
-        DPPixGaussian(epsilon=1, delta="1e-6", block=4),
-        DCTGaussian(rho="0.01"),
-    ],
-)
-def test_the_budget_that_is_named_has_less_noise_and_hardly_a_smaller_one(method: Any) -> None:
-    planned = plan(np.full((40, 30, 3), 9, np.uint8), method, regions="whole")
-    assert planned.quote is not None
-    found = noisiest(planned.quote)
-    assert found is not None
-    knob, value = remedy(method, found).split()[:2]
-    below = method.with_budget(**{knob: float(value) * 0.85})
-    assert method.with_budget(**{knob: float(value)}).noise_scale(**found.size) <= 128
-    assert below.noise_scale(**found.size) > 128

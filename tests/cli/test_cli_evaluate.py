@@ -14,7 +14,7 @@ import pytest
 
 from dpveil.bench.data import load
 from dpveil.bench.report import alarm, page
-from dpveil.bench.run import CELLS, Job, compute
+from dpveil.bench.run import CELLS
 from dpveil.bench.table import COLUMNS
 from people_made import folder
 
@@ -227,28 +227,3 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
     assert callable(alarm)
     assert callable(page)
     assert load(data).name == "made"
-
-
-def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
-    data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    few = ("evaluate", data, "--out", tmp_path / "few", "--jobs", 1, "--attack", "pixels", "--photos", 2)
-    turn = iter(range(9))
-
-    def stopped(job: Job, folder: Path) -> None:
-        if next(turn) == 2:
-            raise KeyboardInterrupt
-        compute(job, folder)
-
-    monkeypatch.setattr("dpveil.bench.run.compute", stopped)
-    code, _, err = shell(*few, "--method", "k-same-pixel", "--k", 3, "--releases", 2)
-    assert (code, "2 of 5 cells are done and kept: the same command" in err) == (130, True), err
-    code, out, err = shell("evaluate", "--check", tmp_path / "few")
-    assert (code, out) == (1, "")
-    assert "was interrupted, or goes on: 3 of its 5 cells are missing" in err
-    code, _, err = shell(*few, "--method", "k-same-pixel", "--k", 3, "--releases", 2)
-    assert (code, err.splitlines()) == (0, [FEW_PEOPLE]), "the same run goes on, and replaces nothing"
-    code, _, err = shell(*few, "--method", "mosaic")
-    assert (code, err.count("which this run replaces")) == (0, 1), "a run with other settings"
-    assert len(err.splitlines()) == 2
-    assert shell("evaluate", "--check", tmp_path / "few")[0] == 0

@@ -16,17 +16,10 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.batch.report import Report
-from dpveil.batch.state import state_path
-from dpveil.batch.task import Task
 from dpveil.cli import review
-from dpveil.core.origin import Origin
-from dpveil.core.region import Box, Region
-from dpveil.regions.finder import Finder
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
-OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "--seed")
 
 
 @pytest.fixture
@@ -74,26 +67,6 @@ def test_the_owner_s_word_about_a_palette_is_another_release(cli):
 # Help and options
 
 
-def options_in(text):
-    return {line.split()[0] for line in text.splitlines() if line.startswith("  --")}
-
-
-def test_help_shows_common_options_and_the_methods_own(cli):
-    common = options_in(cli("obfuscate", "--help")[1])
-    assert set(OPTIONS) < common
-    assert not {"--delta", "--block", "--rank", "--codec"} & common
-    assert {"--attributes", "--epsilon", "--gallery"} <= common  # the default's own
-    assert cli("obfuscate", "-h") == cli("obfuscate", "--help")
-    assert len(common) <= 50
-    for name, own in {"dp-svd": {"--rank", "--keep"}, "blur": {"--sigma"}}.items():
-        for form in (["--method", name], [f"--method={name}"]):
-            code, out, _ = cli("obfuscate", *form, "--help")
-            assert (code, options_in(out) - common) == (0, own)
-    assert (
-        "The share of pixels that are shown as they are" in cli("obfuscate", "--method", "snow", "--help")[1]
-    )
-
-
 def test_flags_of_methods_and_words_after_the_end_of_options(cli):
     more = ("--method", "dct-gaussian", "--rho", "0.5", "--raw")
     assert cli("obfuscate", "in/bob.png", "--out", "out", *more)[0] == 0
@@ -131,17 +104,6 @@ def test_numbers_keep_names_out_of_everything_that_is_released(release):
     code, document, _ = release("--names", "number")
     assert [entry["output"] for entry in document["released"]] == ["out/photo-000003.png"]
     assert inputs(document["skipped"]) == ["in/anna.png", "in/bob.png"]
-
-
-def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
-    release("--names", "number")
-    state_path(Path("out")).unlink()
-    code, document, err = release("--names", "number")
-    assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "numbered release of an unknown photo" in document["error"]
-    code, document, err = release()  # under the photos' names, which may be the same photos
-    assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert release("--force")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -352,35 +314,6 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert min(levels["after"]) > 120
 
 
-class Unsure(Finder):
-    """Finds a large region that it is not sure of, a small one, and another large one."""
-
-    kind = "sign"
-    description = "signs"
-
-    def __call__(self, photo):
-        boxes = [Box(0, 0, 60, 60), Box(70, 0, 20, 20), Box(100, 0, 60, 60)]
-        return [
-            Region(box, origin=Origin("sign", number=n, found=True), score=score)
-            for n, (box, score) in enumerate(zip(boxes, (0.1, 0.9, 0.95), strict=True), start=1)
-        ]
-
-
-def page_of(finder, *names):
-    collected, photo = review.Review(), np.full((120, 200, 3), 99, np.uint8)
-    for name in names:
-        planned = dpveil.plan(photo, "fill", regions=finder)
-        collected.add(Task(Path(name), Path("o.png"), "o.png"), planned, planned.release())
-    return collected.page(Report({})).decode()
-
-
-def test_what_cannot_be_shown_is_listed_and_the_run_goes_on(monkeypatch):
-    monkeypatch.setattr(review, "_doubt", lambda region: 1 / 0)
-    page = page_of(Unsure(), "a.png")
-    assert "Review of 0 releases" in page
-    assert "a.png: cannot be shown (ZeroDivisionError): look at it yourself" in page
-
-
 def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):
     monkeypatch.setattr(review.Review, "page", lambda self, report: [][1])
     code, out, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS)
@@ -411,23 +344,6 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     assert re.findall(r"<h2>(.*?)</h2>", rerun) == names
     assert rerun.count("Not found, and left as it is: faces") == 2
     assert rerun.count("Released by an earlier run") == 3
-
-
-def test_a_rerun_shows_the_regions_of_the_certificates(shell, photos):
-    """The same pictures as the run that released them, and a tint where a masked region was replaced."""
-    mask = np.zeros((120, 200), np.uint8)
-    mask[20:70, 30:70] = 255 * (np.indices((50, 40)).sum(axis=0) < 50)
-    Image.fromarray(mask).save("mask.png")
-    given = ("--regions", "mask.png", "--regions", "120,30,40,50")
-    for page in ("r.html", "s.html"):
-        code, _, err = shell("obfuscate", "in", "--out", "out", "--review", page, *SETTINGS, *given)
-        assert code == 0
-    assert "skipped in/a.png and 1 more: released before" in err
-    first, again = (pictures(Path(page).read_text(encoding="utf-8")) for page in ("r.html", "s.html"))
-    assert len(first) == 12
-    for (word, one), (same, other) in zip(first, again, strict=True):
-        assert (word, one.shape) == (same, other.shape)
-        assert np.abs(one.astype(int) - other).max() < 40
 
 
 @pytest.mark.parametrize(

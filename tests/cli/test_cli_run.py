@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,33 +14,10 @@ import pytest
 import typer.main
 from PIL import Image
 
-import dpveil
 from command_lines import last
 from dpveil.cli import EMPTY, app, exits, obfuscate, progress
 from dpveil.io import MAX_PIXELS
-from dpveil.mechanisms.latent import TABLE as LATENT
 
-COMMANDS = (
-    "obfuscate",
-    "explain",
-    "compare",
-    "methods",
-    "verify",
-    "faces",
-    "evaluate",
-    "synthesize",
-    "card",
-    "train",
-    "audit",
-    "install",
-    "demo",
-    "serve",
-    "video",
-    "api-key",
-    "ledger",
-    "mechanism",
-    "key",
-)
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 FEW = (
     "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is"
@@ -67,14 +43,6 @@ def cli(shell):
     Image.fromarray((np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)).save("in/a.png")
 
     return shell
-
-
-@pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_every_help_shows_an_example(cli, command):
-    code, out, _ = cli(*([command] if command else []), "--help")
-    assert code == 0
-    assert f"Example:\n    dpveil {command or 'obfuscate'}" in out.replace("Examples:", "Example:")
-    assert "None" not in out
 
 
 @pytest.mark.parametrize("name", ["audit", "train"])
@@ -141,28 +109,6 @@ def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch
     assert "mask.png does not exist" in err
 
 
-def test_a_release_is_told_to_programs(cli):
-    arguments = ("obfuscate", "in", "--out", "out", *GOOD, "--json")
-    code, out, _ = cli(*arguments)
-    entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
-    stated = dpveil.verify("out/a.png").certificate
-    each = [guarantee.to_json() for guarantee in stated.guarantees]
-    entry |= {"regions": 1, "guarantee": stated.composition.to_json(), "guarantees": each}
-    entry |= {"strength": "moderate", "warnings": [FEW]}
-    others = {"failed": [], "skipped": [], "no_region": [], "untried": []}
-    alone = {"crowded": {"overlapping": [], "excepted": []}}
-    assert (code, json.loads(out)) == (0, {"released": [entry | alone], **others})
-    code, out, err = cli(*arguments)
-    assert json.loads(out)["skipped"] == [entry]
-    why, counts = err.splitlines()
-    assert (code, counts) == (0, "released 0, failed 0, skipped 1, no region 0")
-    assert why.startswith("skipped in/a.png: released before with these settings, and the certificate is")
-    assert "--force" in why
-    code, out, _ = cli(*last(*arguments, "--epsilon", "3"))
-    [failure] = json.loads(out)["failed"]
-    assert (code, set(failure)) == (1, {"input", "error", "hint"})
-
-
 def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
     thrice = ("--regions", "whole") * 3
     line = ("obfuscate", "in", "--out", "out", *last(*GOOD, "--epsilon", "0.1"), *thrice)
@@ -183,24 +129,6 @@ def test_warnings_go_to_stderr_and_those_that_differ_in_numbers_are_one_line(cli
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
     assert warnings[1].startswith("warning: in/0.png and 9 more: ")
     assert "warning" not in out
-
-
-def test_methods_for_people_and_programs(cli):
-    code, out, _ = cli("methods")
-    assert code == 0
-    assert re.search(r"^dp-pix +pure, approximate, zcdp +mean level", out, re.MULTILINE)
-    assert "--epsilon" not in out
-    out = cli("methods", "dp-pix", "croft-metric")[1]
-    assert "--epsilon VALUE: The budget of each region.  [required, or --rho]" in out
-    assert re.search(r"^croft-metric +metric, --metric box-mean +Laplace", out, re.MULTILINE)
-    assert "dp-svd" not in out
-    assert "unknown method 'dp-pux': did you mean 'dp-pix'" in cli("methods", "dp-pux")[2]
-    document = json.loads(cli("methods", "--json")[1])
-    assert document["methods"][0]["name"] == "dp-pix"
-    latent = {row["name"]: row for row in document["latent_mechanisms"]}
-    assert set(latent) == set(LATENT)
-    assert latent["box-laplace"]["parameters"] == {"clip": 0, "epsilon": "required", "allocation": "optimal"}
-    assert latent["box-gaussian"]["metric"] is None
 
 
 def test_verify_tells_every_state(cli):
@@ -261,34 +189,6 @@ def test_exit_codes_are_one_table(cli):
     assert {kind.exit_code for kind in kinds} <= exits.MEANING.keys()
     out = cli("--help")[1]
     assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
-
-
-@pytest.mark.parametrize(
-    ("code", "arguments"),
-    [
-        (exits.DONE, ["explain", "in/a.png", *GOOD]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
-        (exits.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
-        (exits.INCOMPLETE, ["verify", "no.png"]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
-        (exits.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
-        (exits.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
-        (exits.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
-        (exits.IMPOSSIBLE, ["compare", "no.png"]),
-        (exits.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
-        (exits.IMPOSSIBLE, ["faces", "no.png"]),
-        (exits.IMPOSSIBLE, ["verify", "empty"]),
-        (exits.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
-        (exits.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
-                            "--equals", "1", "--epsilon", "1"]),
-    ],
-)  # fmt: skip
-def test_every_command_ends_as_the_table_says(cli, code, arguments):
-    Path("empty").mkdir()
-    Path("there.png").write_bytes(b"mine")
-    assert cli(*arguments)[0] == code
-    assert Path("there.png").read_bytes() == b"mine"
 
 
 def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):

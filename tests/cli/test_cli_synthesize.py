@@ -17,7 +17,6 @@ from dpveil.cli import synthesize
 from dpveil.cli.synthesize import Album
 from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum
-from dpveil.errors import PhotoError
 from dpveil.io import writing
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Simulator
@@ -103,18 +102,6 @@ def test_an_output_that_holds_something_is_left_alone(made, tmp_path):
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["mine.txt"]
 
 
-def test_few_people_are_refused_before_photos_are_read(shell, tmp_path, codec):
-    folder(tmp_path / "photos", people=3)
-    for path in (tmp_path / "photos").rglob("*.png"):
-        path.write_bytes(b"no photo")
-    line = ("synthesize", "photos", "--out", "made", "--epsilon", "1", "--delta", "1e-6", "--codec", codec)
-    code, _, err = shell(*line)
-    assert code == 2
-    assert "number of people = 3 is too small" in err
-    assert "choose --epsilon 230 or more, which is practically none, or photos of more people" in err
-    assert not (tmp_path / "made").exists()
-
-
 @pytest.mark.parametrize(
     ("line", "code", "told"),
     [
@@ -141,24 +128,6 @@ def test_wrong_calls_say_what_to_do(shell, tmp_path, line, code, told):
     assert found[0] == code
     assert told in found[2]
     assert not (tmp_path / "made").exists()
-
-
-def test_people_and_promise_are_said_before_photos_are_read(made, monkeypatch, capsys):
-    told = []
-
-    def embed(*given):
-        told.append(capsys.readouterr().err)
-        raise PhotoError("no", hint="none")
-
-    monkeypatch.setattr(Simulator, "embed", embed)
-    made()
-    assert told[0].splitlines() == [
-        "note: 8 people with 24 photos: each folder is a person, with the folders in it",
-        "note: 8 people vote for 14 candidates in one round: 0.6 votes each on average, under noise with a"
-        " standard deviation of 0.14",
-        "note: Practically none: of two sets of photos of the same number of people, of whom one is replaced"
-        " with all photos, equally likely before, an observer may name the true one almost surely.",
-    ]
 
 
 def test_photos_that_cannot_be_read_are_left_out_and_their_people_stay(made, tmp_path):

@@ -175,21 +175,6 @@ def test_compare_draws_a_plot_and_replaces_none(cli):
     assert (code, message) == (2, "unknown plot format '.pdf': choose from .png")
 
 
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--range", "0:5"], "sensitivity is missing"),
-        ([*QUERY, "--relation", "all"], "--relation all is unknown"),
-        ([*QUERY, "--epsilon", "zero"], "--epsilon zero is not a finite number"),
-        ([*QUERY[:4], *(word for k in range(1, 27) for word in ("--epsilon", k))], "values are too many"),
-    ],
-)
-def test_wrong_comparisons_are_one_line(cli, more, words):
-    code, line = refused(cli, "compare", *more)
-    assert code == 2
-    assert words in line
-
-
 # query
 
 

@@ -234,22 +234,6 @@ def clock(*times: float) -> Callable[[], float]:
     return lambda: next(left)
 
 
-@pytest.mark.parametrize("choice", [{"visible": True}, {"person": 1}])
-def test_a_release_with_choices_that_a_run_does_not_have_is_none_of_it(
-    shell: Shell, clip: Path, tmp_path: Path, choice: dict[str, Any]
-) -> None:
-    """A plan left one of two boxes as it is: `obfuscate` would replace both, and must not pass that over."""
-    boxes = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
-    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *boxes)[0] == 0
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    plan["tracks"][1] |= choice
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
-    code, _, err = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *boxes)
-    assert code == 1
-    assert "of other tracks or places than this run finds" in err
-
-
 BOXES = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
 
 
@@ -278,28 +262,6 @@ def test_a_run_skips_only_what_has_the_tracks_that_it_would_find(
         assert code == 1
         assert "private.mp4 is a release with these settings, of other tracks or places than this run" in out
         assert "leave out the clip to keep it" in out
-
-
-def test_a_question_that_was_asked_is_known_again_without_an_analysis(
-    shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpveil.video import obfuscating
-
-    made: list[Any] = []
-    analyze = obfuscating.analyze
-    monkeypatch.setattr(
-        obfuscating, "analyze", lambda *given, **more: made.append(0) or analyze(*given, **more)
-    )
-    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *BOXES)
-    found = []
-    for more in ((), (), ("--if-none", "whole"), ("--if-none", "whole"), ()):
-        assert shell(*call, *more)[0] == 0
-        found.append(len(made))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "forgotten"))
-    for more in (("--dry-run",), (), ()):
-        assert shell(*call, *more)[0] == 0
-        found.append(len(made))
-    assert found == [1, 1, 2, 2, 2, 3, 4, 4]
 
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -353,15 +315,6 @@ def test_tracks_are_kept_and_linked_while_rendering(shell: Shell, clip: Path, tm
     assert (code, "linked twice" in err) == (2, True)  # before the clip is looked for
 
 
-def test_a_link_joins_those_of_the_plan(clip: Path) -> None:
-    from clips_made import track
-
-    from dpveil.video.analyzing import arranged
-
-    linked = arranged([track(1, 0, person=1), track(2, 8, person=1), track(3, 16)], link=[(2, 3)])
-    assert [one.person for one in linked] == [2, 2, 2]
-
-
 def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:
     analyze = ("video", "analyze", "clip.mp4", *METHOD, *BOX, "--force")
     code, _, err = shell(*analyze, "--out", "a.png", "--sheet", "./a.png")
@@ -410,15 +363,6 @@ def planned(shell: Shell, tmp_path: Path) -> Path:
     assert shell("ledger", "limit", "album", "--epsilon", "3", *LEDGER[:2])[0] == 0
     assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD_OF_DRY)[0] == 0
     return clip
-
-
-def test_what_cannot_be_paid_is_refused(shell: Shell, planned: Path) -> None:
-    assert shell(*RENDER, "--dry-run")[0] == 0
-    assert shell(*RENDER)[0] == 0
-    for call in (RENDER, (*RENDER, "--dry-run")):
-        code, _, err = shell(*call[:4], "other.mp4", *call[5:])
-        assert code == 3
-        assert "album has epsilon 1 left" in err
 
 
 def test_places_are_looked_at_and_what_is_finished_is_skipped(shell: Shell, planned: Path) -> None:

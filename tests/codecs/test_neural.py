@@ -84,13 +84,6 @@ def test_survives_its_file_exactly(codec: EncoderDecoder, tmp_path: Path) -> Non
     assert json.dumps(again.facts())
 
 
-def test_release_with_a_principal_component_mechanism(codec: EncoderDecoder) -> None:
-    """Its coordinates are principal components, so `pca-basis` takes them."""
-    method = Latent(epsilon=400, mechanism="pca-basis", metric="leading-mean", codec=codec)
-    out = method.release(others(3), bits=SeededBits(1))
-    assert out.shape == (3, *CANVAS)
-
-
 def weights(count: int = COUNT) -> np.ndarray:
     return np.zeros((count, 3, SIDE, SIDE), np.float32)
 
@@ -183,11 +176,6 @@ def test_conditions_out_of_range_are_refused(given: dict[str, float]) -> None:
     assert refused.value.hint
 
 
-def test_codes_of_another_length_are_not_rendered() -> None:
-    with pytest.raises(InvalidParameter, match="codes"):
-        made().render(np.zeros((1, COUNT + 1)))
-
-
 @pytest.mark.parametrize("known", [True, False])
 def test_faces_without_a_pose_are_turned_to_the_yaw_of_their_cells(known: bool) -> None:
     """Those of eigenfaces have the pose of the code, and stay as they are."""
@@ -249,3 +237,12 @@ def test_what_has_no_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upconv, "linprog", lambda *given, **more: result)
     with pytest.raises(DataError, match="trouble"):
         approximate(target, GALLERY)
+
+
+def test_errata_e3_on_the_simplex_the_printed_sign_leads_away() -> None:
+    target = SIMPLEX @ GALLERY
+    wrong = printed(target, GALLERY, 0)
+    assert wrong.sum() == pytest.approx(1)
+    assert np.abs(wrong - SIMPLEX).sum() > 0.5
+    assert np.abs(wrong @ GALLERY - target).sum() > 0.2 * np.abs(target).sum()
+    assert np.allclose(approximate(target[None], GALLERY).weights[0], SIMPLEX, atol=1e-7)

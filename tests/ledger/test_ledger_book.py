@@ -360,61 +360,6 @@ def test_wrong_calls_are_refused_and_change_nothing(
     assert ledger.head() == before
 
 
-def test_a_release_pays_before_its_first_bit_and_its_file_is_known(ledger: Ledger, tmp_path: Path) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    release = plan.release(ledger=ledger, subject="album", key="photo-1")
-    assert ledger.check().files == 0
-    image, _ = release.save(tmp_path / "a.png")
-    certificate = dpveil.verify(image).certificate
-    assert certificate is not None
-    assert certificate.output is not None
-    assert ledger.knows("album", certificate.output.sha256)
-    with pytest.raises(AlreadyPaid):
-        plan.release(ledger=ledger, subject="album", key="photo-1")
-    assert {plan.release(ledger=ledger, subject="album").paid.draw for _ in range(2)} == {1, 2}  # type: ignore[union-attr]
-    with pytest.raises(BudgetExceeded):
-        plan.release(ledger=ledger, subject="album")
-
-
-def test_without_a_key_every_release_is_a_draw_of_its_own(ledger: Ledger, tmp_path: Path) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    for number in (1, 2):
-        release = plan.release(ledger=ledger, subject="album")
-        release.save(tmp_path / f"{number}.png")
-        assert release.paid.draw == number  # type: ignore[union-attr]
-    assert left(ledger) == 1
-
-
-def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    monkeypatch.setattr(type(plan.placement), "drawn", pytest.fail)
-
-    def fails(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("dpveil.ledger.tables.Tables.append", fails)
-    with pytest.raises(LedgerError, match="Input/output error"):
-        plan.release(ledger=ledger, subject="album")
-    with pytest.raises(BudgetRefused):
-        plan.release(ledger=ledger, subject="nobody")
-
-
-def test_arguments_that_do_not_belong_together_are_refused(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    with pytest.raises(InvalidParameter, match="reproducible"):
-        plan.release(bits=dpveil.SeededBits(1), ledger=ledger, subject="album")
-    with pytest.raises(InvalidParameter, match="subject is missing"):
-        plan.release(ledger=ledger)
-    for lonely in ({"subject": "album"}, {"key": "k"}):
-        with pytest.raises(InvalidParameter, match="without a ledger"):
-            plan.release(**lonely)  # type: ignore[arg-type]
-    with pytest.raises(BudgetRefused, match="formal"):
-        dpveil.obfuscate(PHOTO, "blur", sigma=2, ledger=ledger, subject="album")
-    assert ledger.check().debits == 0
-
-
 def test_a_copy_is_never_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ((), {"faces": dpveil.errors.NoRegion("none")})
     monkeypatch.setattr("dpveil.release.plan.search", lambda *_: missing)

@@ -32,17 +32,6 @@ def test_one_of_many_processes_gets_the_last_unit(url: str, processes: int) -> N
         assert (found.debits, ledger.show("album").spent.cost.epsilon) == (2, 5)
 
 
-def test_of_many_that_make_a_ledger_all_get_the_same(url: str) -> None:
-    def work(me: int) -> None:
-        with Ledger(url, create=True) as ledger:
-            ledger.set_limit(f"a{me}", Limit("pure", epsilon=1))
-
-    ended([forked(partial(work, me)) for me in range(8)])
-    with Ledger(url) as ledger:
-        assert ledger.subjects() == [f"a{me}" for me in range(8)]
-        ledger.check()
-
-
 def test_processes_that_open_and_close_a_ledger_do_not_disturb_each_other(url: str) -> None:
     """The last connection that closes removes SQLite's log, while others may be opening it."""
     with made(url):

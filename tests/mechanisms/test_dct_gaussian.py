@@ -12,7 +12,7 @@ from scipy import fft
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
 from dpveil.mechanisms.pixel import dct_gaussian as dct_gaussian
-from dpveil.mechanisms.pixel.dct_gaussian import BlockTransform, Reach, reach_of
+from dpveil.mechanisms.pixel.dct_gaussian import BlockTransform, Reach
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.dct_gaussian import coefficients, kernels
 
@@ -106,29 +106,11 @@ def test_cost_is_at_most_rho_over_all_neighbours(shape, block, m, raw):
 # The allocation
 
 
-def test_parseval_gives_details_for_free():
-    """One coefficient and all of them cost the same under any-image: black to white is as far as any pair."""
-    reach = reach_of((64, 64, 3), 8, None)
-    mean, everything = np.full(192, -1), np.zeros(192, np.int64)
-    mean[::64] = 0
-    assert reach.cost(everything) <= reach.cost(mean) * 1.003
-
-
 def test_more_neighbours_cost_more_and_more_blocks_too():
     steps = np.zeros(64, np.int64)
     costs = [Reach(BlockTransform(8, 8, 1), 9, m).cost(steps) for m in (1, 5, 64, 65, 200, 9 * 64)]
     assert costs == sorted(costs)
     assert costs[-1] == pytest.approx(Reach(BlockTransform(8, 8, 1), 9, None).cost(steps))
-
-
-@pytest.mark.parametrize("m", [16, 64, 256, None])
-def test_means_get_no_more_noise_than_dp_pix_gaussian_gives(m):
-    """Blocks that divide the region: the same noise on means at equal ρ, and the details come with it."""
-    size = {"height": 64, "width": 96, "channels": 3}
-    for block in (4, 8, 16):
-        ours = DCTGaussian(rho=1, block=block, neighbourhood=m, coefficients=1).noise_scale(**size)
-        theirs = DPPixGaussian(rho=1, block=block, neighbourhood=m).noise_scale(**size)
-        assert ours <= theirs * 1.001
 
 
 def test_shrinking_is_better_on_a_natural_photo_than_pixelation_at_equal_rho():

@@ -15,7 +15,6 @@ from dpveil.numbers.naive_bayes import (
     Deviations,
     Shares,
     centred_sums,
-    encode,
     root_point,
     square_point,
     squares_about,
@@ -111,15 +110,6 @@ def test_finite_mechanisms_end_where_a_class_of_that_size_does():
             Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size).range.high
             == size
         )
-
-
-def test_codes_are_of_one_record_each_and_clipped():
-    values = np.array([[-5.0, 0.2], [0.5, 7.0], [1.0, 0.3]])
-    codes = encode(values, np.zeros(2), np.ones(2))
-    assert codes[:, 0].tolist() == [0, LEVELS // 2, LEVELS]
-    assert codes[1, 1] == LEVELS
-    for row in range(3):
-        assert (encode(values[[row]], np.zeros(2), np.ones(2)) == codes[row]).all()
 
 
 # What the whole fit costs: laws

@@ -270,13 +270,6 @@ NO_COLUMNS = ["123", b"12", {"a": 1}, {1, 2}, 5.0, None, np.float64(3), [np.ones
 NO_COLUMNS += [np.array(["2020-01-01", "NaT"], "datetime64[ns]"), np.array([5, 6], "timedelta64[ns]")]
 
 
-def test_numbers_are_equal_whatever_they_are_written_as(truth):
-    texts = ["1", 1, 1.0, "1e0", Decimal("1.00"), Fraction(1), np.float32(1), "one", 10**5000]
-    assert asked(truth, numbers.count, texts, equals="1", epsilon=1)[1] == 7
-    assert asked(truth, numbers.count, texts, equals=" one", epsilon=1)[1] == 1
-    assert asked(truth, numbers.count, texts, equals=10**5000, epsilon=1)[1] == 1
-
-
 def test_what_is_wrong_with_a_query_is_told_before_any_value_is_looked_at():
     """Else whether a public refusal or a private one comes first would tell of the data."""
     for values in ([1, 2, 3], [1, "old", None]):

@@ -189,20 +189,6 @@ def test_turned_photos_have_the_same_boxes(tmp_path, tag):
     assert overlap(found[0].box, HEAD) > 0.85
 
 
-@needs_centerface
-def test_several_faces_in_one_large_photo():
-    canvas = np.full((700, 2600, 3), 90, np.uint8)
-    canvas[100:612, 200:712] = data.astronaut()
-    canvas[150:662, 2000:2512] = data.astronaut()[:, ::-1]
-    canvas[180:692, 1200:1712] = data.astronaut()
-    found = Faces()(Photo(canvas))
-    assert [region.label for region in found] == ["face 1", "face 2", "face 3"]
-    places = [(200 + 224, 100 + 117), (2000 + 511 - 224, 150 + 117), (1200 + 224, 180 + 117)]
-    for region, (x, y) in zip(found, places, strict=True):
-        assert abs(region.box.x + region.box.w / 2 - x) < 15
-        assert abs(region.box.y + region.box.h / 2 - y) < 15
-
-
 # Fail closed
 
 

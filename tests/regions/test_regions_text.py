@@ -15,16 +15,9 @@ from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Text, detected, text
+from dpveil.regions import Text, text
 from dpveil.regions.text import TextNetwork, decode
-from dpveil.release.crowd import (
-    FACES_TOO,
-    NO_OTHER_TEXT,
-    TEXT_BOX,
-    TEXT_COUNT,
-)
 from dpveil.release.origins import origin_problems
-from dpveil.release.words import CHANNELS
 
 GROUND = 180
 LINE = Box(40, 30, 120, 16)
@@ -100,16 +93,6 @@ def test_small_text_is_covered_wherever_tiles_end() -> None:
     assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
 
 
-def test_joined_rows_lose_no_pixel() -> None:
-    bits = np.random.default_rng(2)
-    rows = np.column_stack([bits.integers(0, 80, (60, 2)), bits.integers(1, 40, (60, 2)), bits.random(60)])
-    before, after = np.zeros((130, 130), bool), np.zeros((130, 130), bool)
-    for canvas, some in ((before, rows), (after, detected.merged(rows.astype(float), 0.7))):
-        for x, y, w, h, _ in some.astype(int):
-            canvas[y : y + h, x : x + w] = True
-    assert (after >= before).all()
-
-
 @pytest.mark.usefixtures("marks")
 def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     monkeypatch: pytest.MonkeyPatch,
@@ -141,19 +124,6 @@ def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> 
 
 
 # Releases
-
-
-@pytest.mark.usefixtures("marks")
-def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path) -> None:
-    photo = page(LINE, LOWER)
-    release = dpveil.obfuscate(photo, regions="text")
-    made = release.certificate
-    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
-    assert str(made.composition) == "0-DP, any-image"
-    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
-    assert "how long" in TEXT_BOX
-    release.save(tmp_path / "page.png")
-    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
 
 
 @pytest.mark.usefixtures("marks")

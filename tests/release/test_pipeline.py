@@ -39,7 +39,6 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
-from dpveil.regions.spec import IF_NONE, last_of, passes_over
 from dpveil.release.crowd import COUNT, PLACE
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
@@ -186,12 +185,6 @@ def test_the_certificate_says_what_was_done():
     assert certificate.bits == "seeded"
     assert certificate.warnings[0] == SEEDED
     assert certificate.output is None
-
-
-def test_a_whole_photo_leaves_its_size_in_the_clear_and_nothing_else():
-    scope = private().certificate.guarantees[0].scope
-    assert scope.in_the_clear == ("the photo's size in pixels and its number of channels",)
-    assert scope.covers == "whole photo: 24×20 pixels at 0,0, 3 channels"
 
 
 def test_a_mask_leaves_its_silhouette_in_the_clear_and_lowers_nothing():
@@ -384,22 +377,6 @@ def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("method", "parameters", "word"),
-    [
-        ("dp-pix", {"epsilon": 3}, ""),
-        ("dp-pix", {"epsilon": 3, "delta": "1e-6"}, "privacy-loss distributions"),
-        ("dp-pix-gaussian", {"rho": 3}, ""),
-        ("dp-pix-gaussian", {"epsilon": 3, "delta": "1e-6"}, "tight conversion"),
-    ],
-)
-def test_the_certificate_names_the_accountant_that_chose_the_noise(method, parameters, word):
-    certificate = dpveil.obfuscate(ramp(), method, block=8, **parameters).certificate
-    assert certificate.accountant.startswith("basic composition")
-    assert ("calibrated" in certificate.accountant) == bool(word)
-    assert word in certificate.accountant
-
-
 def test_a_choice_that_finds_nothing_never_undoes_another():
     both = ["4,8,8,4", Nobody()]
     with pytest.raises(NoRegion, match="nobody"):
@@ -564,12 +541,6 @@ def test_what_one_finder_misses_is_passed_over_where_another_one_finds_something
     assert made(FACES_OF_OVER, LINE).certificate.publishable
 
 
-def test_all_that_is_found_is_released_as_ever() -> None:
-    ever, allowed = (made(LINE, "1,1,9,9", if_none=way, bits=SeededBits(3)) for way in (None, OTHERS))
-    assert allowed.certificate == ever.certificate
-    assert "if_none" not in allowed.certificate.to_json()
-
-
 def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
     for asked in (None, OTHERS):
         with pytest.raises(NoRegion, match="nothing of faces was found") as refusal:
@@ -587,18 +558,6 @@ def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
         False,
         None,
     )
-
-
-def test_what_is_asked_has_one_meaning_each() -> None:
-    asked = {way: (passes_over(way), last_of(way)) for way in (None, *IF_NONE)}
-    assert asked == {
-        None: (False, None),
-        "whole": (False, "whole"),
-        "copy": (False, "copy"),
-        "others": (True, None),
-        "others+whole": (True, "whole"),
-        "others+copy": (True, "copy"),
-    }
 
 
 Edit = Callable[[dict[str, Any]], None]

@@ -119,10 +119,6 @@ def test_a_copy_is_unprotected(tmp_path):
         assert dpveil.verify(image).status == "inconsistent", key
 
 
-def test_if_none_whole_is_consistent(tmp_path):
-    assert dpveil.verify(save(tmp_path, regions=Nobody(), if_none="whole")[0]).status == "consistent"
-
-
 def test_what_was_not_found_beside_a_box_is_missing(tmp_path):
     class NoFace(Nobody):
         description = "faces"

@@ -213,13 +213,6 @@ def test_whoever_waits_is_answered_then(timed: Any, address: str, settings: dict
     assert clock.asked == [4]
 
 
-def test_what_a_request_says_is_refused_at_once(timed: Any) -> None:
-    _, client, clock = timed
-    assert client.post("/v1/plan", files=upload(b"x", "{")).status_code == 422
-    assert client.post("/v1/releases", files={"settings": (None, "{}")}).status_code == 400
-    assert clock.asked == []
-
-
 def test_a_job_that_waits_for_its_moment_is_deleted_if_nothing_was_paid(timed: Any) -> None:
     """It counts as under way until then: else that would tell that it was planned."""
     made, client, clock = timed
@@ -423,14 +416,6 @@ def test_a_retry_pays_for_what_is_new_alone(both_of_several: Any, ledger_of_seve
     alone = post_of_several(client, b"x", headers=KEY)
     assert (alone.json()["id"], alone.headers["idempotency-replayed"]) == (ids[0], "true")
     assert spent(ledger_of_several) == 3
-
-
-def test_one_that_fails_is_told_beside_the_others(client: Any) -> None:
-    answer = client.post("/v1/releases", files=several(SETTINGS, photo(), b"no photo", photo(seed=2)))
-    assert (answer.status_code, statuses(answer)) == (200, [201, 422, 201])
-    problem = answer.json()["photos"][1]["problem"]
-    assert (problem["type"], problem["about"]) == ("urn:dpveil:error:PhotoError", "photo")
-    assert problem["title"].startswith("photo 2 of 3: ")
 
 
 def test_what_takes_longer_is_a_job_for_each(both_of_several: Any) -> None:

@@ -20,10 +20,8 @@ from dpveil.cli import run
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
-from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.page.account import price_of, prices, told
-from dpveil.service.problems import TooMany
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
@@ -324,19 +322,6 @@ def test_a_store_has_one_service(tmp_path: Path) -> None:
 # What each key may take: photos a minute, and work under way; no key keeps the others waiting.
 
 
-def test_photos_count_for_the_rate_of_later_requests() -> None:
-    rates, caller = Rates(), Caller("1", "x", None, 60)
-    rates.check(caller, 0)
-    rates.more(caller, 89, 0)
-    for now in (0, 30.9):
-        with pytest.raises(TooMany) as refused:
-            rates.check(caller, now)
-        assert (refused.value.status, refused.value.after) == (429, 32 if not now else 1)
-    rates.check(caller, 31.1)
-    other = Caller("2", "y", None, 1)
-    rates.check(other, 31.1)
-
-
 @pytest.fixture
 def keyed(tmp_path: Path) -> Iterator[Any]:
     """A service with two workers and the keys a (one at once) and b (two at once): it, client and headers."""
@@ -432,38 +417,6 @@ def ledger(tmp_path: Path) -> Iterator[Any]:
         yield ledger
 
 
-@pytest.fixture
-def keyed_of_refusals(ledger: Any, tmp_path: Path) -> Iterator[Any]:
-    """Return a function that asks for a release that costs ε = 1 with a key for these subjects."""
-    keys = Keys()
-    headers = {}
-    for number, subjects in enumerate((("studio/album",), ("studio/few", "albun"), ("studio",))):
-        keys, key = keys.new(f"key-{number}", subjects, 1000)
-        headers[subjects[0]] = {"Authorization": f"Bearer {key}"}
-    keys.write(tmp_path / "keys.json")
-    with service(fake=True, ledger=ledger, keys=tmp_path / "keys.json") as (_, client):
-
-        def asks(own: str, subject: str) -> Any:
-            files = upload(b"x", {**release(), "subject": subject})
-            return client.post("/v1/releases", files=files, headers=headers[own])
-
-        yield asks
-
-
-def test_a_budget_above_refuses_without_amounts(keyed_of_refusals: Any, ledger: Any) -> None:
-    """Whatever of it refuses: neither name nor amount of what is above is told, and the page does not ask."""
-    problem = keyed_of_refusals("studio/album", "studio/album").json()
-    assert (problem["status"], problem["type"]) == (403, "urn:dpveil:error:BudgetRefused")
-    assert problem["title"] == "a budget above studio/album refuses this release"
-    assert "0.5" not in str(problem)
-    key = Caller("1", "shop", ("studio/album",), 10)
-    page: Any = told(ledger, key, None, prices([price_of(costs(1))]))
-    assert page["each"][0]["problem"] == ""
-    assert page["left"].startswith("studio/album has ε 3 of 3 left; a budget above it may refuse")
-    ledger.set_limit("studio", Limit(kind="zcdp", rho="0.25"))
-    assert keyed_of_refusals("studio/album", "studio/album").json()["title"] == problem["title"]
-
-
 @pytest.mark.parametrize("own", ["studio/album", "studio/new"])
 def test_the_page_tells_nothing_of_what_is_left_above(ledger: Any, own: str) -> None:
     """Many prices, as of a key that bisects: answers are equal whatever was spent above."""
@@ -481,9 +434,3 @@ def test_the_page_tells_nothing_of_what_is_left_above(ledger: Any, own: str) -> 
     assert answers() == before
     ledger.set_limit("studio", Limit(kind="zcdp", rho="0.001"))
     assert answers() == before
-
-
-def test_a_key_for_what_is_above_is_told_of_it(keyed_of_refusals: Any) -> None:
-    assert keyed_of_refusals("studio", "studio/album").json()["title"] == (
-        "studio has epsilon 0.5 left and this release costs 1"
-    )

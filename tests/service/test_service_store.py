@@ -20,7 +20,6 @@ from service_client import photo, upload
 import dpveil
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, OutputError, UsageError
-from dpveil.service import app
 from dpveil.service.answers import (
     CHUNK,
     File,
@@ -198,12 +197,6 @@ def store_of_images(request: Any, tmp_path: Path) -> Iterator[Store]:
     made.close()
 
 
-def kept_of_images(store_of_images: Store, key: str | None = None, image: bytes = IMAGE) -> str:
-    id_ = store_of_images.begin("me", key, b"")[0].id
-    store_of_images.keep(id_, RELEASE, image)
-    return id_
-
-
 def test_what_was_deleted_while_it_was_drawn_is_not_kept(store_of_images: Store) -> None:
     id_ = store_of_images.begin("me", None, b"")[0].id
     number = store_of_images._numbers(id_)[0]
@@ -322,14 +315,6 @@ def test_several_photos_come_in_their_order(client: Any) -> None:
             assert archive.read(f"{number}.png") == client.get(each["release"]["image_url"]).content
 
 
-def test_what_is_too_long_for_an_archive_is_fetched_alone(
-    client: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(app, "MOST", 100)
-    answer = client.post("/v1/releases", files=upload(photo()), headers=ZIP)
-    assert (answer.status_code, answer.headers["content-type"]) == (201, "application/json")
-
-
 # The file of API keys: changed by several at once, by hand, and by others than its owner.
 
 
@@ -359,11 +344,6 @@ def test_no_change_is_lost_to_another(file: Path, command: list[str], after: set
         known.new("first", ["album"], 60)[0].write(file)
     waits.join()
     assert names(file) == after
-
-
-def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="cannot be written"), alone(tmp_path / "none" / "keys.json"):
-        pass
 
 
 def changed(file: Path, **entry: Any) -> None:
