@@ -239,6 +239,9 @@ def test_what_has_no_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         approximate(target, GALLERY)
 
 
+SIMPLEX = np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0, 0])
+
+
 def test_errata_e3_on_the_simplex_the_printed_sign_leads_away() -> None:
     target = SIMPLEX @ GALLERY
     wrong = printed(target, GALLERY, 0)
