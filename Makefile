@@ -161,7 +161,7 @@ types: $(DEV) ## check the types of src/
 
 docs: $(DEV) ## build the documentation into site/, and run its code
 	@$(BIN)/mkdocs build --strict --quiet
-	@$(CHECK) tests/check_docs.py
+	@$(CHECK) tests/check_docs.py tests/check_figures.py
 	@echo "open site/index.html"
 
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes
