@@ -361,7 +361,7 @@ def test_lids_and_reflections_are_masked() -> None:
     assert shown[0].all()
 
 
-def sides_of_iris() -> tuple[Background, list[np.ndarray], list[str]]:
+def iris_sides() -> tuple[Background, list[np.ndarray], list[str]]:
     names = [f"p{number}" for number in range(PEOPLE)]
     known = [(name, photo(number, shot)) for number, name in enumerate(names) for shot in (0, 1)]
     views = tuple(view(image, hidden=False) for _, image in known)
@@ -371,7 +371,7 @@ def sides_of_iris() -> tuple[Background, list[np.ndarray], list[str]]:
 
 
 def test_a_release_without_an_eye_is_a_failure() -> None:
-    background, probes, people = sides_of_iris()
+    background, probes, people = iris_sides()
     grey = [np.full_like(one, 128) for one in probes]
     scores = attack("iris").fit(background).score([view(one) for one in grey])
     assert np.isnan(scores.likeness).all()

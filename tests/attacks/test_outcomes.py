@@ -174,15 +174,15 @@ def test_what_knows_clean_photos_alone_names_nobody_in_releases(rates: Rates, pa
 
 
 NAN = float("nan")
-NAMES_OF_MEASURES = ("ann", "bob", "eve")
+MEASURED_NAMES = ("ann", "bob", "eve")
 
 
-def scores_of_measures(*rows):
-    return Scores(np.array(rows, np.float64), NAMES_OF_MEASURES)
+def score_table(*rows):
+    return Scores(np.array(rows, np.float64), MEASURED_NAMES)
 
 
 def test_ranks_are_counted_by_hand_with_failures_and_ties():
-    found = scores_of_measures([3, 2, 1], [3, 2, 1], [1, 3, 2], [NAN, NAN, NAN], [1, 1, 0])
+    found = score_table([3, 2, 1], [3, 2, 1], [1, 3, 2], [NAN, NAN, NAN], [1, 1, 0])
     people = ["ann", "bob", "eve", "eve", "bob"]
     first = identification(found, people)
     assert first.value == pytest.approx((1 + 0 + 0 + 0 + 0.5) / 5)
@@ -202,7 +202,7 @@ def test_strangers_set_the_threshold():
     Strangers' seconds are at 0.2, 0.6 and none; known people's at 0.1, 0.4 and 0.8, which are right, at 0,
     which is wrong, and none.
     """
-    found = scores_of_measures(
+    found = score_table(
         [1, 0.2, 0], [0, 3, 1.8], [NAN] * 3,
         [1, 0.1, 0], [0, 1, 0.4], [9, 0, 0], [0.8, 0, 1], [NAN] * 3,
     )  # fmt: skip
@@ -220,7 +220,7 @@ def test_strangers_set_the_threshold():
 
 
 def test_verification_counts_by_hand():
-    found = scores_of_measures([9, 1, 2], [8, 3, 0], [NAN] * 3)
+    found = score_table([9, 1, 2], [8, 3, 0], [NAN] * 3)
     people = ["ann", "bob", "eve"]
     # Genuine 9, 3 and nothing; impostors 1, 2, 8, 0 and two of nothing.
     assert verification(found, people, far=0.01).value == 0.0  # not one of six may pass
@@ -230,9 +230,9 @@ def test_verification_counts_by_hand():
 
 
 def test_the_equal_error_rate_is_where_both_rates_meet():
-    perfect = Scores(10 * np.eye(3), NAMES_OF_MEASURES)
-    assert equal_error(perfect, NAMES_OF_MEASURES).value == 0.0
-    assert equal_error(scores_of_measures([NAN] * 3), ["ann"]).value == 0.5
+    perfect = Scores(10 * np.eye(3), MEASURED_NAMES)
+    assert equal_error(perfect, MEASURED_NAMES).value == 0.0
+    assert equal_error(score_table([NAN] * 3), ["ann"]).value == 0.5
     assert equal_error(perfect, ["bob", "eve", "ann"]).value == 0.5  # no worse than guessing
     random = np.random.default_rng(4)
     names = tuple(f"p{number}" for number in range(20))

@@ -37,6 +37,8 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 from dpveil.release.keys import SigningKey
 
+pytestmark = pytest.mark.usefixtures("photos")
+
 COUNT = 7
 TIMES = Path("times")
 

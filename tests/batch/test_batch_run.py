@@ -404,7 +404,7 @@ NAMES = ["a.png", "b.png", "c.png"]
 
 
 @pytest.fixture
-def ledger_of_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     monkeypatch.chdir(tmp_path)
     Path("in").mkdir()
     for number, name in enumerate(NAMES):
@@ -414,7 +414,7 @@ def ledger_of_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
         yield opened
 
 
-def released_of_ledger(ledger_of_ledger: Ledger | None, only: str = "") -> Report:
+def paid_run(book: Ledger | None, only: str = "") -> Report:
     tasks = [task for task in plan_tasks([Path("in")], Path("out")) if only in task.name]
     settings: dict[str, Any] = {
         "method": DPPix(epsilon=1, block=4, neighbourhood=4),
@@ -423,37 +423,35 @@ def released_of_ledger(ledger_of_ledger: Ledger | None, only: str = "") -> Repor
         "seed": None,
         "max_pixels": 10_000,
         "force": False,
-        "ledger": ledger_of_ledger,
-        "subject": None if ledger_of_ledger is None else "album",
+        "ledger": book,
+        "subject": None if book is None else "album",
     }
     return release_all(tasks, Choices(**settings))
 
 
-def names_of_ledger(report: Report, status: str) -> list[str]:
+def names_in(report: Report, status: str) -> list[str]:
     return [entry.source.name for entry in report.of(status)]
 
 
-def paid(ledger_of_ledger: Ledger) -> tuple[int, int]:
-    found = ledger_of_ledger.check()
+def paid(book: Ledger) -> tuple[int, int]:
+    found = book.check()
     return found.debits, found.unstored
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, ledger_of_ledger: Ledger | None) -> None:
+def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, book: Ledger | None) -> None:
     """Let another run release b.png right before ours does `method` with it."""
     real, done = getattr(batch.Run, method), list[Task]()
 
     def late(run: batch.Run, task: Task, *arguments: Any) -> Any:
         if task.name == "b.png" and not done:
             done.append(task)
-            assert names_of_ledger(released_of_ledger(ledger_of_ledger, "b.png"), "released") == ["b.png"]
+            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
         return real(run, task, *arguments)
 
     monkeypatch.setattr(batch.Run, method, late)
 
 
-def test_a_photo_whose_draw_fails_is_told_as_paid(
-    ledger_of_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     real, drawn = Placement.drawn, list[int]()
 
     def draw(*given: Any) -> Any:
@@ -463,17 +461,17 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(
         return real(*given)
 
     monkeypatch.setattr(Placement, "drawn", draw)
-    report = released_of_ledger(ledger_of_ledger)
-    assert (names_of_ledger(report, "released"), names_of_ledger(report, "failed")) == (
+    report = paid_run(book)
+    assert (names_in(report, "released"), names_in(report, "failed")) == (
         ["a.png", "c.png"],
         ["b.png"],
     )
     assert [entry.source.name for entry in report.discarded] == ["b.png"]
-    assert paid(ledger_of_ledger) == (3, 1)
+    assert paid(book) == (3, 1)
 
 
 def test_what_another_run_released_since_it_was_planned_is_not_paid(
-    ledger_of_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = batch.Run.draw
 
@@ -482,48 +480,48 @@ def test_what_another_run_released_since_it_was_planned_is_not_paid(
         assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
         if task.name == "b.png" and not Path("out/b.png").exists():
             monkeypatch.setattr(batch.Run, "draw", real)
-            assert names_of_ledger(released_of_ledger(ledger_of_ledger, "b.png"), "released") == ["b.png"]
+            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
         return real(run, task, lambda: planned)
 
     monkeypatch.setattr(batch.Run, "draw", draw)
-    report = released_of_ledger(ledger_of_ledger)
-    assert (names_of_ledger(report, "released"), names_of_ledger(report, "skipped")) == (
+    report = paid_run(book)
+    assert (names_in(report, "released"), names_in(report, "skipped")) == (
         ["a.png", "c.png"],
         ["b.png"],
     )
-    assert paid(ledger_of_ledger) == (3, 0)
+    assert paid(book) == (3, 0)
     assert report.discarded == []
 
 
 def test_a_second_run_over_the_folder_is_refused_before_it_pays(
-    ledger_of_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real, refused = batch.Run._write, list[OutputError]()
 
     def write(run: batch.Run, task: Task, *arguments: Any) -> Any:
         with pytest.raises(OutputError, match="another run is releasing to out: wait") as error:
-            released_of_ledger(ledger_of_ledger)
+            paid_run(book)
         refused.append(error.value)
         return real(run, task, *arguments)
 
     monkeypatch.setattr(batch.Run, "_write", write)
-    assert names_of_ledger(released_of_ledger(ledger_of_ledger), "released") == NAMES
+    assert names_in(paid_run(book), "released") == NAMES
     assert [error.exit_code for error in refused] == [4, 4, 4]
-    assert paid(ledger_of_ledger) == (3, 0)
+    assert paid(book) == (3, 0)
     monkeypatch.undo()
-    monkeypatch.chdir(ledger_of_ledger.files[0].parent)
-    assert names_of_ledger(released_of_ledger(ledger_of_ledger), "skipped") == NAMES
+    monkeypatch.chdir(book.files[0].parent)
+    assert names_in(paid_run(book), "skipped") == NAMES
 
 
-def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger_of_ledger: Ledger) -> None:
+def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(book: Ledger) -> None:
     """One photo is released already and one cannot be read: neither has a price."""
-    released_of_ledger(ledger_of_ledger, "b.png")
+    paid_run(book, "b.png")
     Path("in/c.png").write_bytes(b"no photo")
     settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
     given = Choices(
         regions=[parse("whole")],
         max_pixels=10_000,
-        ledger_of_ledger=ledger_of_ledger,
+        ledger=book,
         subject="album",
         **settings,
     )
@@ -531,4 +529,4 @@ def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(ledger_of_ledge
     assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
     assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")
     assert [path.name for path in sorted(Path("out").iterdir())] == ["b.png", "b.png.certificate.json"]
-    assert paid(ledger_of_ledger) == (1, 0)
+    assert paid(book) == (1, 0)

@@ -222,7 +222,7 @@ def test_a_dry_run_makes_no_folder(photos: Path) -> None:
 
 
 KINDS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
-END_OF_SHARDS = bytes(1024)
+TAR_END = bytes(1024)
 LONG = "/".join(["a" * 60, "ü" * 20, "b" * 60, "0.png"])
 """A name that takes an extended header, or a prefix."""
 
@@ -269,20 +269,19 @@ def test_headers_are_bounded() -> None:
     one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(512)
     record = b"16384 comment=" + b"v" * (16384 - 15) + b"\n"
     assert (
-        len(listed(told("x", 1 << 14, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one + END_OF_SHARDS))
-        == 1
+        len(listed(told("x", 1 << 14, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one + TAR_END)) == 1
     )
     for kind in (b"x", b"L", b"g", b"K"):
         head = told("x", 1 << 17, type=kind).tobuf(tarfile.USTAR_FORMAT)
         with pytest.raises(Refused, match="a header of 131,072 bytes"):
-            listed(head + bytes(1 << 17) + one + END_OF_SHARDS)
+            listed(head + bytes(1 << 17) + one + TAR_END)
     many = b"".join(b"%d k%03d=%s\n" % (20, n, b"v" * 11) for n in range(100))
     for kind, count, words in ((b"g", 1, "all its members"), (b"x", 5000, "is damaged")):
         head = told("x", len(many), type=kind).tobuf(tarfile.USTAR_FORMAT) + many.ljust(2048, b"\0")
         with pytest.raises(Refused, match=words):
-            listed(head * count + one + END_OF_SHARDS)
+            listed(head * count + one + TAR_END)
     long = told("x", 9000, type=b"L").tobuf(tarfile.USTAR_FORMAT) + (b"n" * 9000).ljust(9216, b"\0")
-    found = listed((long + one) * 100 + END_OF_SHARDS)
+    found = listed((long + one) * 100 + TAR_END)
     assert (len(found), {len(each.name) for each in found}) == (100, {1024})
 
 
@@ -351,7 +350,7 @@ def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> N
 CERTIFICATE = ".certificate.json"
 
 
-def photos_of_shards(*levels: int) -> None:
+def put_photos(*levels: int) -> None:
     """Put photos 0.png, 1.png and so on into the shard in/a.tar."""
     shard("in/a.tar", [(f"{number}.png", picture(8 + number, level)) for number, level in enumerate(levels)])
 
@@ -384,7 +383,7 @@ def left_out(report: Report, name: str) -> bool:
 
 
 def test_an_original_where_releases_wait_is_never_packed() -> None:
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     place = plan_tasks([Path("in")], Path("out"))[0].output
     place.parent.mkdir(parents=True)
     place.write_bytes(picture(8, 1))
@@ -396,10 +395,10 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
 
 
 def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> None:
-    photos_of_shards(1)
+    put_photos(1)
     released()
     unpaid = held()["0.png"]
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     report = released(ledger=ledger)
     assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
     assert [path.read_bytes() for path in waiting()] == [unpaid]
@@ -408,7 +407,7 @@ def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> 
 
 
 def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> None:
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     released(ledger=ledger)
     before = held()
     shard("in/a.tar", [("0.png", b"broken"), ("2.png", picture(9))])
@@ -420,21 +419,21 @@ def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> 
 
 def test_with_force_a_shard_holds_the_releases_of_the_run_alone() -> None:
     """One photo is damaged, and one has left; releases of both wait, and that of the former is taken up."""
-    photos_of_shards(1, 2, 3)
+    put_photos(1, 2, 3)
     released()
     before = held()
     shard("in/a.tar", [("0.png", b"broken"), ("1.png", picture(9, 2))])
     report = released(force=True)
     assert (counts(report), images(), left_out(report, "0.png, 2.png")) == ((1, 0, 1), ["1.png"], True)
     assert {path.read_bytes() for path in waiting()} == {before["0.png"], before["2.png"]}
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     assert counts(released()) == (0, 2, 0)
     assert (images(), held()["0.png"]) == (["0.png", "1.png"], before["0.png"])
 
 
 def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """A dry run is killed, then one that has something new; both have unpacked the shard of before."""
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     released()
     released(out="newer")
     newer = held("newer/a.tar")
@@ -443,10 +442,10 @@ def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: 
     Path("newer/a.tar").replace("out/a.tar")
     assert counts(released()) == (0, 2, 0)
     assert (held(), waiting()) == (newer, [])
-    photos_of_shards(1, 2, 3)
+    put_photos(1, 2, 3)
     killed(monkeypatch)
     assert len(waiting()) == 3
-    photos_of_shards(1, 2)
+    put_photos(1, 2)
     released(out="newest")
     Path("newest/a.tar").replace("out/a.tar")
     newest = held()

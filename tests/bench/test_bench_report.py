@@ -273,7 +273,7 @@ SIZE = {"height": SIDE, "width": SIDE, "channels": 1}
 
 
 @pytest.fixture(scope="module")
-def data_of_metric(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+def metric_data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return load(folder(tmp_path_factory.mktemp("data") / "made", photos=6))
 
 
@@ -287,8 +287,8 @@ def latent(name: str = "croft-metric", epsilon: float = 10) -> Latent:
     )
 
 
-def one(data_of_metric: Dataset, setting: Setting, attack: object = None) -> Cell:
-    (cell,) = measuring.cells(data_of_metric, setting, [attack or PixelDiscriminant()], 0, [])  # type: ignore[list-item]
+def one(metric_data: Dataset, setting: Setting, attack: object = None) -> Cell:
+    (cell,) = measuring.cells(metric_data, setting, [attack or PixelDiscriminant()], 0, [])  # type: ignore[list-item]
     return cell
 
 
@@ -325,11 +325,9 @@ def test_distances_are_those_of_the_promise_rounded_up(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_the_bound_is_of_these_photos_and_lower_than_at_the_diameter(
-    name: str, data_of_metric: Dataset
-) -> None:
+def test_the_bound_is_of_these_photos_and_lower_than_at_the_diameter(name: str, metric_data: Dataset) -> None:
     setting = Setting(latent(name), "whole")
-    cell, probes = one(data_of_metric, setting), split(data_of_metric).probes
+    cell, probes = one(metric_data, setting), split(metric_data).probes
     points = setting.points(probes)
     assert points is not None
     kept = latent(name)._own.kept(codec().statistics) if name == "pca-basis" else 8
@@ -345,7 +343,7 @@ def test_the_bound_is_of_these_photos_and_lower_than_at_the_diameter(
 
 
 def test_a_method_that_copies_breaks_the_bound_of_these_photos(
-    data_of_metric: Dataset, monkeypatch: pytest.MonkeyPatch
+    metric_data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """At the diameter nothing would be noticed."""
 
@@ -355,33 +353,33 @@ def test_a_method_that_copies_breaks_the_bound_of_these_photos(
 
     monkeypatch.setattr("dpveil.release.plan.Plan.release", copied)
     setting = Setting(latent(), "whole")
-    (row,) = rows([one(data_of_metric, setting)])
+    (row,) = rows([one(metric_data, setting)])
     assert row.success == 1
     assert row.above
     monkeypatch.setattr(measuring, "bound_by_distances", lambda *_: None)
-    (row,) = rows([one(data_of_metric, setting)])
+    (row,) = rows([one(metric_data, setting)])
     assert row.values["bound_about"] == ANY
     assert not row.above
 
 
-def test_where_no_distance_is_known_there_is_no_such_bound(data_of_metric: Dataset) -> None:
-    assert one(data_of_metric, Setting(DPPix(epsilon=1, block=8))).bound_about == ANY
+def test_where_no_distance_is_known_there_is_no_such_bound(metric_data: Dataset) -> None:
+    assert one(metric_data, Setting(DPPix(epsilon=1, block=8))).bound_about == ANY
     nowhere = [
-        one(data_of_metric, Setting(None)),
-        one(data_of_metric, Setting(DPSVD(epsilon=1, rank=2))),
-        one(data_of_metric, Setting(latent(), "4,4,20,20")),
-        one(data_of_metric, Setting(latent(), "whole"), Matched(PixelDiscriminant())),
+        one(metric_data, Setting(None)),
+        one(metric_data, Setting(DPSVD(epsilon=1, rank=2))),
+        one(metric_data, Setting(latent(), "4,4,20,20")),
+        one(metric_data, Setting(latent(), "whole"), Matched(PixelDiscriminant())),
     ]
     assert [(cell.bound, cell.bound_about) for cell in nowhere] == [(None, None)] * 4
     pure = Latent(epsilon=10, codec=codec())
-    assert one(data_of_metric, Setting(pure, "whole")).bound_about == ANY
+    assert one(metric_data, Setting(pure, "whole")).bound_about == ANY
     assert pure.points(np.zeros((1, SIDE, SIDE, 3), np.uint8)) is None
 
 
 def test_promises_that_differ_have_no_bound_in_common(
-    data_of_metric: Dataset, monkeypatch: pytest.MonkeyPatch
+    metric_data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    setting, probes = Setting(latent(), "whole"), split(data_of_metric).probes
+    setting, probes = Setting(latent(), "whole"), split(metric_data).probes
     same: list[Guarantee | None] = [latent().guarantee(**SIZE)] * len(probes)
     assert bound_by_distances(setting, probes, same) is not None
     for other in (None, latent(epsilon=11).guarantee(**SIZE), latent("directional").guarantee(**SIZE)):

@@ -138,18 +138,18 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
 # `dpveil explain`: the answer in words and as one document, the plot, and one line for every mistake.
 
 
-USUAL_OF_EXPLAIN = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
+EXPLAINED = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
 LINE = np.array([0x0B, 0x7A, 0x75])
 
 
 @pytest.fixture
-def cli_of_explain(shell):
+def explain_cli(shell):
     return partial(shell, "explain")
 
 
-def test_the_answer_in_words(cli_of_explain):
-    code, out, err = cli_of_explain(*USUAL_OF_EXPLAIN, *SIZE)
+def test_the_answer_in_words(explain_cli):
+    code, out, err = explain_cli(*EXPLAINED, *SIZE)
     assert (code, err) == (0, "")
     assert out.splitlines()[0] == "dp-pix on 128×128 pixels: 1-DP, m-pixels (m = 256)"
     for words in (
@@ -167,8 +167,8 @@ def test_the_answer_in_words(cli_of_explain):
     assert "practically none (epsilon 64)" in out  # what group privacy leaves of 64 times as many pixels
 
 
-def test_the_plot_shows_the_bound(cli_of_explain):
-    code, out, _ = cli_of_explain(*USUAL_OF_EXPLAIN, *SIZE, "--plot", "curve.png", "--json")
+def test_the_plot_shows_the_bound(explain_cli):
+    code, out, _ = explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png", "--json")
     assert code == 0
     json.loads(out)
     with Image.open("curve.png") as plot:
@@ -178,9 +178,9 @@ def test_the_plot_shows_the_bound(cli_of_explain):
     on_line = (np.abs(pixels - LINE).sum(axis=2) < 12).sum()
     assert on_line > 1000
     Path("curve.png").write_bytes(b"old")
-    assert cli_of_explain(*USUAL_OF_EXPLAIN, *SIZE, "--plot", "curve.png")[0] == 4
+    assert explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png")[0] == 4
     assert Path("curve.png").read_bytes() == b"old"
-    assert cli_of_explain(*USUAL_OF_EXPLAIN, *SIZE, "--plot", "curve.png", "--force")[0] == 0
+    assert explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png", "--force")[0] == 0
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -205,7 +205,7 @@ Shell = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def cli_of_price(shell: Shell) -> Shell:
+def paying_cli(shell: Shell) -> Shell:
     """Three photos, and a ledger with a budget of 4."""
     Path("in").mkdir()
     for number, name in enumerate(("anna", "bob", "cleo")):
@@ -225,13 +225,13 @@ def told(err: str, word: str) -> list[str]:
 
 
 def test_the_price_is_said_before_anything_is_paid(
-    cli_of_price: Shell, monkeypatch: pytest.MonkeyPatch
+    paying_cli: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also by which budget noise would be none; and a quiet release has no such warning."""
     before: list[float] = []
     real = obfuscate.tell_price
     monkeypatch.setattr(obfuscate, "tell_price", lambda *given: (real(*given), before.append(spent())))
-    code, _, err = cli_of_price("obfuscate", "in", "--out", "out", *NOISY, *PAID)
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *NOISY, *PAID)
     assert (code, before, spent()) == (0, [0], 3)
     assert told(err, "price") == [
         "price: 3 photos, epsilon 3 (m-pixels:16) together; album: limit epsilon 4, left 4"
@@ -239,16 +239,16 @@ def test_the_price_is_said_before_anything_is_paid(
     assert told(err, "warning: nothing is paid yet") == [
         f"warning: nothing is paid yet: in/anna.png and 2 more: {text}" for text in (WARNING, FEW)
     ]
-    code, _, err = cli_of_price("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
+    code, _, err = paying_cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
     assert (code, spent(), "noise" in err) == (0, 4, False)
     assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
 
 
 @pytest.mark.parametrize(("jobs", "paid"), [("1", ()), ("1", PAID), ("2", PAID)])
-def test_a_dry_run_pays_and_writes_nothing(cli_of_price: Shell, jobs: str, paid: tuple[str, ...]) -> None:
+def test_a_dry_run_pays_and_writes_nothing(paying_cli: Shell, jobs: str, paid: tuple[str, ...]) -> None:
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"}
     line = ("obfuscate", "in", "--out", "out", *NOISY, *paid, "--dry-run", "--jobs", jobs)
-    code, answer, err = cli_of_price(*line)
+    code, answer, err = paying_cli(*line)
     assert (code, spent()) == (0, 0)
     assert answer.splitlines() == [
         f"in/{name}.png  1-DP (strong about any 16 pixels), m-pixels (m = 16)"
@@ -267,45 +267,43 @@ def test_a_dry_run_pays_and_writes_nothing(cli_of_price: Shell, jobs: str, paid:
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(
-    cli_of_price: Shell, jobs: str
-) -> None:
+def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(paying_cli: Shell, jobs: str) -> None:
     """They were released with other regions, by whichever subject; who accepts that is told of none."""
-    cli_of_price("ledger", "limit", "other", "--epsilon", 4, "--ledger", URL)
-    cli_of_price("obfuscate", "in/bob.png", "--out", "b.png", *CLEAR, *CORNER, *PAID[:3], "other")
+    paying_cli("ledger", "limit", "other", "--epsilon", 4, "--ledger", URL)
+    paying_cli("obfuscate", "in/bob.png", "--out", "b.png", *CLEAR, *CORNER, *PAID[:3], "other")
     line = ("obfuscate", "in", "--out", "out", *CLEAR, *PAID, "--jobs", jobs)
     beside = "(beside in/bob.png, refused for releases with other regions before)"
     price = f"price: 2 photos {beside}, epsilon 2 (m-pixels:1) together; album: limit epsilon 4, left 4"
-    code, answer, err = cli_of_price(*line, "--dry-run")
+    code, answer, err = paying_cli(*line, "--dry-run")
     assert (code, spent(), told(err, "price")) == (3, 0, [price])
     assert [row.split()[0] for row in answer.splitlines()] == ["in/anna.png", "in/cleo.png"]
     assert "in/bob.png: this photo was released with other regions before" in err
     assert "add --other-regions" in err
     assert "would release 2, failed 1" in err
-    code, _, err = cli_of_price(*line, "--dry-run", "--other-regions")
+    code, _, err = paying_cli(*line, "--dry-run", "--other-regions")
     assert (code, "would release 3, failed 0" in err, "beside" in err) == (0, True, False)
-    code, _, err = cli_of_price(*line)
+    code, _, err = paying_cli(*line)
     assert (code, spent(), told(err, "price")) == (3, 2, [price])
 
 
-def test_a_dry_run_tells_what_the_run_would_fail_of(cli_of_price: Shell) -> None:
+def test_a_dry_run_tells_what_the_run_would_fail_of(paying_cli: Shell) -> None:
     Path("in/bob.png").write_bytes(b"no photo")
-    code, _, err = cli_of_price("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run")
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run")
     assert (code, "would release 2, failed 1" in err) == (1, True)
     dear = ("--method", "dp-pix", "--epsilon", "2.5", "--block", "16", "--neighbourhood", "1")
-    code, _, err = cli_of_price("obfuscate", "in", "--out", "out", *dear, *PAID, "--dry-run")
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *dear, *PAID, "--dry-run")
     assert code == 3
     assert err.startswith(
         "dpveil: nothing would be released: album has epsilon 4 left, and 2 photos cost 5 together: "
     )
     assert "\nwould release none of 2, failed 1, skipped 0" in err
-    real, _, _ = cli_of_price("obfuscate", "in", "--out", "out", *dear, *PAID)
+    real, _, _ = paying_cli("obfuscate", "in", "--out", "out", *dear, *PAID)
     assert (real, spent()) == (code, 0)
-    code, _, err = cli_of_price("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
+    code, _, err = paying_cli("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
     assert code == 0
-    cli_of_price("ledger", "limit", "album", "--epsilon", 2, "--ledger", URL)
-    code, _, err = cli_of_price("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
+    paying_cli("ledger", "limit", "album", "--epsilon", 2, "--ledger", URL)
+    code, _, err = paying_cli("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
     assert (code, "album has epsilon 2 left and this release costs 2.5" in err) == (3, True)
     for option in ("--manifest", "--review"):
-        code, _, err = cli_of_price("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run", option, "a.csv")
+        code, _, err = paying_cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run", option, "a.csv")
         assert (code, "--dry-run writes nothing" in err) == (2, True)

@@ -339,7 +339,7 @@ def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, 
 # Dry runs over clips say what the run will do: refuse, skip, or go on with what was begun and paid.
 
 
-METHOD_OF_DRY = (
+METHOD_AND_BOX = (
     "--method",
     "dp-pix",
     "--epsilon",
@@ -352,7 +352,7 @@ METHOD_OF_DRY = (
     "0,8,16,16",
 )
 LEDGER = ("--ledger", "sqlite:///budget.db", "--subject", "album")
-OBFUSCATE = ("obfuscate", "clip.mp4", "--out", "out.mp4", *METHOD_OF_DRY, *LEDGER)
+OBFUSCATE = ("obfuscate", "clip.mp4", "--out", "out.mp4", *METHOD_AND_BOX, *LEDGER)
 RENDER = ("video", "render", "plan.json", "--out", "out.mp4", *LEDGER)
 
 
@@ -361,7 +361,7 @@ def planned(shell: Shell, tmp_path: Path) -> Path:
     """Return a clip with a plan that costs ε = 2, of which an album has 3."""
     clip = make_clip(tmp_path / "clip.mp4")
     assert shell("ledger", "limit", "album", "--epsilon", "3", *LEDGER[:2])[0] == 0
-    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD_OF_DRY)[0] == 0
+    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD_AND_BOX)[0] == 0
     return clip
 
 

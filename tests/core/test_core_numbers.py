@@ -270,7 +270,7 @@ def test_a_checksum_is_of_the_rest_and_in_its_place(data: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_what_is_no_number_is_refused_of_canonical(value: float) -> None:
+def test_what_is_no_number_has_no_canonical_form(value: float) -> None:
     with pytest.raises(ValueError, match="Out of range"):
         canonical({"a": [value]})
 

@@ -285,7 +285,7 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
 # Cards of strangers' releases: certificates lead nowhere, open nothing, and are told as they are.
 
 
-HONEST_OF_CARDS = {name: data for name, data in honest().items() if name != "copy"}
+CARDED = {name: data for name, data in honest().items() if name != "copy"}
 NUMBERS = ("epsilon", "delta", "rho", "diameter")
 HOSTILE = "../../etc/passwd\x1b[2J\n<script>&?#%2e%2e/\u202e"
 
@@ -300,9 +300,9 @@ def told(folder: Path, *images: Path) -> dict:
     return json.loads(json.dumps(document, allow_nan=False))
 
 
-@pytest.mark.parametrize("name", HONEST_OF_CARDS)
+@pytest.mark.parametrize("name", CARDED)
 def test_every_promise_is_told_in_whole_and_no_better(tmp_path, name):
-    data = HONEST_OF_CARDS[name]
+    data = CARDED[name]
     stated = data["composition"]
     image = placed(tmp_path, sealed(data))
     if stated["kind"] == "heuristic" or (stated["kind"] == "metric" and stated["diameter"] is None):
@@ -335,7 +335,7 @@ def test_every_promise_is_told_in_whole_and_no_better(tmp_path, name):
         } | dict.fromkeys(["dpveil:inTheClear"])
 
 
-def made_of_cards(folder: Path, data: dict) -> bool:
+def card_is_made(folder: Path, data: dict) -> bool:
     """Whether a forged certificate gets a card, which then holds addresses of its own files only."""
     image = placed(folder, sealed(data))
     try:
@@ -354,4 +354,4 @@ def made_of_cards(folder: Path, data: dict) -> bool:
 
 def test_extreme_settings_end_in_a_card_or_in_a_refusal(tmp_path):
     draws = (legal(random.Random(index)) for index in range(60))  # noqa: S311
-    assert sum(made_of_cards(tmp_path, data) for data in draws if data is not None) > 10
+    assert sum(card_is_made(tmp_path, data) for data in draws if data is not None) > 10

@@ -266,7 +266,7 @@ def test_a_box_too_thin_for_floats_has_a_pixel(fake, photo):
 # Faces that are excepted: their pixels stay, what reaches over them is cut, and certificates say so.
 
 
-SPENDING_OF_FACES = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
+FACE_NOISE = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
 PIXELS = DPPix(epsilon=20, block=4, neighbourhood=16)
 HEADS = Attributes(attributes="none", protect="head", placing="box")
 GRIDS = [None, Grid(8, 8), Grid(16, 16), Grid(16, 8, x0=3, y0=5)]
@@ -308,7 +308,7 @@ def of_face(number):
 def test_in_a_crowd_a_kept_face_stays_bit_for_bit_and_all_others_go(given, tmp_path):
     image = picture()
     asked = Faces(exclude=(6, 7), margin=2)
-    release = dpveil.obfuscate(image, regions=asked, bits=SeededBits(1), **SPENDING_OF_FACES)
+    release = dpveil.obfuscate(image, regions=asked, bits=SeededBits(1), **FACE_NOISE)
     for number in range(1, 13):
         where = of_face(number).slices
         same = (release.image[where] == image[where]).all(axis=2)
@@ -357,11 +357,11 @@ def test_a_face_that_would_have_to_be_cut_itself_is_refused(given):
     given.rows = [[10, 10, 20, 20, 0.9], [28, 12, 20, 20, 0.8]]
     for choice in ((1,), (2,)):
         with pytest.raises(RegionError, match="reaches into it"):
-            dpveil.plan(picture(), regions=Faces(exclude=choice), **SPENDING_OF_FACES)
+            dpveil.plan(picture(), regions=Faces(exclude=choice), **FACE_NOISE)
     given.rows = [[10, 10, 20, 20, 0.9], [31, 12, 20, 20, 0.8]]
-    dpveil.plan(picture(), regions=Faces(exclude=(1,)), **SPENDING_OF_FACES)
+    dpveil.plan(picture(), regions=Faces(exclude=(1,)), **FACE_NOISE)
     with pytest.raises(RegionError, match="reaches into it"):  # in one block of the JPEG
-        dpveil.plan(Photo(picture(), Grid(16, 16)), regions=Faces(exclude=(1,)), **SPENDING_OF_FACES)
+        dpveil.plan(Photo(picture(), Grid(16, 16)), regions=Faces(exclude=(1,)), **FACE_NOISE)
 
 
 @pytest.mark.parametrize("other", ["whole", "60,60,20,20", "mask"])
@@ -371,14 +371,12 @@ def test_other_regions_over_a_kept_face_are_refused(given, other):
         other = np.zeros(image.shape[:2], bool)
         other[60:70, 60:70] = True
     with pytest.raises(RegionError, match="reaches over a face that stays"):
-        dpveil.plan(image, regions=[Faces(exclude=(6,)), other], **SPENDING_OF_FACES)
+        dpveil.plan(image, regions=[Faces(exclude=(6,)), other], **FACE_NOISE)
 
 
 def test_only_faces_with_exceptions_may_be_cut(given, tmp_path):
     image = picture()
-    release = dpveil.obfuscate(
-        image, regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **SPENDING_OF_FACES
-    )
+    release = dpveil.obfuscate(image, regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **FACE_NOISE)
     (request,) = release.certificate.request
     plain = request.removesuffix(" except=6")
     masked = [record for record in release.certificate.regions if record.masked is not None]

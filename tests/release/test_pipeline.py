@@ -512,7 +512,7 @@ class Sees(Finder):
         return [Region(Box(2, 3, 20, 10), origin=Origin(self.thing, self.description, number=1, found=True))]
 
 
-FACES_OF_OVER, TEXT, LINE = Sees("faces"), Sees("text"), Sees("text", "text")
+FINDS_FACES, TEXT, LINE = Sees("faces"), Sees("text"), Sees("text", "text")
 
 
 def made(*regions: Any, if_none: str | None = OTHERS, **more: Any) -> Any:
@@ -522,7 +522,7 @@ def made(*regions: Any, if_none: str | None = OTHERS, **more: Any) -> Any:
 
 
 def test_what_one_finder_misses_is_passed_over_where_another_one_finds_something() -> None:
-    release = made(FACES_OF_OVER, LINE, at_least="strong", bits=SeededBits(3))
+    release = made(FINDS_FACES, LINE, at_least="strong", bits=SeededBits(3))
     stated = release.certificate
     assert (stated.missing, stated.if_none, stated.passed_over, stated.exposed) == (
         ("faces",),
@@ -538,18 +538,18 @@ def test_what_one_finder_misses_is_passed_over_where_another_one_finds_something
     alone = made(LINE, if_none=None, bits=SeededBits(3))
     assert (release.image == alone.image).all()
     assert alone.certificate.composition.epsilon == stated.composition.epsilon
-    assert made(FACES_OF_OVER, LINE).certificate.publishable
+    assert made(FINDS_FACES, LINE).certificate.publishable
 
 
 def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
     for asked in (None, OTHERS):
         with pytest.raises(NoRegion, match="nothing of faces was found") as refusal:
-            made(FACES_OF_OVER, TEXT, if_none=asked)
+            made(FINDS_FACES, TEXT, if_none=asked)
         assert ("nothing of text was found" in refusal.value.message) == (asked == OTHERS)
     with pytest.raises(NoRegion, match="nothing of faces was found: look"):
-        made(FACES_OF_OVER)
+        made(FINDS_FACES)
     whole, copy = (
-        made(FACES_OF_OVER, TEXT, if_none=f"{OTHERS}+{last}").certificate for last in ("whole", "copy")
+        made(FINDS_FACES, TEXT, if_none=f"{OTHERS}+{last}").certificate for last in ("whole", "copy")
     )
     assert (whole.regions[0].origin.fallback, whole.missing, whole.if_none) == (True, (), None)
     assert (copy.guarantees, copy.missing, copy.publishable, copy.if_none) == (
@@ -604,11 +604,11 @@ LIES: dict[str, tuple[int, Edit, str]] = {
 def honest(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("honest")
     releases = (
-        made(FACES_OF_OVER, LINE),
-        made(FACES_OF_OVER, LINE, if_none="copy"),
+        made(FINDS_FACES, LINE),
+        made(FINDS_FACES, LINE, if_none="copy"),
         made(LINE),
-        made(FACES_OF_OVER, if_none="copy"),
-        made(FACES_OF_OVER, TEXT, if_none="others+whole"),
+        made(FINDS_FACES, if_none="copy"),
+        made(FINDS_FACES, TEXT, if_none="others+whole"),
     )
     return [each.save(folder / f"{n}.png")[0] for n, each in enumerate(releases)]
 
@@ -636,7 +636,7 @@ def test_a_certificate_that_contradicts_itself_is_refused(
 # again.
 
 
-PHOTO_OF_PAYING = np.arange(64, dtype=np.uint8).reshape(8, 8)
+SMALL = np.arange(64, dtype=np.uint8).reshape(8, 8)
 
 
 class Mine(BitSource):
@@ -663,7 +663,7 @@ def out(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    return dpveil.plan(PHOTO_OF_PAYING, "dp-pix", epsilon=1, block=8)
+    return dpveil.plan(SMALL, "dp-pix", epsilon=1, block=8)
 
 
 def paid(ledger: Ledger) -> tuple[int, int, int]:
@@ -705,7 +705,7 @@ def full(target: Path, *_: Any) -> Path:
     return target
 
 
-class Page_of_paying:
+class WatchingPage:
     """A payment that looks at the folder when it is told of a file."""
 
     def __init__(self, folder: Path, error: Exception | None = None) -> None:
@@ -721,7 +721,7 @@ class Page_of_paying:
 
 
 def test_a_file_is_noted_once_both_are_on_the_disk_and_neither_has_its_name(plan: Plan, out: Path) -> None:
-    page = Page_of_paying(out.parent)
+    page = WatchingPage(out.parent)
     image, beside = replace(plan.release(), paid=page).save(out)
     certificate = dpveil.verify(image).certificate
     assert certificate is not None
@@ -735,7 +735,7 @@ def test_a_file_is_noted_once_both_are_on_the_disk_and_neither_has_its_name(plan
 )
 def test_what_the_ledger_cannot_note_gets_no_name(plan: Plan, out: Path, error: Exception) -> None:
     with pytest.raises(type(error)) as caught:
-        replace(plan.release(), paid=Page_of_paying(out.parent, error)).save(out)
+        replace(plan.release(), paid=WatchingPage(out.parent, error)).save(out)
     assert caught.value is error
     assert list(out.parent.iterdir()) == []
 
@@ -778,7 +778,7 @@ def test_a_file_that_was_lost_after_it_was_noted_is_drawn_again_if_asked(
     plan.release(ledger=ledger, subject="album", key="photo-1", again=True).save(out)
     assert paid(ledger) == (2, 2, 0)
     once_more = {"ledger": ledger, "subject": "album", "key": "photo-1", "again": True}
-    release = dpveil.obfuscate(PHOTO_OF_PAYING, "dp-pix", epsilon=1, block=8, **once_more)  # type: ignore[arg-type]
+    release = dpveil.obfuscate(SMALL, "dp-pix", epsilon=1, block=8, **once_more)  # type: ignore[arg-type]
     assert release.paid is not None
     assert paid(ledger) == (3, 2, 1)
 

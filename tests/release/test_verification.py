@@ -287,17 +287,17 @@ def face(
     shape = cell.shape(protect).region(cell.pose, WIDTH, HEIGHT, masked=PROTECTIONS[protect].masked)
     assert shape is not None
     origin = Origin(FACE, finder, number=number, found=True, cell=cell.numbers)
-    return grow(Region(*shape, origin), photo_of_contradictions(grid)).record
+    return grow(Region(*shape, origin), blank(grid)).record
 
 
-def photo_of_contradictions(grid: Grid | None = None) -> Photo:
+def blank(grid: Grid | None = None) -> Photo:
     return Photo(np.zeros((HEIGHT, WIDTH), np.uint8), grid)
 
 
 def of_box(placing: str, grid: Grid | None = None) -> RegionRecord:
     """The record of a user's box, which no landmarks placed."""
-    there = place(photo_of_contradictions(), OWN, landmarks=False, origin=Origin(BOX, str(OWN)))
-    found = grow(there.region, photo_of_contradictions(grid)).record
+    there = place(blank(), OWN, landmarks=False, origin=Origin(BOX, str(OWN)))
+    found = grow(there.region, blank(grid)).record
     return replace(found, origin=replace(found.origin, found=placing != "box"))
 
 
@@ -319,7 +319,7 @@ def stating(*regions: RegionRecord, method: str = "attributes", **fields: Any) -
     return Certificate(**usual | fields)
 
 
-def problems_of_contradictions(certificate: Certificate) -> list[str]:
+def contradictions(certificate: Certificate) -> list[str]:
     assert certificate.output is not None
     assert certificate.method is not None
     method = build(certificate.method, {k: v for k, v in certificate.parameters.items() if v is not None})
@@ -375,7 +375,7 @@ HONEST: dict[str, Certificate] = {
 
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_ones_do_not(name: str) -> None:
-    assert problems_of_contradictions(HONEST[name]) == []
+    assert contradictions(HONEST[name]) == []
 
 
 def of(record: RegionRecord, **fields: Any) -> RegionRecord:
@@ -455,7 +455,7 @@ FORGED: dict[str, Certificate] = {
 
 @pytest.mark.parametrize("name", FORGED)
 def test_forged_ones_are_found_out(name: str) -> None:
-    assert problems_of_contradictions(FORGED[name])
+    assert contradictions(FORGED[name])
 
 
 @pytest.mark.parametrize(
@@ -484,6 +484,6 @@ def test_the_rules_are_those_by_which_grids_are_made() -> None:
             grid = Grid(*sides, dice(0, 16), dice(0, 16))
             x, y = dice(0, WIDTH - 30), dice(0, HEIGHT - 30)
             asked = Box(x, y, dice(1, WIDTH - x), dice(1, HEIGHT - y))
-            found = grow(Region(asked, origin=Origin(BOX, str(asked))), photo_of_contradictions(grid)).record
-            other = grow(Region(OWN, origin=Origin(BOX, str(OWN))), photo_of_contradictions(grid)).record
-            assert problems_of_contradictions(pixels(found, other, request=(str(asked), str(OWN)))) == []
+            found = grow(Region(asked, origin=Origin(BOX, str(asked))), blank(grid)).record
+            other = grow(Region(OWN, origin=Origin(BOX, str(OWN))), blank(grid)).record
+            assert contradictions(pixels(found, other, request=(str(asked), str(OWN)))) == []

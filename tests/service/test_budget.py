@@ -261,23 +261,23 @@ def test_a_worker_that_does_not_say_what_is_covered_gets_nothing_paid(
 
 
 @pytest.fixture
-def ledger_of_costs(tmp_path: Path) -> Iterator[Any]:
+def priced_ledger(tmp_path: Path) -> Iterator[Any]:
     """A studio with ε 9, in which an album has 3; and a zCDP limit."""
-    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as ledger_of_costs:
-        ledger_of_costs.set_limit("studio", Limit(kind="pure", epsilon=9))
-        ledger_of_costs.set_limit("studio/album", Limit(kind="pure", epsilon=3))
-        ledger_of_costs.set_limit("other", Limit(kind="zcdp", rho="0.6"))
-        yield ledger_of_costs
+    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as priced_ledger:
+        priced_ledger.set_limit("studio", Limit(kind="pure", epsilon=9))
+        priced_ledger.set_limit("studio/album", Limit(kind="pure", epsilon=3))
+        priced_ledger.set_limit("other", Limit(kind="zcdp", rho="0.6"))
+        yield priced_ledger
 
 
 @pytest.fixture
-def client(ledger_of_costs: Any) -> Iterator[httpx.Client]:
+def client(priced_ledger: Any) -> Iterator[httpx.Client]:
     """A client of a service whose worker releases for ε = 1."""
-    with service(fake=True, ledger_of_costs=ledger_of_costs) as (_, client):
+    with service(fake=True, ledger=priced_ledger) as (_, client):
         yield client
 
 
-def post_of_costs(
+def post_for(
     client: httpx.Client, key: str | None = None, subject: str = "studio/album", **headers: str
 ) -> Any:
     sent = {**headers, **({} if key is None else {"Idempotency-Key": key})}
@@ -290,7 +290,7 @@ def left(told: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
-    told = post_of_costs(client).json()
+    told = post_for(client).json()
     assert told["paid"] == {
         "subject": "studio/album",
         "epsilon": 1,
@@ -307,36 +307,34 @@ def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
         "complete": True,
     }
     PaidRelease.model_validate(told, strict=True)
-    zcdp = post_of_costs(client, subject="other").json()
+    zcdp = post_for(client, subject="other").json()
     assert left(zcdp) == {"other": 0.1}, "a pure release counts as ε²/2 there"
     assert client.get(f"/v1/releases/{told['id']}").json() == {
         name: value for name, value in told.items() if name not in ("paid", "left")
     }
 
 
-def test_a_retry_after_a_loss_is_told_what_was_paid_for_what_it_gets(
-    client: Any, ledger_of_costs: Any
-) -> None:
+def test_a_retry_after_a_loss_is_told_what_was_paid_for_what_it_gets(client: Any, priced_ledger: Any) -> None:
     """The worker ends while it draws: that debit bought nothing, and is not the one that is told of."""
     files = upload(b"x", release(), subject="studio/album", draw="end")
     lost = client.post("/v1/releases", files=files, headers={"Idempotency-Key": "a"})
     assert lost.status_code == 500
     assert "paid" not in lost.json()
-    found = post_of_costs(client, "a").json()
+    found = post_for(client, "a").json()
     assert (found["paid"]["epsilon"], left(found)["studio/album"]) == (1, 1)
-    assert ledger_of_costs.paid("studio/album", "local\0a").draw == 2
+    assert priced_ledger.paid("studio/album", "local\0a").draw == 2
 
 
 def test_a_ledger_that_cannot_be_read_takes_nobody_the_release(
-    client: Any, ledger_of_costs: Any, monkeypatch: pytest.MonkeyPatch
+    client: Any, priced_ledger: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: Any) -> None:
         raise LedgerError("the ledger is locked")
 
     for name in ("show", "paid"):
         with monkeypatch.context() as patch:
-            patch.setattr(ledger_of_costs, name, fails)
-            answer = post_of_costs(client)
+            patch.setattr(priced_ledger, name, fails)
+            answer = post_for(client)
             assert answer.status_code == 201
             assert not {"paid", "left"} & set(answer.json())
 
@@ -352,13 +350,13 @@ def test_a_ledger_that_cannot_be_read_takes_nobody_the_release(
     ],
 )
 def test_a_key_learns_no_amount_of_a_budget_above_its_own(
-    ledger_of_costs: Any, tmp_path: Path, subjects: tuple[str, ...], own: str, seen: set[str], complete: bool
+    priced_ledger: Any, tmp_path: Path, subjects: tuple[str, ...], own: str, seen: set[str], complete: bool
 ) -> None:
     """Neither from releases nor from plans, and whether a plan fits is said of its own limits alone."""
     keys, key = Keys().new("shop", subjects, 1000)
     keys.write(tmp_path / "keys.json")
     headers = {"Authorization": f"Bearer {key}"}
-    with service(ledger_of_costs=ledger_of_costs, keys=tmp_path / "keys.json") as (_, client):
+    with service(ledger=priced_ledger, keys=tmp_path / "keys.json") as (_, client):
 
         def ask(path: str, epsilon: Any = "0.5") -> Any:
             wanted = {"method": "fill", "regions": "8,8,32,24"} if not epsilon else settings(epsilon)
@@ -370,7 +368,7 @@ def test_a_key_learns_no_amount_of_a_budget_above_its_own(
             assert set(left(told)) == seen
             assert told["left"]["complete"] == complete
         assert before["fits"] == (own != "other"), "ρ 2.53"
-        spend(ledger_of_costs, "studio", "8.25")  # by another, of a budget above
+        spend(priced_ledger, "studio", "8.25")  # by another, of a budget above
         after = ask("/v1/plan", "2.25")
         hidden = own != "other" and "studio" not in subjects
         assert (after == before) == (hidden or own == "other")
@@ -381,13 +379,13 @@ def settings(epsilon: Any) -> dict[str, Any]:
     return {"method": "dp-pix", "epsilon": epsilon, "block": 8, "regions": "8,8,32,24"}
 
 
-def spend(ledger_of_costs: Any, subject: str, epsilon: Any) -> None:
+def spend(priced_ledger: Any, subject: str, epsilon: Any) -> None:
     promise = Guarantee(kind="pure", epsilon=epsilon, relation=Relation("any-image"), scope=Scope("a photo"))
-    ledger_of_costs.reserve(subject, promise, f"by another, of {subject}").commit()
+    priced_ledger.reserve(subject, promise, f"by another, of {subject}").commit()
 
 
-def test_a_plan_says_what_it_would_cost_and_whether_that_fits(ledger_of_costs: Any) -> None:
-    with service(ledger_of_costs=ledger_of_costs) as (_, client):
+def test_a_plan_says_what_it_would_cost_and_whether_that_fits(priced_ledger: Any) -> None:
+    with service(ledger=priced_ledger) as (_, client):
 
         def plan(wanted: dict[str, Any], **more: Any) -> Any:
             return client.post("/v1/plan", files=upload(photo(), wanted, **more))
@@ -412,7 +410,7 @@ def test_a_plan_says_what_it_would_cost_and_whether_that_fits(ledger_of_costs: A
         copy = plan(faceless, subject="studio/album").json()
         assert (copy["cost"], copy["fits"]) == (None, False), "nobody pays for a copy"
         assert plan(settings(3), subject="a//b").status_code == 422
-        assert ledger_of_costs.show("studio").spent.cost.epsilon == 0
+        assert priced_ledger.show("studio").spent.cost.epsilon == 0
         shown = client.post("/page/plan", files=upload(photo(), settings(3), subject="studio/album"))
         assert "cost" not in shown.json()["plan"], "the page asks for what is left when it changes"
 

@@ -335,20 +335,20 @@ KEY = {"Idempotency-Key": "album"}
 
 
 @pytest.fixture
-def ledger_of_several(tmp_path: Path) -> Iterator[Any]:
-    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as ledger_of_several:
-        ledger_of_several.set_limit("album", Limit(kind="pure", epsilon=3))
-        yield ledger_of_several
+def album_ledger(tmp_path: Path) -> Iterator[Any]:
+    with Ledger(f"sqlite:///{tmp_path}/budget.db", create=True) as album_ledger:
+        album_ledger.set_limit("album", Limit(kind="pure", epsilon=3))
+        yield album_ledger
 
 
 @pytest.fixture
-def both_of_several(ledger_of_several: Any) -> Iterator[tuple[Any, httpx.Client]]:
+def paying_service(album_ledger: Any) -> Iterator[tuple[Any, httpx.Client]]:
     """A service with a fake worker that pays, and a client."""
-    with service(fake=True, ledger_of_several=ledger_of_several) as both_of_several:
-        yield both_of_several
+    with service(fake=True, ledger=album_ledger) as paying_service:
+        yield paying_service
 
 
-def post_of_several(client: httpx.Client, *photos: bytes, headers: Any = None, **settings: Any) -> Any:
+def post_photos(client: httpx.Client, *photos: bytes, headers: Any = None, **settings: Any) -> Any:
     files = several(release(**{"subject": "album"} | settings), *photos)
     return client.post("/v1/releases", files=files, headers=headers)
 
@@ -357,8 +357,8 @@ def statuses(answer: Any) -> list[int]:
     return [entry["status"] for entry in answer.json()["photos"]]
 
 
-def spent(ledger_of_several: Any) -> Any:
-    return ledger_of_several.show("album").to_json()["spent"]["epsilon"]
+def spent(album_ledger: Any) -> Any:
+    return album_ledger.show("album").to_json()["spent"]["epsilon"]
 
 
 def test_each_photo_has_its_release_in_their_order(client: Any) -> None:
@@ -376,55 +376,55 @@ def test_each_photo_has_its_release_in_their_order(client: Any) -> None:
         assert client.get(told["image_url"]).headers["content-type"] == "image/png"
 
 
-def test_each_photo_pays_for_itself_until_the_limit(both_of_several: Any, ledger_of_several: Any) -> None:
+def test_each_photo_pays_for_itself_until_the_limit(paying_service: Any, album_ledger: Any) -> None:
     """What the budget does not allow is refused; what was made before it stays."""
-    answer = post_of_several(both_of_several[1], *[b"x"] * 5)
+    answer = post_photos(paying_service[1], *[b"x"] * 5)
     assert answer.status_code == 200
     assert sorted(statuses(answer)) == [201] * 3 + [403] * 2
     refused = next(entry["problem"] for entry in answer.json()["photos"] if entry["status"] == 403)
     assert refused["title"] == "album has epsilon 0 left and this release costs 1"
-    assert spent(ledger_of_several) == 3
-    assert both_of_several[0].jobs.store.find("local", answer.json()["photos"][0]["release"]["id"])
-    none = post_of_several(both_of_several[1], b"x", b"y")
+    assert spent(album_ledger) == 3
+    assert paying_service[0].jobs.store.find("local", answer.json()["photos"][0]["release"]["id"])
+    none = post_photos(paying_service[1], b"x", b"y")
     assert none.status_code == 403
     assert none.headers["content-type"] == "application/problem+json"
     assert none.json()["title"] == refused["title"]
     assert statuses(none) == [403, 403]
-    ledger_of_several.check()
+    album_ledger.check()
 
 
-def test_a_retry_pays_for_what_is_new_alone(both_of_several: Any, ledger_of_several: Any) -> None:
+def test_a_retry_pays_for_what_is_new_alone(paying_service: Any, album_ledger: Any) -> None:
     """Equal photos at two places are two releases; a photo that was exchanged is refused."""
-    client = both_of_several[1]
-    first = post_of_several(client, b"x", b"x", headers=KEY)
-    assert (first.status_code, spent(ledger_of_several)) == (201, 2)
+    client = paying_service[1]
+    first = post_photos(client, b"x", b"x", headers=KEY)
+    assert (first.status_code, spent(album_ledger)) == (201, 2)
     ids = [entry["release"]["id"] for entry in first.json()["photos"]]
     assert len(set(ids)) == 2
-    again = post_of_several(client, b"x", b"x", headers=KEY)
+    again = post_photos(client, b"x", b"x", headers=KEY)
     assert again.status_code == 201
     assert [entry["release"]["id"] for entry in again.json()["photos"]] == ids
     assert [entry.get("replayed") for entry in again.json()["photos"]] == [True, True]
     assert not any("replayed" in entry for entry in first.json()["photos"])
-    exchanged = post_of_several(client, b"x", b"y", headers=KEY)
+    exchanged = post_photos(client, b"x", b"y", headers=KEY)
     assert (exchanged.status_code, statuses(exchanged)) == (200, [201, 422])
     assert exchanged.json()["photos"][1]["problem"]["type"] == "urn:dpveil:error:KeyReused"
-    assert post_of_several(client, b"x", b"x", headers=KEY, more=1).status_code == 422
-    assert spent(ledger_of_several) == 2
-    longer = post_of_several(client, b"x", b"x", b"z", headers=KEY)
+    assert post_photos(client, b"x", b"x", headers=KEY, more=1).status_code == 422
+    assert spent(album_ledger) == 2
+    longer = post_photos(client, b"x", b"x", b"z", headers=KEY)
     assert [entry.get("replayed") for entry in longer.json()["photos"]] == [True, True, None]
-    assert spent(ledger_of_several) == 3
-    alone = post_of_several(client, b"x", headers=KEY)
+    assert spent(album_ledger) == 3
+    alone = post_photos(client, b"x", headers=KEY)
     assert (alone.json()["id"], alone.headers["idempotency-replayed"]) == (ids[0], "true")
-    assert spent(ledger_of_several) == 3
+    assert spent(album_ledger) == 3
 
 
-def test_what_takes_longer_is_a_job_for_each(both_of_several: Any) -> None:
-    answer = post_of_several(both_of_several[1], b"x", b"y", headers=ASYNC)
+def test_what_takes_longer_is_a_job_for_each(paying_service: Any) -> None:
+    answer = post_photos(paying_service[1], b"x", b"y", headers=ASYNC)
     assert (answer.status_code, statuses(answer)) == (202, [202, 202])
     for entry in answer.json()["photos"]:
-        while (told := both_of_several[1].get(entry["job"]["job_url"]).json())["status"] == "working":
+        while (told := paying_service[1].get(entry["job"]["job_url"]).json())["status"] == "working":
             time.sleep(0.01)
-        assert both_of_several[1].get(told["release_url"]).status_code == 200
+        assert paying_service[1].get(told["release_url"]).status_code == 200
 
 
 def test_plans_are_those_of_each_photo(client: Any) -> None:

@@ -191,30 +191,30 @@ IMAGE = bytes(range(256))
 
 
 @pytest.fixture(params=["memory", "file"])
-def store_of_images(request: Any, tmp_path: Path) -> Iterator[Store]:
+def image_store(request: Any, tmp_path: Path) -> Iterator[Store]:
     made = Store(MEMORY if request.param == "memory" else tmp_path / "results", Limits())
     yield made
     made.close()
 
 
-def test_what_was_deleted_while_it_was_drawn_is_not_kept(store_of_images: Store) -> None:
-    id_ = store_of_images.begin("me", None, b"")[0].id
-    number = store_of_images._numbers(id_)[0]
-    store_of_images._forget("id = ?", [id_])
-    store_of_images.keep(id_, RELEASE, IMAGE)
-    assert store_of_images._images.size(number) is None
+def test_what_was_deleted_while_it_was_drawn_is_not_kept(image_store: Store) -> None:
+    id_ = image_store.begin("me", None, b"")[0].id
+    number = image_store._numbers(id_)[0]
+    image_store._forget("id = ?", [id_])
+    image_store.keep(id_, RELEASE, IMAGE)
+    assert image_store._images.size(number) is None
 
 
 def test_an_image_and_its_result_are_written_together_or_not_at_all(tmp_path: Path) -> None:
-    store_of_images = Store(tmp_path / "results", Limits())
-    id_ = store_of_images.begin("me", None, b"")[0].id
-    store_of_images._base.execute(
+    image_store = Store(tmp_path / "results", Limits())
+    id_ = image_store.begin("me", None, b"")[0].id
+    image_store._base.execute(
         "CREATE TEMP TRIGGER full BEFORE UPDATE OF sha256 ON results BEGIN SELECT RAISE(FAIL, 'full'); END"
     )
     with pytest.raises(sqlite3.Error, match="full"):
-        store_of_images.keep(id_, RELEASE, IMAGE)
-    assert not store_of_images._base.in_transaction
-    store_of_images.close()
+        image_store.keep(id_, RELEASE, IMAGE)
+    assert not image_store._base.in_transaction
+    image_store.close()
     with closing(sqlite3.connect(tmp_path / "results")) as base:
         assert base.execute("SELECT count(*) FROM images").fetchone() == (0,)
         assert base.execute("SELECT state, bytes FROM results").fetchone() == ("working", 0)

@@ -238,7 +238,7 @@ def test_nothing_may_be_missing(path):
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = (ROOT / "docs" / "synthesis.md").read_text(encoding="utf-8")
-CODEC_OF_DOCS = f"gan 128 sha256:{64 * '0'}"
+NO_CODEC = f"gan 128 sha256:{64 * '0'}"
 
 
 def table(first):
@@ -251,7 +251,7 @@ def table(first):
 def test_the_least_numbers_of_people_are_those_of_the_code():
     head, people = table("ε")
     for epsilon, told in zip(head[1:], people[1:], strict=True):
-        plan = Plan(epsilon=epsilon, delta="1e-6", people=100_000, codec=CODEC_OF_DOCS)
+        plan = Plan(epsilon=epsilon, delta="1e-6", people=100_000, codec=NO_CODEC)
         assert plan.needed == int(told)
 
 
@@ -271,7 +271,7 @@ def simulator():
     return Simulator(codec())
 
 
-def plan_of_evolution(**changed):
+def small_plan(**changed):
     return Plan(
         **{"epsilon": 50, "delta": "1e-6", "people": 200, "pictures": 40, "codec": codec(), **changed}
     )
@@ -285,7 +285,7 @@ def points(simulator, side):
 
 def test_the_same_bits_give_the_same_set(simulator):
     photos, people = points(simulator, 1), np.arange(200)
-    long = plan_of_evolution(rounds=3)
+    long = small_plan(rounds=3)
     one, two, other = (evolve(long, simulator, photos, people, SeededBits(seed)) for seed in (1, 1, 2))
     assert np.array_equal(one.pictures, two.pictures)
     assert not np.array_equal(one.pictures, other.pictures)
@@ -296,7 +296,7 @@ def test_the_same_bits_give_the_same_set(simulator):
 def test_a_set_is_nearer_to_the_photos_than_to_others(simulator):
     """The middle of 40 pictures lies towards the photos: by chance below 1e-9 in 2 of 12 coordinates."""
     photos, others = points(simulator, 1), points(simulator, -1)
-    made = evolve(plan_of_evolution(), simulator, photos, np.arange(200), SeededBits(3))
+    made = evolve(small_plan(), simulator, photos, np.arange(200), SeededBits(3))
     middle = simulator.embedded(made.pictures).mean(axis=0)
     away = [np.linalg.norm(middle - them.mean(axis=0)) for them in (photos, others)]
     assert away[0] < 0.7 * away[1]
@@ -306,8 +306,8 @@ def test_one_person_with_many_photos_moves_no_more_than_another(simulator):
     """A thousand photos of one person against 199 people with one each."""
     photos = np.concatenate([points(simulator, -1)[:199], np.repeat(points(simulator, 1)[:1], 1000, axis=0)])
     people = np.concatenate([np.arange(199), np.full(1000, 199)])
-    made = evolve(plan_of_evolution(rounds=1), simulator, photos, people, SeededBits(4))
-    alone = evolve(plan_of_evolution(rounds=1), simulator, photos[:200], people[:200], SeededBits(4))
+    made = evolve(small_plan(rounds=1), simulator, photos, people, SeededBits(4))
+    alone = evolve(small_plan(rounds=1), simulator, photos[:200], people[:200], SeededBits(4))
     assert np.array_equal(made.votes[0], alone.votes[0])
 
 
@@ -315,7 +315,7 @@ def test_numbers_of_people_beyond_the_plan_are_refused(simulator):
     photos = points(simulator, 1)
     for people in (np.arange(200) + 1, np.arange(200) - 1, np.arange(100)):
         with pytest.raises(InvalidParameter, match="people"):
-            evolve(plan_of_evolution(), simulator, photos, people, SeededBits(1))
+            evolve(small_plan(), simulator, photos, people, SeededBits(1))
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_numbers_of_people_beyond_the_plan_are_refused(simulator):
 def test_what_is_no_point_is_refused(simulator, change):
     """With other numbers than whole ones in range, a vote may depend on the photos of others."""
     with pytest.raises(InvalidParameter, match="photos"):
-        evolve(plan_of_evolution(), simulator, change(points(simulator, 1)), np.arange(200), SeededBits(1))
+        evolve(small_plan(), simulator, change(points(simulator, 1)), np.arange(200), SeededBits(1))
 
 
 def test_a_picture_votes_alike_alone_and_among_others(simulator):

@@ -169,7 +169,7 @@ def test_budgets_beyond_the_weights_are_refused():
 # Randomised response: the law over all inputs and its draws.
 
 
-EPSILONS_OF_RESPONSE = [Fraction(1, 10**6), Fraction(1, 2), Fraction(2), Fraction(8), Fraction(40)]
+RESPONSE_EPSILONS = [Fraction(1, 10**6), Fraction(1, 2), Fraction(2), Fraction(8), Fraction(40)]
 TOTAL = 1 << 64
 
 
@@ -180,7 +180,7 @@ def written(epsilon, count, true):
     return mass
 
 
-def worst_of_response(rows):
+def worst_ratio(rows):
     """The largest log-ratio of two rows of exact chances, over every outcome."""
     pairs = permutations(rows, 2)
     return max(log_above(max(a / b, b / a)) for x, y in pairs for a, b in zip(x, y, strict=True))
@@ -191,13 +191,13 @@ def exact_rows(method):
 
 
 @pytest.mark.parametrize("count", [2, 3, 5, 40])
-@pytest.mark.parametrize("epsilon", EPSILONS_OF_RESPONSE, ids=float)
+@pytest.mark.parametrize("epsilon", RESPONSE_EPSILONS, ids=float)
 def test_every_two_values_keep_epsilon_and_nothing_is_wasted(epsilon, count):
     method = RandomisedResponse(epsilon=epsilon, values=count)
     rows = exact_rows(method)
     assert all(sum(row) == 1 for row in rows)
-    assert worst_of_response(rows[:5]) <= epsilon
-    assert worst_of_response(rows[:5]) >= epsilon * (1 - Fraction(1, 1000)) - Fraction(1, 2**50)
+    assert worst_ratio(rows[:5]) <= epsilon
+    assert worst_ratio(rows[:5]) >= epsilon * (1 - Fraction(1, 1000)) - Fraction(1, 2**50)
     for true, row in enumerate(rows):
         assert np.allclose(
             [float(p) for p in row], written(float(epsilon), count, true), rtol=1e-3, atol=1e-17
