@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import html
-import io
 import json
 import re
 import shutil
 import subprocess
-import zipfile
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -102,23 +100,6 @@ def test_names_of_downloads_are_safe_and_no_two_alike() -> None:
             r"[^/\\:<>|?*\x00-\x1f\u202e.][^/\\:<>|?*\x00-\x1f\u202e]*\.private\.png", name
         ), name
         assert len(name) < 110
-
-
-@needs_node
-def test_archives_are_read_by_others() -> None:
-    source = """
-    import { zipped } from "./zip.mjs";
-    const text = (words) => new TextEncoder().encode(words);
-    const big = new Uint8Array(300000).map((_, n) => (n * n) % 251);
-    const files = [["Zoë.png", big], ["empty", text("")], ["a/b.json", text("{}")]];
-    for (const part of zipped(files.map(([name, bytes]) => ({ name, bytes })))) process.stdout.write(part);
-    """
-    with zipfile.ZipFile(io.BytesIO(run_module(source))) as archive:
-        assert archive.testzip() is None
-        assert archive.namelist() == ["Zoë.png", "empty", "a/b.json"]
-        assert archive.read("Zoë.png") == bytes((n * n) % 251 for n in range(300_000))
-        assert archive.read("empty") == b""
-        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 def test_outlines_enclose_exactly_what_is_replaced() -> None:
@@ -232,19 +213,6 @@ def test_who_can_pay_is_offered_and_nobody_else(ledger: Any) -> None:
     assert names(ledger, LOCAL, 0) == (everybody, ""), "what costs nothing is always paid"
     each: Any = told(ledger, LOCAL, None, prices([price_of(costs(9))]))["each"]
     assert each[0]["problem"].startswith("No budget can pay for this")
-
-
-def test_a_key_is_offered_its_own_subjects_that_can_pay(ledger: Any) -> None:
-    ledger.set_limit("few", Limit(kind="pure", epsilon=1))
-    several = Caller("1", "shop", ("studio/album", "few", "studio/new", "stranger"), 10)
-    assert names(ledger, several, 2) == (["studio/album", "studio/new"], ""), "studio may refuse the new one"
-    assert told(ledger, several, None, [])["own"] == "studio/album", "with which photos are planned"
-    stranger = Caller("1", "shop", ("stranger",), 10)
-    assert names(ledger, stranger) == (
-        [],
-        "There is no budget to pay from: whoever runs the service sets limits.",
-    )
-    assert told(ledger, LOCAL, None, [])["own"] == ""
 
 
 def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
