@@ -102,3 +102,10 @@ def test_its_faces_differ_and_are_faces(gallery):
         assert landmarks.of_crop(face, Frame(128)).score > 0.5
     chosen = gallery.distances(gallery.faces[::64]).argmin(axis=1)
     assert chosen.tolist() == list(range(0, len(gallery), 64))
+
+
+def test_it_is_small_and_holds_no_code():
+    assert {path.stem for path in MODELS} >= {"gallery", "pca"}
+    assert sum(path.stat().st_size for path in FILES.iterdir() if path.is_file()) < 30_000_000
+    assert [path.name for path in FILES.rglob("*.py")] == ["__init__.py"]
+    assert "import " not in (FILES / "__init__.py").read_text(encoding="utf-8").replace("imported", "")

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,9 +21,13 @@ from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals,
 
 from dpveil.batch import interrupts as interrupts_of
 from dpveil.batch.interrupts import SIGNALS, Interrupts, uninterrupted
+from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.report import Report, Untried
-from dpveil.batch.task import Task
+from dpveil.batch.run import Run
+from dpveil.batch.task import Choices, Task
 from dpveil.cli import run
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import parse
 
 COUNT = 5
 MOMENTS = {"folder": 16, "one": 6, "shard": 8}
@@ -251,3 +256,35 @@ def campaign(times: int, seed: int, place: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_ctrl_c_at_random_moments_of_processes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign(100, 5, here, monkeypatch)
+
+
+def choices(**changes: Any) -> Choices:
+    return Choices(
+        method=DPPix(epsilon=1, block=4, neighbourhood=16),
+        regions=[parse("whole")],
+        max_pixels=10**6,
+        **changes,
+    )
+
+
+def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one lets them go on, also where it comes before they start."""
+    killed: list[bool] = []
+
+    def work(jobs: Jobs) -> None:
+        while len(killed) < 2:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while len(killed) < 4:
+            time.sleep(0.001)
+        jobs.inbox.put("left")
+
+    monkeypatch.setattr(Jobs, "_work", work)
+    monkeypatch.setattr(Jobs, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
+    task = Task(Path("a"), Path("a.png"), "a")
+    jobs = Jobs(Run(choices(), Report(), nothing), [task], nothing, nothing)
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        jobs.release(1, nothing, interrupts)
+    assert killed == [False, False, False, True]  # as it stops, and as it is told
+    assert [entry.status for entry in jobs.run.report.entries] == ["untried"]

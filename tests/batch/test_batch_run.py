@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import signal
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,7 @@ from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import cost, exit_code
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, OutputError
+from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.placement import Placement
@@ -530,3 +532,24 @@ def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(book: Ledger) -
     assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")
     assert [path.name for path in sorted(Path("out").iterdir())] == ["b.png", "b.png.certificate.json"]
     assert paid(book) == (1, 0)
+
+
+def test_what_was_paid_and_could_not_be_written_is_said(
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full at b.png. Whether c.png is paid for by then, and written, depends on threads."""
+    real = writing._write_beside
+
+    def full(target: Path, *arguments: Any) -> Path:
+        if target.name == "b.png":
+            raise OSError(errno.ENOSPC, "no space")
+        return real(target, *arguments)
+
+    monkeypatch.setattr(writing, "_write_beside", full)
+    report = paid_run(book)
+    assert names_in(report, "failed") == ["b.png"]
+    assert names_in(report, "released") + names_in(report, "untried") == ["a.png", "c.png"]
+    debits, unstored = paid(book)
+    assert len(report.discarded) == unstored == debits - len(report.released) == 1
+    assert report.discarded[0].to_json()["paid_and_discarded"] is True
+    assert "disk is full" in report.discarded[0].to_json()["error"]

@@ -646,3 +646,44 @@ def test_a_large_image_or_certificate_is_not_read(good: Members) -> None:
     assert [each[0] for each in results.values()] == ["inconsistent"] * 2 + ["consistent"]
     assert "bytes, and at most" in results["0.png"][1]
     assert peak < 1 << 23
+
+
+def test_trust_and_strength_are_asked_of_each(
+    whole: tuple[Members, SigningKey],
+    good: Members,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
+    pack(good)
+    own, foreign = (
+        key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.made(), "foreign.key"))
+    )
+    assert cli(capsys, "out/a.tar", "--trust", str(own), "--at-least", "strong")[0] == 0
+    code, out, _ = cli(capsys, "out/a.tar", "--trust", str(foreign))
+    assert (code, out.count("UNTRUSTED     out/a.tar/")) == (1, 3)
+    shard("a.tar", [("0.png", picture())])
+    released("a.tar", "weak", method=DPPix(epsilon=8, block=4, neighbourhood=4))
+    assert [cli(capsys, "weak", "--at-least", least)[0] for least in ("weak", "strong")] == [0, 1]
+    assert cli(capsys, "weak", "--at-least", "strong")[1].startswith("TOO WEAK      weak/a.tar/0.png")
+
+
+def test_a_ledger_looks_up_every_release_in_a_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], good: Members
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shard("in/a.tar", [("0.png", picture()), ("1.png", picture(9))])
+    with Ledger("sqlite:///budget.db", create=True) as ledger:
+        ledger.set_limit("album", Limit("pure", epsilon=9))
+        released(ledger=ledger)
+    call = ["ledger", "check", "out", "--ledger", "sqlite:///budget.db"]
+    assert run(call) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "out/a.tar  2 releases: paid by album"
+    pack(good | {f"7{name}": data for name, data in held().items()} | {"8.png": picture()})
+    assert run([*call, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [each["output"] for each in told["paid"]] == ["out/a.tar/70.png", "out/a.tar/71.png"]
+    reasons = [each["error"] for each in told["failed"]]
+    assert reasons == ["nobody paid for it from this ledger"] * 3 + ["it has no certificate"]
+    assert run(["card", "out", "--out", "out/card.json"]) == 1
+    assert "out/a.tar holds several releases in one file, which a card cannot list" in capsys.readouterr().err

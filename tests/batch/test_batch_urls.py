@@ -421,3 +421,13 @@ def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(urls, "_system", missing)
     with pytest.raises(DPVeilError, match="dpveil\\[remote\\]"):
         planned([place("s3://bucket/in")], Path("out"))
+
+
+def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
+    put(store, "a.png")
+    released()
+    store.pipe_file("/bucket/in/a.png", picture(20))
+    (failed,) = released().failed
+    assert failed.failure is not None
+    assert "was replaced or changed since" in failed.failure.message
+    assert f"{OUT}/a.png.png" in failed.failure.message

@@ -304,3 +304,39 @@ def test_mlcroissant_accepts_the_card_and_reads_the_pictures(shell, folder, tmp_
     assert found["errors"] == []
     assert all(re.search("version|citeAs", warning) for warning in found["warnings"]), found["warnings"]
     assert len(found["records"]) == count
+
+
+def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):
+    synthetic(tmp_path / "seeded", SeededBits(1))
+    synthetic(tmp_path / "changed")
+    (tmp_path / "changed" / "000001.png").write_bytes(b"x")
+    for name in ("seeded", "changed"):
+        assert shell("card", name, "--out", "card.json")[0] == 1
+        assert not (tmp_path / "card.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--out", "made/card.json"), 2),
+        (("--out", "card.json", "--people", "folders"), 2),
+        (("--out", "card.json", "--at-most", "1"), 3),
+        (("--out", "card.json", "--at-most", "0.9", "--delta", "1e-6"), 3),
+        (("--out", "card.json", "--at-most", "1", "--delta", "1e-7"), 3),
+    ],
+)
+def test_a_set_s_card_is_refused(shell, tmp_path, arguments, code):
+    synthetic(tmp_path / "made")
+    assert shell("card", "made", *arguments)[0] == code
+    assert not (tmp_path / "card.json").exists()
+    assert not (tmp_path / "made" / "card.json").exists()
+
+
+def test_folders_may_be_people_and_nobody_is_anybody(shell, folder):
+    _, out, err = shell("card", "out", "--out", "card.json", "--people", "folders")
+    assert "at most 2-DP, any-image: moderate (3 people)" in out
+    assert "WARNING" not in err
+    check_structure(folder.parent / "card.json")
+    _, out, err = shell("card", "out", "--out", "card.json", "--force")
+    assert "at most 3.834-DP, any-image: weak\n" in out
+    assert "WARNING: 4 photos have no person's name" in err

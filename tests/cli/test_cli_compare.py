@@ -307,3 +307,19 @@ def test_a_dry_run_tells_what_the_run_would_fail_of(paying_cli: Shell) -> None:
     for option in ("--manifest", "--review"):
         code, _, err = paying_cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run", option, "a.csv")
         assert (code, "--dry-run writes nothing" in err) == (2, True)
+
+
+def test_measures_are_taken_within_the_regions_only(cli):
+    """A silent release changes nothing in flat blocks; noise in one box leaves the measures of another."""
+    Image.fromarray(np.full((40, 60, 3), 100, np.uint8)).save("flat.png")
+    budget = ("--method", "dp-pix", "--neighbourhood", "1", "--epsilon")
+    silent = json.loads(cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--json")[1])["compared"][0]
+    assert (silent["ssim"], silent["psnr"]) == (1.0, None)
+    loud = [
+        json.loads(cli("flat.png", "--regions", box, *budget, "0.001", "--json", "--force")[1])["compared"][0]
+        for box in ("0,0,20,20", "whole")
+    ]
+    assert loud[0]["psnr"] < 12  # over the whole photo it would be nine times smaller an error: 9.5 dB more
+    assert loud[1]["psnr"] < 12
+    _, out, _ = cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--force")
+    assert "SSIM 1.000  PSNR infinite" in out

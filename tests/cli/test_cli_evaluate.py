@@ -227,3 +227,17 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
     assert callable(alarm)
     assert callable(page)
     assert load(data).name == "made"
+
+
+def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
+    code, out, _ = shell("evaluate", "--check", made, data)
+    assert (code, "computed again and are the same" in out) == (0, True)
+    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
+    code, out, _ = shell("evaluate", "--check", made, "--json")
+    assert (code, json.loads(out)["problems"]) == (0, [])
+    results = made / "results.csv"
+    kept = results.read_bytes()
+    results.write_bytes(kept.replace(b",1.0000,", b",0.0000,", 1))
+    code, _, err = shell("evaluate", "--check", made)
+    assert (code, "results.csv is not what the cells say" in err) == (1, True)
+    results.write_bytes(kept)

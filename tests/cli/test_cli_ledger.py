@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+
+from dpveil.batch.report import Report
+from dpveil.errors import LedgerError
+from dpveil.ledger import Ledger
 
 LEDGER = ("--ledger", "sqlite:///budget.db")
 PAID = (*LEDGER, "--subject", "album-7")
@@ -251,3 +256,69 @@ def test_check_looks_up_folders_of_releases(cli: Shell) -> None:
     code, answer, said = cli("ledger", "check", "empty", *LEDGER)
     assert (code, answer) == (4, "")
     assert "no release is there to look up" in said
+
+
+def test_releases_from_before_the_ledger_are_not_skipped(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out", *METHOD)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    assert (code, len(json.loads(answer)["failed"])) == (1, 3)
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
+    assert shown(cli)["spent"]["epsilon"] == 0
+    assert cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--force")[0] == 0
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
+
+
+def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
+    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
+    before = cli("ledger", "history", *LEDGER)[1]
+    command = ("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    code, answer, _ = cli(*command, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["released"]), len(told["failed"]), len(told["untried"])) == (3, 0, 0, 3)
+    assert told["untried"][2] == {
+        "input": "in/cleo.png",
+        "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
+        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
+        " fill, or raise its limit by 1",
+    }
+    code, answer, said = cli(*command)
+    assert (code, answer) == (3, "")
+    assert said.splitlines()[0].startswith("nothing was drawn: album-7 has epsilon 2 left, and 3 photos")
+    assert not Path("out").exists()
+    assert cli("ledger", "history", *LEDGER)[1] == before
+    assert cli("obfuscate", "in/bob.png", "in/anna.png", "--out", "out", *METHOD, *PAID)[0] == 0
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["skipped"]), told["failed"][0]["error"]) == (
+        3,
+        2,
+        "album-7 has epsilon 0 left and this release costs 1",
+    ), "what is there already is not part of the price"
+    assert shown(cli)["spent"]["epsilon"] == 2
+
+
+def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
+    cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails once, and the failure takes a while to be recorded, so that the next photo could be drawn."""
+    debit, fail, asked = Ledger.debit, Report.fail, []
+
+    def failing(self: Ledger, *arguments: Any, **more: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 2:
+            raise LedgerError("the ledger cannot be used: disk I/O error")
+        return debit(self, *arguments, **more)
+
+    def slow(self: Report, *arguments: Any, **more: Any) -> None:
+        time.sleep(0.4)
+        fail(self, *arguments, **more)
+
+    monkeypatch.setattr(Ledger, "debit", failing)
+    monkeypatch.setattr(Report, "fail", slow)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert code == 4
+    assert [len(told[name]) for name in ("released", "failed", "untried")] == [1, 1, 1]
+    assert told["failed"][0]["error"] == "the ledger cannot be used: disk I/O error"
+    assert len(asked) == 2
+    assert shown(cli)["spent"]["epsilon"] == 1

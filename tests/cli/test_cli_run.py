@@ -295,3 +295,24 @@ def test_credentials_in_nearly_a_url_are_not_told_again(shell, line):
         assert (code, answer) == (2, "")
         assert "a URL has credentials in it: leave them out" in err
         assert "marker" not in err
+
+
+def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
+    from dpveil import obfuscate as release
+    from dpveil import read
+    from dpveil.errors import NoRegion
+    from dpveil.regions import Finder
+
+    class Nobody(Finder):
+        description = "nobody"
+
+        def __call__(self, photo):
+            raise NoRegion("nobody")
+
+    release(read("in/a.png"), "dp-pix", epsilon=1, regions=Nobody(), if_none="copy").save("copy.png")
+    code, out, _ = cli("verify", "copy.png")
+    assert code == 1
+    assert out.startswith("UNPROTECTED   copy.png")
+    document = json.loads(cli("verify", "copy.png", "--json")[1])
+    assert document["failed"][0]["error"] == "unprotected copy"
+    assert document["verified"] == []

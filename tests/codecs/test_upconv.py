@@ -197,3 +197,26 @@ def test_files_of_something_else_are_refused(change: dict[str, object]) -> None:
         tensors[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
     with pytest.raises(ModelError):
         type(codec).of_file(codec.facts(), tensors, codec.card)
+
+
+def breaches(codec: UpConv, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return which of the rules of soundness a codec breaks; `made` and mutants of it are given."""
+    found, crops = [], others(2)
+    low, high = made().statistics.quantiles[:, 0]
+    method = Latent(epsilon=5, codec=codec)
+    noised = (low + high)[None] / 2
+    with monkeypatch.context() as patch:
+        patch.setattr(type(method._own), "release", lambda *_, **__: noised)
+        one, two = release(codec, crops, method)
+        if (one != two).any():
+            found.append("a picture is not a function of its code")
+        if (codec.decode(noised + 1e6) != made().decode(high[None])).any():
+            found.append("a code is not clipped to the public box after noise")
+    box = codec.statistics.bounds()
+    if (box.low != low).any() or (box.high != high).any():
+        found.append("bounds are not those of the training codes")
+    return found
+
+
+def test_equal_noised_codes_give_equal_pictures_within_public_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert breaches(made(), monkeypatch) == []

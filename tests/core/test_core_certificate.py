@@ -219,3 +219,10 @@ def test_a_copy_is_said_to_have_no_noise_and_never_unknown_bits():
     )
     assert make(bits="none").objections == ("no noise was drawn",)  # which no release of ours says
     assert make(bits="dice").objections == ("unknown bits",)
+
+
+def test_settings_hold_what_was_chosen_and_nothing_of_the_outcome():
+    a, b = make(), make(output=None, warnings=(), composition=None)
+    assert a.settings == b.settings
+    assert a.settings != make(request=("whole",)).settings
+    assert a.settings != make(bits="seeded").settings

@@ -467,3 +467,12 @@ def test_no_column_that_could_hold_an_original_is_kept(library, tmp_path):
             release(data, **PIX, cache=tmp_path, column=column)
     with pytest.raises(InvalidParameter, match="is no data set"):
         release(io.BytesIO(), **PIX, cache=tmp_path)
+
+
+def test_every_draw_without_a_cache_is_a_debit(tmp_path):
+    ledger = made(tmp_path / "budget.db", limit=2)
+    veil = DPVeil(**PIX, epochs=2, ledger=ledger, subject="album")
+    with pytest.warns(RepeatedSpend):
+        veil(image=photo())
+    veil(image=photo())
+    assert spent(ledger) == 2

@@ -442,3 +442,11 @@ def test_anything_else_is_one_clear_refusal(given):
         dpveil.read(given)
     assert caught.value.hint
     assert "\n" not in str(caught.value)
+
+
+def test_a_gif_that_contradicts_itself_is_refused():
+    data = bytearray(file_bytes(FEW, "gif"))
+    data[6:10] = struct.pack("<HH", 60_000, 60_000)
+    assert "more than the limit" in refusal(bytes(data))
+    for length in range(0, len(data) // 2, 9):
+        refusal(bytes(data[:length]))

@@ -424,3 +424,16 @@ def test_what_cannot_be_drawn_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.undo()
     with pytest.raises(Refused, match="ends the process"):
         other.draw(0, 200, 9)
+
+
+def test_a_jpeg_that_claims_too_much(put):
+    jpeg = bytearray(file_bytes(picture(8, 8), "jpeg"))
+    frame = jpeg.index(b"\xff\xc0")
+    jpeg[frame + 5 : frame + 9] = b"\xff\x00\xff\x00"
+    assert "more than the limit" in refused(put(bytes(jpeg), "a.jpg"))
+
+
+def test_a_scan_header_that_is_cut_off_is_refused(put):
+    data = progressive(picture(40, 56))
+    with pytest.raises(PhotoError, match="damaged JPEG"):
+        dio.read(put(data[: data.index(b"\xff\xda") + 7], "a.jpg"))

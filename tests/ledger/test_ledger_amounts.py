@@ -237,3 +237,13 @@ def test_an_account_leaves_what_the_tightest_limit_of_its_path_does() -> None:
     assert account(1, tight).limits_in_words() == "limit epsilon 1, left 0"
     assert account(1, tight, parents=(account(0, both(9)),)).left == {"epsilon": 0}
     assert account(4, tight).limits_in_words() == "limit epsilon 1, exceeded by epsilon 3"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", "/", "a/", "/a", "a//b", " a", "a ", "a/ b", "a\nb", "a\x1b[2J", "a\u202eb", "\ud800", "a" * 201],
+)
+def test_names_that_could_forge_a_line_or_a_path_are_refused(name: str) -> None:
+    with pytest.raises(InvalidParameter) as refusal:
+        check_subject(name)
+    assert "\n" not in str(refusal.value)

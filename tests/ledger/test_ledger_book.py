@@ -420,3 +420,19 @@ def test_no_message_about_a_url_has_its_password(url: str) -> None:
     with pytest.raises(DPVeilError) as refusal:
         Ledger(url)
     assert "s3cret" not in str(refusal.value)
+
+
+def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
+    ledger.reserve("album/anna", cost(2), "k")
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("album/bob", cost(2), "k")
+    assert ledger.show("albums").reserved.cost.epsilon == 0
+
+
+def test_a_limit_that_is_lowered_holds_for_what_is_only_reserved(ledger: Ledger) -> None:
+    waiting = ledger.reserve("album", cost(2), "k")
+    ledger.set_limit("album", Limit("pure", epsilon=1))
+    with pytest.raises(BudgetExceeded):
+        waiting.commit()
+    assert ledger.show("album").spent.cost.epsilon == 0
+    ledger.check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -19,7 +20,7 @@ import dpveil
 from dpveil.core.region import Covered
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.entries import Debit, Part, parse, written
+from dpveil.ledger.entries import Debit, Part, parse, part_of, unit_of, written
 
 PHOTO = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
 LEFT, RIGHT = "0,0,8,16", "8,0,8,16"
@@ -284,3 +285,21 @@ def test_a_photos_entries_that_were_changed_are_found(tmp_path: Path, change: st
 def test_what_is_no_part_of_a_photo_is_refused(ledger: Ledger, wrong: Any) -> None:
     with pytest.raises(InvalidParameter, match="is no part of a photo"):
         ledger.reserve("album", cost(1), "k", covered=wrong)
+
+
+def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
+    """Two HMACs under one secret: no message of one is a message of the other."""
+    secret, key = "ab" * 32, b"key"
+    part = part_of(secret, Covered(hashlib.sha256(key).digest(), bytes(32)), False)
+    units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
+    assert not units & {part.photo, part.covered}
+
+
+def test_a_photo_is_the_same_whoever_pays(ledger: Ledger) -> None:
+    pay(ledger, A, "album/anna")
+    for subject in ("album", "album/anna", "album/bob", "studio"):
+        with pytest.raises(RegionsDiffer):
+            ledger.reserve(subject, cost(1), "k", covered=B)
+        pay(ledger, A, subject)
+        pay(ledger, OTHER, subject)
+    assert ledger.check().debits == 9

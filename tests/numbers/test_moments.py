@@ -15,6 +15,7 @@ from dpveil.numbers.naive_bayes import (
     Deviations,
     Shares,
     centred_sums,
+    encode,
     root_point,
     square_point,
     squares_about,
@@ -163,3 +164,12 @@ def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_siz
             assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()
             assert reach[row].tolist() == [reach_of(code) for code in centre]
         assert sizes == np.maximum(found.counts, 1).tolist()
+
+
+def test_codes_are_of_one_record_each_and_clipped():
+    values = np.array([[-5.0, 0.2], [0.5, 7.0], [1.0, 0.3]])
+    codes = encode(values, np.zeros(2), np.ones(2))
+    assert codes[:, 0].tolist() == [0, LEVELS // 2, LEVELS]
+    assert codes[1, 1] == LEVELS
+    for row in range(3):
+        assert (encode(values[[row]], np.zeros(2), np.ones(2)) == codes[row]).all()

@@ -364,3 +364,10 @@ def test_answers_that_are_looked_at_are_in_the_range():
             assert all(answer in allowed for answer in found)
     with pytest.raises(InvalidParameter, match="answers = 11 are not all in the range 0:10"):
         numbers.candidates(range=(0, 10), sensitivity=1, epsilon=1, answers=[11])
+
+
+def test_settings_do_not_depend_on_the_data():
+    one, two = (numbers.mean([end] * 30, **{**MEAN, "mechanism": None}) for end in (0, 120))
+    assert one.mechanism.name == two.mechanism.name
+    assert one.mechanism.parameters() == two.mechanism.parameters()
+    assert one.guarantee == two.guarantee

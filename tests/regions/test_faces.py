@@ -450,3 +450,20 @@ def _holds(outer, inner):
         and inner.y >= outer.y
         and Box(inner.x - outer.x, inner.y - outer.y, inner.w, inner.h).inside(outer.w, outer.h)
     )
+
+
+@needs_centerface
+@pytest.mark.parametrize(
+    ("name", "pattern", "step"), [("lfw10_128", "*/*.jpg", 100), ("att_faces", "*/*.pgm", 20)]
+)
+def test_no_face_of_the_shared_sets_is_missed(shared, name, pattern, step):
+    paths = sorted((shared / name).glob(pattern))[::step]
+    assert len(paths) >= 20
+    missed = []
+    for path in paths:
+        photo = Photo(np.asarray(Image.open(path)))
+        boxes = [face.box for face in Faces(margin=0).detect(photo)]
+        x, y = photo.width / 2, photo.height / 2
+        if not any(b.x <= x <= b.x + b.w and b.y <= y <= b.y + b.h for b in boxes):
+            missed.append(path.name)
+    assert missed == []

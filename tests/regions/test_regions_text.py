@@ -17,7 +17,9 @@ from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Text, text
 from dpveil.regions.text import TextNetwork, decode
+from dpveil.release.crowd import FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
 from dpveil.release.origins import origin_problems
+from dpveil.release.words import CHANNELS
 
 GROUND = 180
 LINE = Box(40, 30, 120, 16)
@@ -188,3 +190,16 @@ def test_forged_regions_of_text_are_noticed(change, tmp_path: Path) -> None:
     assert not [*origin_problems(made, made.output, heads=False)]
     forged = replace(made, regions=(change(made.regions[0]), *made.regions[1:]))
     assert [*origin_problems(forged, forged.output, heads=False)]
+
+
+@pytest.mark.usefixtures("marks")
+def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path) -> None:
+    photo = page(LINE, LOWER)
+    release = dpveil.obfuscate(photo, regions="text")
+    made = release.certificate
+    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
+    assert str(made.composition) == "0-DP, any-image"
+    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
+    assert "how long" in TEXT_BOX
+    release.save(tmp_path / "page.png")
+    assert dpveil.verify(tmp_path / "page.png").status == "consistent"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import socket
+from typing import NoReturn
+
 import numpy as np
 import pytest
 from facespace_made import captioned, replaced
@@ -9,8 +12,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 import dpveil
 from dpveil import Photo
-from dpveil.regions import Faces
-from dpveil.regions.text import network_path
+from dpveil.regions import Faces, Text
+from dpveil.regions.text import network, network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
 
@@ -75,3 +78,13 @@ def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     assert "text" in kinds
     where = replaced(plan.regions, photo.image.shape[:2])
     assert all(where[face.box.slices].mean() > 0.9 for face in faces)
+
+
+def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a socket was opened")
+
+    network.__globals__["_network"].cache_clear()
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, refuse)
+    assert len(Text()(words(40)[0])) == 2

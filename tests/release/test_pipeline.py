@@ -797,3 +797,40 @@ def test_only_secure_bits_are_paid(ledger: Ledger, plan: Plan, bits: BitSource, 
     assert paid(ledger) == (0, 0, 0)
     plan.release(bits=dpveil.SecureBits(), ledger=ledger, subject="album")
     assert paid(ledger) == (1, 0, 1)
+
+
+def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):
+    sizes = []
+    real = DPPix._draw
+    monkeypatch.setattr(
+        DPPix, "_draw", lambda self, image, bits: sizes.append(image.shape) or real(self, image, bits)
+    )
+    flat = np.full((8, 8, 1), 100, np.uint8)
+    release = private(["0,0,8,4", "0,4,8,4"], photo=flat, block=1, neighbourhood=1, epsilon=5)
+    assert sizes == [(4, 8, 1), (4, 8, 1)]
+    assert (release.image[:4] != release.image[4:]).any()
+
+
+def test_each_region_is_charged_for_its_own_size(monkeypatch):
+    asked = []
+    real = DPPix.guarantee
+    monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
+    private(["4,8,9,3", "0,0,5,7"])
+    assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
+
+
+def test_a_whole_photo_leaves_its_size_in_the_clear_and_nothing_else():
+    scope = private().certificate.guarantees[0].scope
+    assert scope.in_the_clear == ("the photo's size in pixels and its number of channels",)
+    assert scope.covers == "whole photo: 24×20 pixels at 0,0, 3 channels"
+
+
+def test_a_finder_that_returns_nothing_found_nothing():
+    class Empty(Finder):
+        description = "empty"
+
+        def __call__(self, photo):
+            return []
+
+    with pytest.raises(NoRegion, match="nothing was found for empty"):
+        private(["0,0,4,4", Empty()])

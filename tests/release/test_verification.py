@@ -487,3 +487,33 @@ def test_the_rules_are_those_by_which_grids_are_made() -> None:
             found = grow(Region(asked, origin=Origin(BOX, str(asked))), blank(grid)).record
             other = grow(Region(OWN, origin=Origin(BOX, str(OWN))), blank(grid)).record
             assert contradictions(pixels(found, other, request=(str(asked), str(OWN)))) == []
+
+
+def test_every_face_that_was_asked_for_has_to_be_protected_wholly(tmp_path):
+    data = pytest.importorskip("skimage.data")
+    pytest.importorskip("dpveil_faces")
+    two = np.concatenate([data.astronaut()[:256, 100:356]] * 2, axis=1)
+    path, _ = dpveil.obfuscate(two, "attributes", attributes="none").save(tmp_path / "a.png")
+    stated = dpveil.verify(path).certificate
+    first, second = stated.regions
+    assert [*request_problems(stated, stated.output)] == []
+    forged = replace(stated, regions=(first, replace(second, masked=1)))
+    assert problems(forged) == [
+        f"the region {forged.regions[1].in_words()} is not that of its cell of the grid"
+    ]
+    former = replace(second, masked=1, origin=replace(second.origin, cell=None))
+    assert "faces were requested, and one is protected in part alone" in problems(
+        replace(stated, regions=(first, former))
+    )
+
+
+def test_grey_survives_formats_without_grey(tmp_path):
+    release = dpveil.obfuscate(photo()[:, :, :1], "dp-pix", epsilon=1, block=30)
+    for suffix in ("webp", "png", "jpg"):
+        assert dpveil.verify(release.save(tmp_path / f"g.{suffix}")[0]).status == "consistent"
+
+
+def test_a_certificate_that_was_never_saved_with_a_file_is_found(saved):
+    image, beside = saved
+    rewrite(beside, json.loads(beside.read_text(encoding="utf-8")) | {"output": None})
+    assert dpveil.verify(image).problems == ("the certificate describes no file",)

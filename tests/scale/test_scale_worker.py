@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pickle
+import signal
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -10,11 +11,12 @@ from hashlib import sha256
 
 import pytest
 from budgets import forked, made, url_of
-from scale_made import PIX, Dark, Deadly, paid, plain, png, releases
+from scale_made import PIX, Dark, Deadly, Endless, paid, plain, png, releases
 
 import dpveil.io.writing
 from dpveil.batch.report import Report
 from dpveil.cli import run
+from dpveil.datasets import Cache
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
@@ -331,3 +333,39 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     assert run([*given, str(tmp_path / "x.png")]) == 2
     assert "belongs to the ledger" in capsys.readouterr().err
     assert began == [1]
+
+
+@pytest.mark.parametrize("handled", ["", "handled", "blocked"])
+def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
+    """By the system's signal, or by a thread where something else has that, or blocks it."""
+    if handled == "handled":
+        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
+    if handled == "blocked":
+        monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: {signal.SIGALRM})
+    setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
+    rows = [("endless", "", WHITE)]
+    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
+        1 if handled else -signal.SIGALRM
+    ] * 2
+    [row] = Worker(setup, own=True)(rows)
+    assert (row.status, "out of time" in row.problem) == ("failed", True)
+
+
+def dies(*_):
+    os._exit(9)
+
+
+def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch):
+    """Two for each row, whatever other runs, and other rows of its batch, do meanwhile."""
+    ledger = made(tmp_path / "budget.db", limit=99)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    runs = [Setup.of(**PIX, store=tmp_path / "store", **paying) for _ in range(2)]
+    monkeypatch.setattr(Cache, "store", dies)
+    rows = [(key, key, png(0)) for key in "abc"]  # copies in one batch
+    for number in range(12):  # in turn
+        assert died(partial(Worker(runs[number % 2]), rows)) == 9
+    assert paid(ledger) == (12, 12)
+    for setup in runs:
+        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
+        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
+    assert paid(ledger) == (12, 12)

@@ -12,6 +12,7 @@ import httpx
 import pytest
 from service_client import SETTINGS, photo, release, service, upload
 
+import dpveil
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import LedgerError, OutputError
 from dpveil.ledger import Ledger, Limit
@@ -421,3 +422,18 @@ def test_without_a_ledger_nothing_is_said_of_costs() -> None:
         planned = client.post("/v1/plan", files=upload(b"x", SETTINGS)).json()
     assert not {"paid", "left"} & set(made)
     assert not {"cost", "left", "fits"} & set(planned)
+
+
+def test_a_real_worker_says_which_pixels_of_which_photo_are_covered(ledger: Any) -> None:
+    contents, settings = photo(), {"method": "fill", "subject": "album", "regions": "8,8,32,24"}
+    planned = dpveil.plan(contents, "fill", regions="8,8,32,24")
+    planned.release(ledger=ledger, subject="other")
+    with service(ledger=ledger) as (_, client):
+
+        def status(**changed: Any) -> int:
+            return client.post("/v1/releases", files=upload(contents, {**settings, **changed})).status_code
+
+        assert status() == 201
+        assert status(regions=["8,8,32,12", "8,20,32,12"]) == 201
+        assert status(regions="8,8,32,23") == 403
+    assert ledger.check().debits == 3

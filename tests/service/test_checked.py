@@ -255,3 +255,8 @@ def test_the_command_line_signs_with_an_encrypted_key(tmp_path: Path, monkeypatc
         assert b"a passphrase" not in Path(f"/proc/{worker}/environ").read_bytes()
         opened = {each.readlink().name for each in Path(f"/proc/{worker}/fd").iterdir()}
         assert not any("sign.key" in name for name in opened)
+
+
+def test_nothing_else_of_an_answer_is_kept() -> None:
+    answer, *rest = told(photo(), "png", "png")
+    assert set(checked({**answer, "more": "x"}, *rest)) == {"certificate", "format", "sha256", "notes"}

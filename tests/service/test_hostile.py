@@ -250,3 +250,18 @@ def test_random_bodies_never_fail_the_service(client: Any) -> None:
         cut = changed[: int(draw.integers(len(changed)))] if draw.random() < 0.2 else changed
         answer = client.post("/v1/plan", content=bytes(cut), headers=FORM)
         assert answer.status_code < 500, answer.text
+
+
+def test_a_worker_that_was_short_of_memory_is_no_more_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpveil.errors import PhotoError
+    from dpveil.service import work
+
+    def short(*_: Any, **__: Any) -> Any:
+        try:
+            raise MemoryError
+        except MemoryError as error:
+            raise PhotoError("the photo does not fit into memory") from error
+
+    monkeypatch.setattr(work, "read", short)
+    with pytest.raises(MemoryError):
+        list(work.steps({"do": "plan", "settings": SETTINGS, "pixels": 10}, b"x"))

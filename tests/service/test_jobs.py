@@ -443,3 +443,13 @@ def test_plans_are_those_of_each_photo(client: Any) -> None:
     wrong = client.post("/v1/plan", files=several({**SETTINGS, "epsilon": -1}, *photos)).json()
     for problem in (wrong, *(entry["problem"] for entry in wrong["photos"])):
         assert (problem["title"], problem["about"]) == ("epsilon = -1 is not above 0", "settings")
+
+
+def test_keys_of_photos_cannot_be_sent(paying_service: Any) -> None:
+    post_photos(paying_service[1], b"x", b"x", headers=KEY)
+    for key in ("album\\0", "album\x001", "album 1"):
+        try:
+            answer = post_photos(paying_service[1], b"x", headers={"Idempotency-Key": key})
+        except httpx.LocalProtocolError:
+            continue
+        assert "idempotency-replayed" not in answer.headers

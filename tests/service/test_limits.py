@@ -20,8 +20,10 @@ from dpveil.cli import run
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
+from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
 from dpveil.service.page.account import price_of, prices, told
+from dpveil.service.problems import TooMany
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
 ASYNC = {"Prefer": "respond-async"}
@@ -434,3 +436,16 @@ def test_the_page_tells_nothing_of_what_is_left_above(ledger: Any, own: str) -> 
     assert answers() == before
     ledger.set_limit("studio", Limit(kind="zcdp", rho="0.001"))
     assert answers() == before
+
+
+def test_photos_count_for_the_rate_of_later_requests() -> None:
+    rates, caller = Rates(), Caller("1", "x", None, 60)
+    rates.check(caller, 0)
+    rates.more(caller, 89, 0)
+    for now in (0, 30.9):
+        with pytest.raises(TooMany) as refused:
+            rates.check(caller, now)
+        assert (refused.value.status, refused.value.after) == (429, 32 if not now else 1)
+    rates.check(caller, 31.1)
+    other = Caller("2", "y", None, 1)
+    rates.check(other, 31.1)

@@ -253,3 +253,32 @@ def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
     made = client.post("/v1/releases", files=upload(photo(), settings)).json()
     origins = [region["origin"]["kind"] for region in made["certificate"]["regions"]]
     assert origins == ["object", "box"]
+
+
+@needs_node
+def test_photos_are_sent_without_their_names_and_a_busy_service_is_asked_again() -> None:
+    source = """
+    import { plan, release, useKey } from "./api.mjs";
+    const asked = [];
+    const refused = { title: "no", hint: "pay", type: "a:Budget" };
+    const answers = [[503, { title: "full" }], [200, { fine: true }], [403, refused]];
+    globalThis.fetch = async (path, { headers, body }) => {
+      asked.push([path, headers, [...body].map(([part, value]) => [part, value.name ?? value])]);
+      const [status, told] = answers.shift();
+      return new Response(JSON.stringify(told), { status, headers: { "retry-after": "0.01" } });
+    };
+    const photo = new File(["x"], "secret name.png");
+    useKey(" key ");
+    const planned = await plan(photo, { epsilon: "1" });
+    const told = ({ told, kind, status }) => [told, kind, status];
+    const problem = await release(photo, {}, "again").catch(told);
+    console.log(JSON.stringify([asked, planned, problem]));
+    """
+    asked, planned_, problem = json.loads(run_module(source))
+    parts = [["photo", "photo"], ["settings", '{"epsilon":"1"}']]
+    plan = ["/page/plan", {"authorization": "Bearer key"}, parts]
+    assert asked[:2] == [plan, plan]
+    assert asked[2][:2] == ["/v1/releases", {"idempotency-key": "again", "authorization": "Bearer key"}]
+    assert len(asked) == 3
+    assert planned_ == {"fine": True}
+    assert problem == ["no: pay", "Budget", 403]

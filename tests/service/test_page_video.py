@@ -101,3 +101,8 @@ def test_links_join_groups_and_leave_nobody_alone_in_one() -> None:
 
 def changed(**more: object) -> str:
     return json.dumps({**json.loads(to_text(plan(track(1, 0, 30)))), **more})
+
+
+def test_a_plan_of_names_that_objects_have_changes_nothing_else() -> None:
+    text = changed().replace('"schema"', '"__proto__": {"visible": true}, "schema"', 1)
+    assert run("[P.write(P.read(given)).includes('__proto__'), ({}).visible ?? null]", text) == [True, None]

@@ -257,3 +257,14 @@ def test_openapi_says_which_statuses_and_keys_there_are(client: Any) -> None:
     answer = client.post("/v1/plan", files=upload(photo(200, 200), example))
     assert answer.status_code == 200, answer.text
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+
+
+def test_a_copy_is_only_made_if_asked_for_and_says_so(client: Any) -> None:
+    search = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": "faces", "detector": "dlib"}
+    blank = io.BytesIO()
+    Image.new("RGB", (80, 80)).save(blank, "PNG")
+    refused = client.post("/v1/releases", files=upload(blank.getvalue(), search))
+    assert refused.json()["type"] == "urn:dpveil:error:NoRegion"
+    copied = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="copy")).json()
+    assert copied["certificate"]["publishable"] is False
+    assert copied["certificate"]["composition"] is None

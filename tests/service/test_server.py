@@ -333,3 +333,17 @@ def test_its_steps_make_a_service_that_runs_read_only_and_not_as_root() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
     assert done.stdout.endswith("built, run and asked\n")
+
+
+def test_it_is_pinned_not_root_and_fetches_nothing_else() -> None:
+    known = {"FROM", "ENV", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
+    assert {instruction for instruction, _ in steps()} == known
+    for base in of("FROM"):
+        assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}( AS build)?", base)
+    order = [instruction for instruction, _ in steps()]
+    assert of("USER") == ["10001"]
+    assert order.index("USER") > max(n for n, word in enumerate(order) if word == "RUN")
+    runs = " ".join(of("RUN"))
+    assert not re.search(r"curl|wget|apt|sudo|http|--break-system|chmod 777", runs)
+    assert "useradd --system --uid 10001" in runs
+    assert all("SECRET" not in given and "TOKEN" not in given for given in of("ENV"))

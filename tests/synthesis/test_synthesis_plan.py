@@ -343,3 +343,14 @@ def test_a_picture_votes_alike_alone_and_among_others(simulator):
         np.array_equal(simulator.embed(crop)[0], row) for crop, row in zip(crops, together, strict=True)
     )
     assert together.min() >= 0
+
+
+def test_bits_are_required(simulator):
+    with pytest.raises(InvalidParameter, match="bits"):
+        evolve(small_plan(), simulator, points(simulator, 1), np.arange(200), None)
+
+
+def test_many_photos_count_as_much_as_one():
+    choices, people = np.array([0] * 1000 + [1]), np.array([0] * 1000 + [1])
+    assert tally(choices, people, 2).tolist() == [UNIT, UNIT]
+    assert tally(choices[::-1], people[::-1], 2).tolist() == [UNIT, UNIT]
