@@ -100,19 +100,19 @@ audit-deep: $(DEV) ## the same with more settings and five to ten times the draw
 	@$(BIN)/dpveil audit --deep
 
 fuzz: fuzz-certificates fuzz-networks $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
-	@$(BIN)/python tests/hardening/fuzz_photos.py --files 100000
+	@$(BIN)/python tests/hardening/fuzz.py photos --files 100000
 
 fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one line each, nothing else opened
-	@$(BIN)/python tests/hardening/fuzz_certificates.py --files 100000
+	@$(BIN)/python tests/hardening/fuzz.py certificates --files 100000
 
 fuzz-clips: $(DEV) ## feed 100 000 damaged clips to the reader of clips: no crash, hang or growth of memory
-	@$(BIN)/python tests/hardening/fuzz_clips.py --files 100000
+	@$(BIN)/python tests/hardening/fuzz.py clips --files 100000
 
 fuzz-documents: $(DEV) ## feed 10 000 damaged PDF and TIFF files to the reader of documents
-	@$(BIN)/python tests/hardening/fuzz_documents.py --files 10000
+	@$(BIN)/python tests/hardening/fuzz.py documents --files 10000
 
 fuzz-networks: $(DEV) ## check 100 000 networks that were changed at random: none ends the process or hangs
-	@$(BIN)/python tests/hardening/fuzz_opencv.py --files 10000
+	@$(BIN)/python tests/hardening/fuzz.py networks --files 10000
 
 # What looks at the service from outside needs nothing of dpveil; schemathesis would change how pytest runs.
 .venv-outside/installed: $(BIN)/python constraints.txt
@@ -161,7 +161,7 @@ types: $(DEV) ## check the types of src/
 
 docs: $(DEV) ## build the documentation into site/, and run its code
 	@$(BIN)/mkdocs build --strict --quiet
-	@$(CHECK) tests/check_docs.py
+	@$(CHECK) tests/check_docs.py tests/check_figures.py
 	@echo "open site/index.html"
 
 serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes

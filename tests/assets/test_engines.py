@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-
 import cv2
 import numpy as np
 import pytest
@@ -11,7 +9,7 @@ from skimage import data
 
 from dpveil.assets import engines
 from dpveil.assets.engines import ENGINES, OnnxRuntime, OpenCV, fastest
-from dpveil.errors import InstallationWarning, UsageError
+from dpveil.errors import InstallationWarning
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
 from tiny_onnx import field, mixing
@@ -51,22 +49,6 @@ def test_onnxruntime_has_as_many_threads_as_opencv_and_one_session_for_each_numb
         found.append(OnnxRuntime(network(network_path()), OUTPUTS)(image))
     assert engines.session.cache_info().misses == 2
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(*found[:2], strict=True))
-
-
-def test_the_network_is_read_once_per_process_while_its_file_is_the_same(tmp_path, monkeypatch):
-    path = tmp_path / "centerface.onnx"
-    path.write_bytes(network_path().read_bytes())
-    monkeypatch.setattr(centerface_file, "network_path", lambda: path)
-    CenterFace()
-    hashed = []
-    sha256 = hashlib.sha256
-    monkeypatch.setattr(hashlib, "sha256", lambda contents: hashed.append(len(contents)) or sha256(contents))
-    CenterFace()
-    assert not hashed
-    path.write_bytes(path.read_bytes() + b"\0")
-    with pytest.raises(UsageError, match="not the one"):
-        CenterFace()
-    assert hashed
 
 
 @pytest.mark.parametrize("engine", EACH)

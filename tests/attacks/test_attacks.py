@@ -6,12 +6,15 @@ from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
-from crowd import face, sides, view
+from crowd import sides, view
 from scipy.stats import binom
 
-from dpveil.attacks.base import CONTEXT, PIXELS, SEES, Background
+from dpveil.attacks import named, vectors
+from dpveil.attacks.base import PIXELS, SEES, Background, Memo
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
+from dpveil.attacks.vectors import similarity
+from dpveil.bench.drawn import DrawnScene
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, DPSamp, Fill, Mosaic, Snow
@@ -157,14 +160,41 @@ def test_the_placement_names_people_who_stand_in_one_place(cell):
     assert np.isnan(nowhere.likeness).all()
 
 
-def test_files_name_people_by_their_size():
-    views = [view(face(0, 0), size=1000 * person + photo) for person in range(1, 5) for photo in range(4)]
-    people = tuple(f"p{person}" for person in range(1, 5) for _ in range(4))
-    found = attack("file").fit(Background(tuple(views), tuple(views), people)).score(views)
-    assert identification(found, people).value == 1.0
+# Names by text that is read, and by colours and gradients.
 
 
-def test_sees_says_no_less_than_is_read():
-    assert attack("context+pixels").reads == (PIXELS, CONTEXT)
-    assert attack("restored(embedding)").reads == attack("embedding").reads
-    assert CONTEXT in attack("embedding").reads  # a detector looks at the whole photo
+def test_texts_are_as_similar_as_they_have_characters_in_common() -> None:
+    assert similarity("AB12CDE", "AB12CDE") == 1
+    assert similarity("AB12CDE", "AB13CDE") == pytest.approx(12 / 14)
+    assert similarity("ABC", "XYZ") == 0
+
+
+def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = {1: "AB12CDE", 2: "XY98ZWV", 3: "AB12CDF", 4: ""}
+    monkeypatch.setattr(vectors, "READ", Memo())
+    monkeypatch.setattr(vectors, "_read", lambda image: words[int(image[0, 0, 0])])
+    seen = [view(np.full((8, 8, 1), level, np.uint8)) for level in words]
+    scores = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).score(seen)
+    assert named(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
+    assert np.isnan(scores.likeness).any(axis=1).tolist() == [False, False, False, True]
+    late = Background(tuple(seen[1:3]), tuple(seen[:2]), ("y", "z"))
+    enrolled = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).enrol(late)
+    assert named(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
+
+
+def test_rooms_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> None:
+    names = [f"r{number}" for number in range(8)]
+    known = [DrawnScene.of(number, shot).read().image for number in range(8) for shot in range(4)]
+    clean, released = (tuple(view(image, hidden=hidden) for image in known) for hidden in (False, True))
+    background = Background(clean, released, tuple(name for name in names for _ in range(4)))
+    probes = [DrawnScene.of(number, 4).read().image for number in range(8)]
+    fitted = attack("appearance").fit(background)
+    assert named(fitted.score([view(one) for one in probes]), names).mean() >= 0.75
+    half = np.zeros(probes[0].shape[:2], np.bool_)
+    half[:, : half.shape[1] // 2] = True
+    painted = [np.where(half[..., None], np.uint8(9), one) for one in probes]
+    spoilt = [np.where(half[..., None], np.uint8(9), np.uint8(77)) for one in probes]
+    one, two = (fitted.score([view(image, hidden=half) for image in images]) for images in (painted, spoilt))
+    assert (one.likeness == two.likeness).all(), "what was not replaced is not read"

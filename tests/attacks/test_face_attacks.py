@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 
+import cv2
 import numpy as np
 import pytest
 from crowd import face, sides, view
 from PIL import Image
+from scipy.stats import binom
 
-from dpveil.attacks import faces
+from dpveil.attacks import Background, faces, identify, named, parrot, strongest, verify
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
+from dpveil.attacks.iris import Code, code, distance, eye
+from dpveil.attacks.iris.codes import SHEET, _seen, sheet
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
+from dpveil.attacks.resampling import by_person
+from dpveil.bench.drawn import DrawnEye
 from dpveil.core.region import Box
-from dpveil.errors import ModelError, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UsageError
 from tiny_onnx import field, model, node, tensor, value
 
 needs_models = pytest.mark.skipif(
@@ -123,3 +130,249 @@ def test_the_attribute_model_reads_faces():
     assert len(set(np.isfinite(rows).all(axis=1))) >= 1
     assert rows.shape[1] > 10
     assert one.fit(background).score(shown).likeness.shape == (3, 3)
+
+
+# Identification, verification and the parrot attack on made embeddings with known answers.
+
+
+NAMES = ("ann", "bob", "eve")
+PLACES = {"ann": (0.0, 0.0), "bob": (1.0, 0.0), "eve": (0.0, 1.0)}
+NAN = float("nan")
+
+
+def at(*points):
+    return np.array(points, np.float64)
+
+
+def made(people, each, dimensions=16, spread=1.0, seed=1):
+    """Draw people of a normal law, and photos around each of another."""
+    random = np.random.default_rng(seed)
+    centres = random.normal(size=(people, dimensions))
+    names = [f"p{number:03}" for number in range(people) for _ in range(each)]
+    return np.repeat(centres, each, axis=0) + spread * random.normal(size=(people * each, dimensions)), names
+
+
+def test_the_nearest_mean_names_a_probe_and_not_the_nearest_photo():
+    known = at((-1, 0), (1, 0), (0.6, 0.5), (0.6, -0.5))
+    found = identify(known, ["ann", "ann", "bob", "bob"], at((0.9, 0.0), (0.2, 0.0)), ["bob", "ann"])
+    assert found.right.tolist() == [True, True]  # the photo nearest to the first probe is one of ann's
+    assert (found.rate, found.chance) == (1.0, 0.5)
+
+
+def test_people_may_come_in_any_order_and_probes_of_nobody_are_wrong():
+    known = at(*(PLACES[name] for name in ("eve", "ann", "bob")))
+    probes = at((0.9, 0.1), (NAN, NAN), (0.1, 0.9), (0.1, 0.1), (0.9, 0.1))
+    found = identify(known, ["eve", "ann", "bob"], probes, ["bob", "ann", "eve", "ann", "eve"])
+    assert found.right.tolist() == [True, False, True, True, False]
+    assert found.rate == 0.6
+    assert found.chance == 1 / 3
+
+
+def test_photos_of_the_attacker_without_a_face_do_not_count():
+    known = at((0, 0), (NAN, NAN), (1, 0), (NAN, NAN))
+    names = ["ann", "ann", "bob", "eve"]
+    found = identify(known, names, at((0.1, 0), (0.9, 0), (0, 1)), NAMES)
+    assert found.right.tolist() == [True, True, False]
+    assert found.chance == 1 / 3
+
+
+@pytest.mark.parametrize("attack", [identify, parrot, lambda *given: verify(*given, far=0.1)])
+def test_what_does_not_fit_is_refused(attack):
+    known = at((0, 0), (1, 0))
+    with pytest.raises(InvalidParameter, match="1 are missing"):
+        attack(known, ["ann", "bob"], at((0, 0)), ["eve"])
+    with pytest.raises(InvalidParameter, match="names"):
+        attack(known, ["ann"], at((0, 0)), ["ann"])
+    with pytest.raises(InvalidParameter, match="names"):
+        attack(known, ["ann", "bob"], at((0, 0)), ["ann", "bob"])
+    with pytest.raises(InvalidParameter, match="names"):
+        attack(known, ["ann", "bob"], np.zeros((0, 2)), [])
+
+
+def test_the_interval_covers_and_knows_that_photos_of_a_person_are_alike():
+    """Everybody is recognised always or never: 40 people are 40 tries, however many photos there are.
+
+    If the percentile bootstrap of 40 covers 92 % at least, 400 intervals hold the truth fewer than 330 times
+    with probability below 1e-9.
+    """
+    random, held, alone = np.random.default_rng(5), 0, 0
+    for seed in range(400):
+        known = np.repeat(random.random(40) < 0.6, 10).astype(float)
+        names = [f"{person}" for person in range(40) for _ in range(10)]
+        low, high = by_person(known, names, draws=300, level=0.95, seed=seed)
+        held += low <= 0.6 <= high
+        low, high = by_person(known, [str(i) for i in range(400)], draws=300, level=0.95, seed=seed)
+        alone += low <= 0.6 <= high
+    assert held >= 330
+    assert alone < 260  # photos taken for independent: far too narrow
+    assert binom.cdf(329, 400, 0.92) < 1e-9
+
+
+def test_none_of_all_has_an_exact_upper_end():
+    low, high = by_person(np.zeros(79), [str(i) for i in range(79)], draws=50, level=0.95, seed=0)
+    assert (low, high) == (0.0, pytest.approx(1 - 0.025 ** (1 / 79)))
+    assert by_person(np.ones(79), [str(i) for i in range(79)], draws=50, level=0.95, seed=0) == (1 - high, 1)
+    with pytest.raises(InvalidParameter):
+        by_person(np.ones(3), list("abc"), draws=9, level=1, seed=0)
+
+
+# Verification
+
+
+def test_true_accepts_at_fixed_false_accepts_are_counted_by_hand():
+    known = at((0.0,), (10.0,))
+    probes = at((1.0,), (6.0,), (9.5,), (NAN,))
+    people = ["ann", "ann", "bob", "bob"]
+    # Impostors: 9, 4, 9.5 and nothing; genuine: 1, 6, 0.5 and nothing.
+    for far, threshold, rate in (
+        (0.0, -np.inf, 0.0),
+        (0.24, -np.inf, 0.0),
+        (0.25, 4.0, 0.5),
+        (0.5, 9.0, 0.75),
+    ):
+        found = verify(known, ["ann", "bob"], probes, people, far=far)
+        assert (found.threshold, found.rate) == (threshold, rate)
+    everything = verify(known, ["ann", "bob"], probes, people, far=0.99)
+    assert everything.rate == 0.75  # a probe without a face passes for nobody, however much is allowed
+
+
+def test_equal_distances_are_accepted_together_or_not_at_all():
+    found = verify(at((0.0,), (2.0,)), ["ann", "bob"], at((1.0,), (1.0,)), ["ann", "bob"], far=0.6)
+    assert (found.threshold, found.rate) == (-np.inf, 0.0)
+
+
+@pytest.mark.parametrize(("far", "known"), [(1.0, 2), (-0.1, 2), (0.1, 1)])
+def test_verification_refuses_what_it_cannot_do(far, known):
+    with pytest.raises(InvalidParameter):
+        verify(at((0,), (1,))[:known], NAMES[:known], at((0,)), ["ann"], far=far)
+
+
+# The parrot attack
+
+
+def test_a_parrot_learns_what_the_releases_of_one_person_have_in_common():
+    """In one direction releases differ wildly, which only he notices who saw several of each person."""
+    clean, names = made(30, 3, spread=0.3)
+    known, probes = clean.copy(), clean.copy()
+    random = np.random.default_rng(9)
+    for released in (known, probes):
+        released[:, 0] += 30 * random.normal(size=len(released))
+    naive = identify(known, names, probes, names)
+    learned = parrot(known, names, probes, names)
+    assert learned.rate > 0.75
+    assert naive.rate < 0.3
+    assert strongest(naive, learned) is learned
+
+
+# Iris recognition: circles, codes and names, on drawn eyes of which the truth is known.
+
+
+PEOPLE = 10
+
+
+@cache
+def photo(number: int, shot: int) -> np.ndarray:
+    return DrawnEye.of(number, shot).read().image
+
+
+def coded(image: np.ndarray) -> Code:
+    found = eye(image)
+    assert found is not None
+    return code(image, found)
+
+
+def test_pupil_and_iris_are_found_where_they_are() -> None:
+    """On 400 drawn eyes, the largest errors are 8 pixels of a pupil's middle and 2.3 of an iris's."""
+    away = []
+    for number in range(20):
+        for shot in range(2):
+            found, truth = eye(photo(number, shot)), DrawnEye.of(number, shot).shape
+            assert found is not None
+            away.append(
+                [
+                    np.hypot(found.pupil.x - truth.x, found.pupil.y - truth.y),
+                    abs(found.pupil.radius - truth.pupil),
+                    np.hypot(found.iris.x - truth.x, found.iris.y - truth.y),
+                    abs(found.iris.radius - truth.iris),
+                ]
+            )
+    assert (np.median(away, axis=0) < [0.8, 0.8, 1.0, 0.8]).all()
+    assert (np.max(away, axis=0) < [10, 8, 4, 4]).all()
+
+
+@pytest.mark.parametrize("level", [0, 128])
+def test_a_picture_without_an_edge_has_no_pupil(level: int) -> None:
+    assert eye(np.full((120, 160, 1), level, np.uint8)) is None
+    assert eye(np.full((8, 8, 3), level, np.uint8)) is None
+    assert eye(np.full((1, 1, 1), level, np.uint8)) is None
+
+
+def test_an_iris_unrolls_to_the_texture_that_was_wrapped_around_it() -> None:
+    """Rows go outwards and columns clockwise from the right: mirrored or swapped, nothing would fit."""
+    from dpveil.bench.drawn.base import texture
+
+    flat = cv2.resize(texture(4), SHEET[::-1], interpolation=cv2.INTER_AREA)
+    found = eye(photo(4, 0))
+    assert found is not None
+    seen = sheet(photo(4, 0), found)
+    turned = DrawnEye.of(4, 0).shape.roll / 360 * SHEET[1]
+    inner = np.s_[2:9]
+    fits = {
+        shift: np.corrcoef(np.roll(seen, shift, axis=1)[inner].ravel(), flat[inner].ravel())[0, 1]
+        for shift in range(-8, 9)
+    }
+    best = max(fits, key=lambda shift: fits[shift])
+    assert fits[best] > 0.5
+    assert best == pytest.approx(-turned, abs=1.5)
+
+
+def test_codes_of_one_iris_are_near_and_turned_heads_are_turned_back() -> None:
+    one, again, other = (coded(photo(*which)) for which in ((0, 0), (0, 1), (1, 0)))
+    near, far = distance(one, [again, other])
+    assert near < 0.3 < 0.33 < far
+    turned = Code(*(np.roll(part, 7) for part in (one.bits, one.mask)))
+    assert distance(turned, [one])[0] == distance(one, [one])[0] < 0.05
+    away = Code(*(np.roll(part, 60) for part in (one.bits, one.mask)))
+    assert distance(away, [one])[0] > 0.3, "a quarter of a turn is another iris"
+
+
+def test_what_is_masked_in_either_code_does_not_count() -> None:
+    """The bug to fear: a mask that is ignored, so that lids tell who it is."""
+    rng = np.random.default_rng(0)
+    bits, other = rng.integers(0, 2**64, (2, SHEET[1]), np.uint64)
+    half = np.where(np.arange(SHEET[1]) < 120, np.uint64(2**64 - 1), np.uint64(0))
+    every = np.full(SHEET[1], np.uint64(2**64 - 1))
+    mixed = np.where(half, bits, other)
+    for one, two in (((bits, every), (mixed, half)), ((bits, half), (mixed, every))):
+        assert distance(Code(*one), [Code(*two)])[0] < 0.01
+    assert distance(Code(bits, every), [Code(mixed, every)])[0] > 0.1
+
+
+def test_lids_and_reflections_are_masked() -> None:
+    even = np.full(SHEET, 100.0)
+    even[3:6, 10:14], even[8:9, 100:103] = 250, 20
+    shown = _seen(even)
+    assert not shown[3:6, 10:14].any()
+    assert not shown[8, 100:103].any()
+    degrees = 360 * (np.arange(SHEET[1]) + 0.5) / SHEET[1]
+    below, above = ((degrees > middle - 30) & (degrees < middle + 30) for middle in (90, 270))
+    assert not shown[-1, below | above].any()
+    assert shown[-1, ~((degrees > 50) & (degrees < 130)) & ~((degrees > 230) & (degrees < 310))].all()
+    assert shown[0].all()
+
+
+def iris_sides() -> tuple[Background, list[np.ndarray], list[str]]:
+    names = [f"p{number}" for number in range(PEOPLE)]
+    known = [(name, photo(number, shot)) for number, name in enumerate(names) for shot in (0, 1)]
+    views = tuple(view(image, hidden=False) for _, image in known)
+    probes = [photo(number, shot) for number in range(PEOPLE) for shot in (2, 3)]
+    people = [name for name in names for _ in (2, 3)]
+    return Background(views, views, tuple(name for name, _ in known)), probes, people
+
+
+def test_a_release_without_an_eye_is_a_failure() -> None:
+    background, probes, people = iris_sides()
+    grey = [np.full_like(one, 128) for one in probes]
+    scores = attack("iris").fit(background).score([view(one) for one in grey])
+    assert np.isnan(scores.likeness).all()
+    assert named(scores, people).sum() == 0

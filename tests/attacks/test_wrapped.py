@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
-from crowd import sides, tinted
+from crowd import part, sides, view
 from test_attacks import rate
 
+from dpveil import SeededBits
+from dpveil.attacks import hallucinated as module
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.hallucinated import Inverse, Restored
+from dpveil.attacks.hallucinated import SIDE, Inverse, Restored, _corners
 from dpveil.attacks.labels import Joint, attack, usable, weighed
-from dpveil.attacks.matched import Averaged, Composed
+from dpveil.attacks.matched import Averaged, Composed, matching
 from dpveil.attacks.measures import identification, standard
+from dpveil.attacks.networks import NetworkParrot
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.attacks.wrapped import Wrapped
-from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.mechanisms.pixel import Blur, DPPix, Fill
+from dpveil.attacks.wrapped import ResidualParrot, Wrapped, filled
+from dpveil.bench.drawn import DrawnEye
+from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.mechanisms.pixel import Blur, DPPix, Fill, Mosaic, Snow
 
 
 def test_more_releases_of_a_photo_tell_more():
@@ -54,32 +60,6 @@ def test_the_inverse_undoes_what_is_linear():
     inverse = Inverse.of(clean @ mix + 3, clean)
     new = random.normal(size=(50, 6))
     assert np.abs(inverse.undo(new @ mix + 3) - new).mean() < 0.3 * np.abs(new).mean()
-
-
-def test_reversal_helps_who_knows_clean_photos_only():
-    """Inverted pictures: nearest clean ones are wrong, until the inverse is learnt."""
-
-    def negative(one):
-        return replace(one, image=255 - one.image, hidden=np.ones_like(one.hidden))
-
-    background, shown, people = sides(None)
-    background = replace(background, released=tuple(map(negative, background.released)))
-    shown = list(map(negative, shown))
-    naive = identification(attack("eigenfaces").fit(background).score(shown), people).value
-    undone = identification(attack("restored(eigenfaces)").fit(background).score(shown), people).value
-    assert undone >= naive + 0.3
-
-
-@pytest.mark.parametrize("label", ["pixels", "eigenfaces", "restored(pixels)"])
-def test_colours_alone_tell_people_apart(label):
-    background, shown, people = sides(None, people=4, make=tinted)
-    assert identification(attack(label).fit(background).score(shown), people).value == 1
-    grey, faint, _ = sides(
-        None, people=4, make=lambda *of: tinted(*of).mean(axis=2, keepdims=True).astype("u1")
-    )
-    assert identification(attack(label).fit(grey).score(faint), people).value <= 0.75
-    mixed = replace(background, clean=(*grey.clean[:2], *background.clean[2:]))
-    assert attack(label).fit(mixed).score([*shown[:2], *faint[:2]]).likeness.shape == (4, 4)
 
 
 def test_enrolled_releases_are_undone_also_where_they_stand_for_clean_photos():
@@ -208,3 +188,117 @@ def test_only_attacks_whose_extras_are_there_are_usable(monkeypatch):
     assert [one.label for one in usable(["pixels", "network", "restored(embedding)"])] == ["pixels"]
     monkeypatch.undo()
     assert {"pixels", "joint"} <= {type(one).name for one in usable()}
+
+
+# Painted pixels are filled from those that are shown, and nothing else changes.
+
+
+@pytest.mark.parametrize("delta", ["0.1", "0.5", "0.85"])
+def test_snow_is_filled_from_what_it_shows(delta: str) -> None:
+    photo = DrawnEye.of(3, 0).read().image
+    release = Snow(delta=delta).release(photo, bits=SeededBits(1))
+    found = filled(release)
+    shown = release != 127
+    assert (found[shown] == photo[shown]).all(), "what is shown stays"
+    wrong, left = (np.abs(one.astype(int) - photo)[~shown].mean() for one in (release, found))
+    assert left < wrong / 3
+
+
+# Matching all releases to all people at once.
+
+
+def test_the_whole_is_likeliest_of_all_ways_to_give_releases_out() -> None:
+    random = np.random.default_rng(2)
+    owners = np.repeat(np.arange(3), 2)
+    for seed in range(20):
+        logs = -random.exponential(size=(6, 3))
+        found = matching(logs, np.array([2, 2, 2]), seed)
+        given = np.argmax(found, axis=1)
+        assert np.bincount(given).tolist() == [2, 2, 2]
+        best = max(logs[np.arange(6), owners[list(way)]].sum() for way in permutations(range(6)))
+        assert logs[np.arange(6), given].sum() == pytest.approx(best)
+
+
+# Networks trained on releases: deterministic, on one thread, and without torch one line.
+
+
+KINDS = [NetworkParrot, ResidualParrot]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_networks_name_people_in_mosaics(kind):
+    pytest.importorskip("torch", reason="needs the extra attacks")
+    background, shown, people = sides(Mosaic(block=4))
+    assert identification(kind().fit(background).score(shown), people).value >= 0.75
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_gives_one_attacker_and_global_state_stays(kind):
+    torch = pytest.importorskip("torch", reason="needs the extra attacks")
+    background, shown, _ = sides(Mosaic(block=8), people=3)
+    torch.manual_seed(5)
+    before, threads = torch.get_rng_state(), torch.get_num_threads()
+    first = kind(seed=1, epochs=2).fit(background).score(shown).likeness
+    assert torch.equal(torch.get_rng_state(), before)
+    assert torch.get_num_threads() == threads
+    torch.manual_seed(6)
+    assert np.array_equal(kind(seed=1, epochs=2).fit(background).score(shown).likeness, first)
+    assert not np.array_equal(kind(seed=2, epochs=2).fit(background).score(shown).likeness, first)
+    assert np.allclose(np.exp(first).sum(axis=1), 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_who_was_not_learnt_from_is_enrolled_by_what_the_last_layer_reads(kind):
+    pytest.importorskip("torch", reason="needs the extra attacks")
+    background, shown, people = sides(Mosaic(block=4), people=12)
+    learnt, gallery = (part(background, lambda name, of=of: (name >= "p06") is of) for of in (False, True))
+    fitted = kind(epochs=12).fit(learnt)
+    before = fitted.score(shown).likeness
+    enrolled = fitted.enrol(gallery)
+    probes = [one for one, name in zip(shown, people, strict=True) if name >= "p06"]
+    scores = enrolled.score(probes)
+    assert scores.names == gallery.names
+    assert identification(scores, [name for name in people if name >= "p06"]).value >= 0.75
+    assert (np.abs(scores.likeness) <= 2).all()
+    assert np.array_equal(fitted.score(shown).likeness, before), "nothing is learnt anew"
+    grey = replace(gallery, clean=tuple(view(np.full_like(one.image, 9)) for one in gallery.clean))
+    assert np.array_equal(fitted.enrol(grey).score(probes).likeness, scores.likeness), "releases are enrolled"
+    assert enrolled.score([]).likeness.shape == (0, 6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_torch_one_line_says_what_to_install(kind, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    background, _, _ = sides(Mosaic(block=8), people=3)
+    with pytest.raises(UsageError, match="needs torch, which is not installed"):
+        kind().fit(background)
+
+
+# Super-resolution from others' clean patches: what it gives, and that it never sees its own answer.
+
+
+def test_patches_cover_every_pixel_to_the_edge() -> None:
+    for side in (*SIDE, 8, 9, 21):
+        covered = np.zeros(side, np.int64)
+        for corner in _corners(side):
+            covered[corner : corner + 8] += 1
+        assert covered.min() >= 1
+        assert _corners(side)[-1] + 8 == side
+
+
+def test_the_inner_attack_never_learns_from_a_photo_that_restored_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The bug to fear: own releases come back perfect, and others' do not look like them."""
+    background, *_ = sides(Mosaic(block=8))
+    given = []
+
+    def watched(one: np.ndarray, seen: np.ndarray, clean: np.ndarray) -> np.ndarray:
+        given.append((one, seen))
+        return one
+
+    monkeypatch.setattr(module, "hallucinated", watched)
+    attack("hallucinated").fit(background)
+    assert sum(len(one) for one, _ in given) == len(background.people)
+    for one, seen in given:
+        assert not (one[:, None] == seen[None]).all(axis=(2, 3)).any()

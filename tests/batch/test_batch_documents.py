@@ -19,7 +19,7 @@ from shards_made import counts
 
 import dpveil
 from dpveil.batch.document import verify_inside
-from dpveil.batch.inside import ALL, Scan, is_document
+from dpveil.batch.inside import ALL, Scan, is_document, pages_of, read_page
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices
@@ -40,16 +40,11 @@ from dpveil.regions import Finder, parse
 from dpveil.release.documents import DocumentCertificate, parse_document
 from dpveil.release.keys import SigningKey
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 OUT = Path("private.pdf")
 BESIDE = Path("private.pdf.certificate.json")
 STREAM = re.compile(rb"/Length ([0-9]+) >>\nstream\n")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
 
 
 @pytest.fixture
@@ -446,13 +441,6 @@ def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
     assert run([*asked, "--pages", "2-3", "--json"]) == 0
 
 
-@pytest.mark.slow
-def test_several_processes_release_the_pages_of_one_document(scan: Path) -> None:
-    asked = ["obfuscate", "scan.tif", "--out", str(OUT), "--method", "fill", "--regions", "1,1,3,3"]
-    assert run([*asked, "--jobs", "2"]) == 0
-    assert statuses() == ["consistent"] * 3
-
-
 class Light(Finder):
     """Finds the first pixel of a page that is light."""
 
@@ -528,3 +516,13 @@ def test_pages_with_pictures_of_few_colours_are_not_publishable(mode: str) -> No
 def pdf_pictures(path: Path) -> Iterator[bytes]:
     for match in STREAM.finditer(path.read_bytes()):
         yield path.read_bytes()[match.end() :][: int(match[1])]
+
+
+def test_a_page_of_a_file_that_has_changed_since_is_not_read(scan: Path) -> None:
+    path = scan
+    stamp, members = pages_of(path, Scan())
+    first, *_ = members
+    assert read_page(path, stamp, first, 200, "it", 10_000).image[0, 0, 0] == 50
+    path.write_bytes(tiff([60, 100, 150]) + b"more")
+    with pytest.raises(Refused, match="has changed"):
+        read_page(path, stamp, first, 200, "it", 10_000)

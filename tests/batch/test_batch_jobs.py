@@ -6,8 +6,6 @@ import errno
 import os
 import signal
 import time
-from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +16,10 @@ from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
 from dpveil.batch import jobs as batch_jobs
-from dpveil.batch import releasing
-from dpveil.batch.jobs import Jobs, heard, nothing, send
-from dpveil.batch.releasing import is_priced, release_all
-from dpveil.batch.report import UNAFFORDABLE, Report
-from dpveil.batch.run import Run, Shared
+from dpveil.batch.jobs import Jobs
+from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
+from dpveil.batch.run import Shared
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
@@ -37,9 +34,10 @@ from dpveil.errors import (
 )
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.processes import Channel
 from dpveil.regions import parse
 from dpveil.release.keys import SigningKey
+
+pytestmark = pytest.mark.usefixtures("photos")
 
 COUNT = 7
 TIMES = Path("times")
@@ -48,23 +46,12 @@ NEXT, OPEN = Jobs._call_next, Jobs._call_open
 
 
 @pytest.fixture
-def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def photos(elsewhere: Path) -> Path:
     """Seven photos, 8 to 14 pixels wide; the state of their folder is here as well."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     Path("in").mkdir()
     for number in range(COUNT):
         Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{number}.png")
-    return tmp_path
-
-
-@pytest.fixture
-def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
-    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
-    with Ledger("sqlite:///budget.db", create=True) as opened:
-        opened.set_limit("album", Limit("pure", epsilon=99))
-        yield opened
+    return elsewhere
 
 
 def choices(**changes: Any) -> Choices:
@@ -159,12 +146,6 @@ def test_every_release_is_paid_before_it_is_drawn_and_what_is_lost_then_is_said(
     assert paid(ledger)[0] == COUNT + len(lost)
 
 
-def test_a_photo_of_which_a_worker_died_unpaid_is_tried_again(ledger: Ledger) -> None:
-    TIMES.write_bytes(b"x")
-    report = released(choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)]))
-    assert "2" not in accounted(report, ledger)
-
-
 @pytest.mark.parametrize("jobs", [2])
 def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, jobs: int
@@ -184,27 +165,6 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     assert "out of memory" in report.failed[-1].failure.message
     assert (len(TIMES.read_bytes()), exit_code(report)) == (97, 1)
     assert {*beside} == {1}
-
-
-def test_a_photo_that_kills_every_worker_ends_nothing_while_the_run_is_priced(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(releasing, "is_priced", is_priced)
-    TIMES.write_bytes(b"x" * 99)
-    ledger.set_limit("album", Limit("pure", epsilon=5))
-    given = choices(ledger=ledger, regions=[Everything(TIMES, deadly=10)])
-    report = released(given)
-    assert (len(report.untried), report.stopped, exit_code(report)) == (COUNT, UNAFFORDABLE, 3)
-    assert "album has epsilon 5 left, and 6 photos cost 6 together" in {
-        entry.failure.message for entry in report.untried if entry.failure is not None
-    }
-    assert (paid(ledger), len(TIMES.read_bytes())) == ((0, 0), 97)
-    ledger.set_limit("album", Limit("pure", epsilon=6))
-    lost = accounted(released(given), ledger, "2")
-    assert "2" not in lost
-    debits, unstored = paid(ledger)
-    assert (debits, len(TIMES.read_bytes())) == (6, 93)
-    assert unstored <= len(lost), "the ledger may have noted the file of a lost one before its worker died"
 
 
 @pytest.mark.parametrize("pays", [False, True])
@@ -320,19 +280,6 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
 
 
-def test_nothing_is_given_out_or_drawn_after_a_stop(photos: Path) -> None:
-    tasks = plan_tasks([Path("in")], Path("out"))
-    jobs = Jobs(Run(choices(), Report(), nothing), tasks, nothing, nothing)
-    worker = batch_jobs._Worker(child=None)  # type: ignore[arg-type]
-    given = [jobs._call_next(worker) for _ in range(2)]
-    assert given == [(tasks[0], None, None), (tasks[1], None, None)]
-    assert (jobs._call_stopped(worker, tasks[0].output), worker.drawn) == ("", {0})
-    jobs.shared.stop("enough")
-    jobs.shared.stop("another reason")
-    assert (jobs._call_stopped(worker, tasks[1].output), worker.drawn) == ("enough", {0})
-    assert jobs._call_next(worker) is None
-
-
 def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:
     key = SigningKey.made()
     assert len(released(choices(sign=key)).released) == COUNT
@@ -355,22 +302,3 @@ def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytes
     report = released(choices())
     assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
     assert exit_code(report) == 4
-
-
-def test_errors_arrive_as_they_were_raised() -> None:
-    stream = BytesIO()
-
-    def sent(error: Exception) -> Any:
-        stream.seek(0)
-        send(Channel(stream, stream), error)
-        stream.seek(0)
-        return heard(Channel(stream, stream))
-
-    try:
-        raise OutputError("{a} b", hint="c", arguments={"a": "a=1"}) from OSError(errno.ENOSPC, "full")
-    except OutputError as raised:
-        error = sent(raised)
-    assert type(error) is OutputError
-    assert (error.told({"a": "--a"}), error.__cause__.errno) == (("--a b", "c"), errno.ENOSPC)
-    assert isinstance(sent(BudgetExceeded(subject="album", asked=1, left=0)), BudgetExceeded)
-    assert "unexpected ValueError" in str(sent(ValueError(lambda: None)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ from shards_made import counts, picture, released
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import releasing
 from dpveil.batch.document import verify_inside
 from dpveil.batch.releasing import release_all
 from dpveil.batch.task import Choices
@@ -25,27 +23,15 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError
 from dpveil.io.parquet import Rows, _schema
 from dpveil.io.refused import Refused
-from dpveil.ledger import Ledger, Limit
+from dpveil.ledger import Ledger
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 arrow = pytest.importorskip("pyarrow", reason="needs the extra data")
 parquet = pytest.importorskip("pyarrow.parquet")
 TIMES = Path("times")
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-
-
-@pytest.fixture
-def ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
-    with Ledger("sqlite:///budget.db", create=True) as opened:
-        opened.set_limit("album", Limit("pure", epsilon=99))
-        yield opened
 
 
 def write(images: list[bytes | None], path: str = "a.parquet", **how: Any) -> None:

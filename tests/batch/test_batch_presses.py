@@ -41,15 +41,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def choices(**changes: Any) -> Choices:
-    return Choices(
-        method=DPPix(epsilon=1, block=4, neighbourhood=16),
-        regions=[parse("whole")],
-        max_pixels=10**6,
-        **changes,
-    )
-
-
 @contextmanager
 def pressed_at(*moments: float, of: int) -> Iterator[list[int]]:
     """Press Ctrl-C at these parts of `of` steps of the main thread, counted from `release_all` on.
@@ -114,29 +105,6 @@ def test_what_was_paid_is_never_told_as_not_tried() -> None:
         "hint": "releasing it again costs again",
         "paid_and_discarded": True,
     }
-
-
-def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first one lets them go on, also where it comes before they start."""
-    killed: list[bool] = []
-
-    def work(jobs: Jobs) -> None:
-        while len(killed) < 2:
-            time.sleep(0.001)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-        while len(killed) < 4:
-            time.sleep(0.001)
-        jobs.inbox.put("left")
-
-    monkeypatch.setattr(Jobs, "_work", work)
-    monkeypatch.setattr(Jobs, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
-    task = Task(Path("a"), Path("a.png"), "a")
-    jobs = Jobs(Run(choices(), Report(), nothing), [task], nothing, nothing)
-    with Interrupts() as interrupts:
-        signal.raise_signal(signal.SIGINT)
-        jobs.release(1, nothing, interrupts)
-    assert killed == [False, False, False, True]  # as it stops, and as it is told
-    assert [entry.status for entry in jobs.run.report.entries] == ["untried"]
 
 
 def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
@@ -288,3 +256,35 @@ def campaign(times: int, seed: int, place: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_ctrl_c_at_random_moments_of_processes(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     campaign(100, 5, here, monkeypatch)
+
+
+def choices(**changes: Any) -> Choices:
+    return Choices(
+        method=DPPix(epsilon=1, block=4, neighbourhood=16),
+        regions=[parse("whole")],
+        max_pixels=10**6,
+        **changes,
+    )
+
+
+def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first one lets them go on, also where it comes before they start."""
+    killed: list[bool] = []
+
+    def work(jobs: Jobs) -> None:
+        while len(killed) < 2:
+            time.sleep(0.001)
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        while len(killed) < 4:
+            time.sleep(0.001)
+        jobs.inbox.put("left")
+
+    monkeypatch.setattr(Jobs, "_work", work)
+    monkeypatch.setattr(Jobs, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
+    task = Task(Path("a"), Path("a.png"), "a")
+    jobs = Jobs(Run(choices(), Report(), nothing), [task], nothing, nothing)
+    with Interrupts() as interrupts:
+        signal.raise_signal(signal.SIGINT)
+        jobs.release(1, nothing, interrupts)
+    assert killed == [False, False, False, True]  # as it stops, and as it is told
+    assert [entry.status for entry in jobs.run.report.entries] == ["untried"]

@@ -1,25 +1,38 @@
 """A run over many photos: what one failure does to the others, and what becomes of every input."""
 
+from __future__ import annotations
+
 import errno
-import os
 import signal
+import threading
+from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from workers_made import Looked
 
 import dpveil
+from dpveil.batch import releasing
 from dpveil.batch import run as batch
 from dpveil.batch import task as sources
 from dpveil.batch.releasing import release_all
-from dpveil.batch.report import write_manifest
-from dpveil.batch.task import Choices
+from dpveil.batch.report import Report
+from dpveil.batch.task import Choices, Task
 from dpveil.batch.tasks import plan_tasks
-from dpveil.cli.run_report import cost, exit_code, print_report
-from dpveil.errors import NoRegion
+from dpveil.cli.run_report import cost, exit_code
+from dpveil.core.photo import Photo
+from dpveil.errors import NoRegion, OutputError
+from dpveil.io import writing
+from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.regions import Finder, parse
+from dpveil.mechanisms.placement import Placement
+from dpveil.regions import Faces, Finder, parse
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
 from dpveil.release.plan import Plan
 
 
@@ -175,13 +188,6 @@ def test_one_unreadable_photo_is_reported_and_the_rest_released(photos):
     assert files() == ["a.png", "a.png.certificate.json", "c.png", "c.png.certificate.json"]
 
 
-def test_nothing_readable_is_its_own_exit_code(photos):
-    for name in "abc":
-        Path(f"in/{name}.png").write_bytes(b"GIF89a")
-    report = release_all(photos(), choices())
-    assert (len(report.failed), exit_code(report), files()) == (3, 4, [])
-
-
 def test_photos_without_a_region_are_listed_and_not_copied(photos):
     report = release_all(photos(), choices(regions=[NobodyIn(9)]))
     assert (names(report.no_region), names(report.failed), exit_code(report)) == (["b.png"], [], 1)
@@ -251,46 +257,6 @@ def test_what_nobody_foresaw_fails_closed_and_alone(photos, monkeypatch):
     assert "b.png" not in files()
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
-def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, monkeypatch, number):
-    real, calls = os.fsync, []
-
-    def fsync(handle):
-        calls.append(handle)
-        if len(calls) > 4:  # two files and their folder, and then the second photo's image
-            raise OSError(number, os.strerror(number))
-        real(handle)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    report = release_all(photos(), choices())
-    assert exit_code(report) == 4
-    assert all_of(report) == ["a.png", "b.png", "c.png"]
-    assert names(report.released) == ["a.png"]
-    assert len(report.untried) == 1
-    assert files() == ["a.png", "a.png.certificate.json"]
-    assert dpveil.verify("out/a.png").publishable
-
-
-def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch, capsys):
-    real = Plan.release
-
-    def interrupted(plan, **more):
-        if plan.photo.width == 9:
-            raise KeyboardInterrupt
-        return real(plan, **more)
-
-    monkeypatch.setattr(Plan, "release", interrupted)
-    report = release_all(photos(), choices())
-    assert (names(report.released), len(report.untried), exit_code(report)) == (["a.png"], 2, 130)
-    assert (report.failed, len(report.to_json()["untried"])) == ([], 2)
-    write_manifest(report, Path("manifest.csv"))
-    assert Path("manifest.csv").read_text().count("\nuntried,") == 2
-    print_report(report, json=False)
-    assert "released 1, failed 0, skipped 0, no region 0, not tried 2\n" in capsys.readouterr().err
-    assert all_of(report) == ["a.png", "b.png", "c.png"]
-    assert files() == ["a.png", "a.png.certificate.json"]
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeypatch, number):
     real = batch.Run._save
@@ -305,3 +271,285 @@ def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeyp
     assert exit_code(report) == 130
     assert dpveil.verify("out/a.png").publishable
     assert all_of(report) == ["a.png", "b.png", "c.png"]
+
+
+# What runs ahead of a photo's turn: in order, a few at most, and gone when its turn is over.
+
+
+def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch):
+    """The second photo is drawn although the first is never written, until it is."""
+    drawn, draw, save = threading.Event(), Plan.release, batch.Run._save
+
+    def release(plan, **more):
+        if plan.photo.width == 9:
+            drawn.set()
+        return draw(plan, **more)
+
+    def saving(*arguments):
+        assert drawn.wait(60)
+        save(*arguments)
+
+    monkeypatch.setattr(Plan, "release", release)
+    monkeypatch.setattr(batch.Run, "_save", saving)
+    monkeypatch.setattr(sources, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
+    choices = Choices(method=DPPix(epsilon=1), regions=[parse("whole")], force=True)
+    tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9)]
+    assert len(release_all(tasks, choices).released) == 2
+
+
+# A run that is priced beforehand searches each photo once; one whose pixels changed is searched again.
+
+
+COUNT = 6
+SEARCHES = Path("searches")
+
+
+class Counted(Detector):
+    """Finds a face in photos that are not black, where the brightness says, and counts its searches."""
+
+    name = "counted"
+    threshold = Fraction(3, 10)
+
+    def __init__(self) -> None:
+        self.levels: list[int] = []  # of every photo that was searched, by any thread
+
+    def another(self) -> Counted:
+        return self
+
+    @property
+    def searches(self) -> int:
+        return len(self.levels)
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: Any, threshold: float) -> Any:
+        self.levels.append(int(image.max()))
+        at = float(image.max()) / 50
+        return np.array([[at, at, 8, 8, 0.9]] if at else np.empty((0, 5)))
+
+
+@pytest.fixture
+def detector(monkeypatch: pytest.MonkeyPatch) -> Counted:
+    found = Counted()
+    monkeypatch.setattr(faces_file, "choose", lambda *_: found)
+    return found
+
+
+@pytest.fixture
+def ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    """With photos of another brightness each, the last one black."""
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number in range(COUNT):
+        write(number, 50 * (COUNT - 1 - number))
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=99))
+        yield opened
+
+
+def write(number: int, level: int) -> None:
+    Image.fromarray(np.full((24, 24), level, np.uint8)).save(f"in/{number}.png")
+
+
+def released(ledger: Ledger | None, *regions: Any, jobs: int = 1) -> Report:
+    method = DPPix(epsilon=1, block=4, neighbourhood=4)
+    paying = {} if ledger is None else {"ledger": ledger, "subject": "album"}
+    given = Choices(method=method, regions=regions or (Faces(margin=0),), max_pixels=10_000, **paying)  # type: ignore[arg-type]
+    return release_all(plan_tasks([Path("in")], Path("out")), given, jobs=jobs)
+
+
+def boxes(report: Report) -> list[Any]:
+    certificates = [Path(f"{entry.output}.certificate.json").read_text() for entry in report.released]
+    return [text[text.index('"box"') :][:40] for text in certificates]
+
+
+def test_each_photo_is_searched_once_and_gets_the_same_regions(ledger: Ledger, detector: Counted) -> None:
+    report = released(ledger)
+    assert (len(report.released), len(report.no_region)) == (COUNT - 1, 1)
+    assert sorted(detector.levels) == [0, 50, 100, 150, 200, 250], "also the one in which nothing is found"
+    assert ledger.check().debits == COUNT - 1
+    paid = boxes(report)
+    for path in Path("out").iterdir():
+        path.unlink()
+    assert boxes(released(None)) == paid
+    assert detector.searches == 2 * COUNT
+
+
+def test_a_photo_that_was_replaced_since_is_searched_again(
+    ledger: Ledger, detector: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(*_: Any) -> None:
+        write(1, 150)  # which was at 200
+
+    monkeypatch.setattr(releasing, "check_price", check)
+    report = released(ledger)
+    assert detector.searches == COUNT + 1
+    told = boxes(report)
+    assert told[1] == told[2], "it is what was at 150 from the beginning"
+    assert len(set(told)) == COUNT - 2
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_workers_search_each_photo_once(ledger: Ledger, jobs: int) -> None:
+    report = released(ledger, Looked(SEARCHES), jobs=jobs)
+    assert len(report.released) == COUNT
+    assert len(SEARCHES.read_bytes()) == COUNT
+    assert ledger.check().debits == COUNT
+
+
+# Runs that a ledger pays for: what another run released meanwhile, and what was paid and thrown away.
+
+
+NAMES = ["a.png", "b.png", "c.png"]
+
+
+@pytest.fixture
+def book(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number, name in enumerate(NAMES):
+        Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{name}")
+    with Ledger("sqlite:///budget.db", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=99))
+        yield opened
+
+
+def paid_run(book: Ledger | None, only: str = "") -> Report:
+    tasks = [task for task in plan_tasks([Path("in")], Path("out")) if only in task.name]
+    settings: dict[str, Any] = {
+        "method": DPPix(epsilon=1, block=4, neighbourhood=4),
+        "regions": [parse("whole")],
+        "if_none": None,
+        "seed": None,
+        "max_pixels": 10_000,
+        "force": False,
+        "ledger": book,
+        "subject": None if book is None else "album",
+    }
+    return release_all(tasks, Choices(**settings))
+
+
+def names_in(report: Report, status: str) -> list[str]:
+    return [entry.source.name for entry in report.of(status)]
+
+
+def paid(book: Ledger) -> tuple[int, int]:
+    found = book.check()
+    return found.debits, found.unstored
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, book: Ledger | None) -> None:
+    """Let another run release b.png right before ours does `method` with it."""
+    real, done = getattr(batch.Run, method), list[Task]()
+
+    def late(run: batch.Run, task: Task, *arguments: Any) -> Any:
+        if task.name == "b.png" and not done:
+            done.append(task)
+            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
+        return real(run, task, *arguments)
+
+    monkeypatch.setattr(batch.Run, method, late)
+
+
+def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, drawn = Placement.drawn, list[int]()
+
+    def draw(*given: Any) -> Any:
+        drawn.append(1)
+        if len(drawn) == 2:
+            raise MemoryError("no room to draw")
+        return real(*given)
+
+    monkeypatch.setattr(Placement, "drawn", draw)
+    report = paid_run(book)
+    assert (names_in(report, "released"), names_in(report, "failed")) == (
+        ["a.png", "c.png"],
+        ["b.png"],
+    )
+    assert [entry.source.name for entry in report.discarded] == ["b.png"]
+    assert paid(book) == (3, 1)
+
+
+def test_what_another_run_released_since_it_was_planned_is_not_paid(
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = batch.Run.draw
+
+    def draw(run: batch.Run, task: Task, waiting: Any) -> Any:
+        planned = waiting()  # so that b.png is planned before another run writes it
+        assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
+        if task.name == "b.png" and not Path("out/b.png").exists():
+            monkeypatch.setattr(batch.Run, "draw", real)
+            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
+        return real(run, task, lambda: planned)
+
+    monkeypatch.setattr(batch.Run, "draw", draw)
+    report = paid_run(book)
+    assert (names_in(report, "released"), names_in(report, "skipped")) == (
+        ["a.png", "c.png"],
+        ["b.png"],
+    )
+    assert paid(book) == (3, 0)
+    assert report.discarded == []
+
+
+def test_a_second_run_over_the_folder_is_refused_before_it_pays(
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, refused = batch.Run._write, list[OutputError]()
+
+    def write(run: batch.Run, task: Task, *arguments: Any) -> Any:
+        with pytest.raises(OutputError, match="another run is releasing to out: wait") as error:
+            paid_run(book)
+        refused.append(error.value)
+        return real(run, task, *arguments)
+
+    monkeypatch.setattr(batch.Run, "_write", write)
+    assert names_in(paid_run(book), "released") == NAMES
+    assert [error.exit_code for error in refused] == [4, 4, 4]
+    assert paid(book) == (3, 0)
+    monkeypatch.undo()
+    monkeypatch.chdir(book.files[0].parent)
+    assert names_in(paid_run(book), "skipped") == NAMES
+
+
+def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(book: Ledger) -> None:
+    """One photo is released already and one cannot be read: neither has a price."""
+    paid_run(book, "b.png")
+    Path("in/c.png").write_bytes(b"no photo")
+    settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
+    given = Choices(
+        regions=[parse("whole")],
+        max_pixels=10_000,
+        ledger=book,
+        subject="album",
+        **settings,
+    )
+    report = release_all(plan_tasks([Path("in")], Path("out")), given)
+    assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
+    assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")
+    assert [path.name for path in sorted(Path("out").iterdir())] == ["b.png", "b.png.certificate.json"]
+    assert paid(book) == (1, 0)
+
+
+def test_what_was_paid_and_could_not_be_written_is_said(
+    book: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full at b.png. Whether c.png is paid for by then, and written, depends on threads."""
+    real = writing._write_beside
+
+    def full(target: Path, *arguments: Any) -> Path:
+        if target.name == "b.png":
+            raise OSError(errno.ENOSPC, "no space")
+        return real(target, *arguments)
+
+    monkeypatch.setattr(writing, "_write_beside", full)
+    report = paid_run(book)
+    assert names_in(report, "failed") == ["b.png"]
+    assert names_in(report, "released") + names_in(report, "untried") == ["a.png", "c.png"]
+    debits, unstored = paid(book)
+    assert len(report.discarded) == unstored == debits - len(report.released) == 1
+    assert report.discarded[0].to_json()["paid_and_discarded"] is True
+    assert "disk is full" in report.discarded[0].to_json()["error"]

@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import tarfile
+import tracemalloc
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import inside, releasing
+from dpveil.batch import away, inside, shards
+from dpveil.batch import shards as batch_shards
+from dpveil.batch.document import verify_inside
 from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.releasing import release_all
+from dpveil.batch.report import Report
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
+from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
-from dpveil.errors import OutputError, UsageError
+from dpveil.core.envelope import MOST_BYTES
+from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io.locking import alone
+from dpveil.io.refused import Refused
+from dpveil.io.tar import Member, members
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
+from dpveil.release.keys import SigningKey
+
+pytestmark = pytest.mark.usefixtures("elsewhere")
 
 TIMES = Path("times")
 END = 1024
@@ -30,23 +45,13 @@ END = 1024
 
 
 @pytest.fixture
-def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def photos(elsewhere: Path) -> Path:
     """A shard of four photos, 8 to 11 pixels wide, with captions."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     members: Given = []
     for number in range(4):
         members += [(f"{number}.jpg", picture(8 + number)), (f"{number}.json", b'{"caption": "Ann"}')]
     shard("in/a.tar", members)
-    return tmp_path
-
-
-@pytest.fixture
-def ledger(photos: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
-    with Ledger("sqlite:///budget.db", create=True) as opened:
-        opened.set_limit("album", Limit("pure", epsilon=99))
-        yield opened
+    return elsewhere
 
 
 def test_a_shard_of_releases_holds_them_with_their_certificates_and_nothing_else(photos: Path) -> None:
@@ -211,3 +216,474 @@ def test_a_dry_run_makes_no_folder(photos: Path) -> None:
     Path("out").mkdir()
     released(dry=True)
     assert list(Path("out").iterdir()) == []
+
+
+# Shards that somebody made to harm, or that change under a run; and what is gathered for them.
+
+
+KINDS = (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT)
+TAR_END = bytes(1024)
+LONG = "/".join(["a" * 60, "ü" * 20, "b" * 60, "0.png"])
+"""A name that takes an extended header, or a prefix."""
+
+
+def told(name: str, size: int = 0, **more: object) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.size = size
+    for key, value in more.items():
+        setattr(made, key, value)
+    return made
+
+
+def listed(contents: bytes) -> list[Member]:
+    Path("listed.tar").write_bytes(contents)
+    with Path("listed.tar").open("rb") as file:
+        return list(members(file, len(contents)))
+
+
+def reasons(report: object) -> str:
+    return " ".join(str(entry.to_json()) for entry in report.failed)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_are_those_that_python_finds(kind: int) -> None:
+    made = io.BytesIO()
+    name = LONG.replace("ü", "u") if kind == tarfile.USTAR_FORMAT else LONG
+    with tarfile.open(fileobj=made, mode="w", format=kind) as file:
+        for each, size, time in ((name, 700, 5), ("c", 0, 8**11 - 1), ("d" * 100, 512, 1), ("e/", 0, 2)):
+            file.addfile(told(each, size, mtime=time), io.BytesIO(bytes(size)))
+        file.addfile(link("f", tarfile.SYMTYPE)[1])
+    found = listed(made.getvalue())
+    made.seek(0)
+    with tarfile.open(fileobj=made) as file:
+        expected = [(each.name, each.size, each.mtime, each.isreg()) for each in file]
+        starts = [each.offset_data for each in file if each.size]
+    assert [(each.name, each.size, each.time) for each in found] == [e[:3] for e in expected]
+    assert [each.plain for each in found[:3]] == [each[3] for each in expected[:3]]
+    assert not any(each.plain for each in found[4:])
+    assert [each.start for each in found if each.size] == starts
+
+
+def test_headers_are_bounded() -> None:
+    """Also those that pile up before one member, and those of all members."""
+    one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(512)
+    record = b"16384 comment=" + b"v" * (16384 - 15) + b"\n"
+    assert (
+        len(listed(told("x", 1 << 14, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one + TAR_END)) == 1
+    )
+    for kind in (b"x", b"L", b"g", b"K"):
+        head = told("x", 1 << 17, type=kind).tobuf(tarfile.USTAR_FORMAT)
+        with pytest.raises(Refused, match="a header of 131,072 bytes"):
+            listed(head + bytes(1 << 17) + one + TAR_END)
+    many = b"".join(b"%d k%03d=%s\n" % (20, n, b"v" * 11) for n in range(100))
+    for kind, count, words in ((b"g", 1, "all its members"), (b"x", 5000, "is damaged")):
+        head = told("x", len(many), type=kind).tobuf(tarfile.USTAR_FORMAT) + many.ljust(2048, b"\0")
+        with pytest.raises(Refused, match=words):
+            listed(head * count + one + TAR_END)
+    long = told("x", 9000, type=b"L").tobuf(tarfile.USTAR_FORMAT) + (b"n" * 9000).ljust(9216, b"\0")
+    found = listed((long + one) * 100 + TAR_END)
+    assert (len(found), {len(each.name) for each in found}) == (100, {1024})
+
+
+def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
+    for change in ("replaced", "removed", "a folder"):
+        shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
+        with Ledger(f"sqlite:///{change[0]}.db", create=True) as ledger:
+            ledger.set_limit("album", Limit("pure", epsilon=9))
+            tasks = plan_tasks([Path("a.tar")], Path("out"))
+            if change == "replaced":
+                shard("b.tar", [("0.png", picture(level=0)), ("1.png", picture(9))])
+                Path("b.tar").replace("a.tar")
+            else:
+                Path("a.tar").unlink()
+            if change == "a folder":
+                Path("a.tar").mkdir()
+            method = DPPix(epsilon=1, block=4, neighbourhood=4)
+            given = Choices(method=method, regions=[parse("whole")], ledger=ledger, subject="album")
+            report = release_all(tasks, given)
+            assert (counts(report), ledger.check().debits, Path("out").exists()) == ((0, 0, 2), 0, True)
+            assert {"replaced": "changed since", "removed": "No such file"}.get(change, "") in reasons(report)
+            assert not list(Path("out").iterdir())
+
+
+def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With force, too, where the release of a photo that is no longer in the shard is kept out of it."""
+    shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
+    released("a.tar")
+    before = Path("out/a.tar").read_bytes()
+    shard("a.tar", [("0.png", picture())])
+    with monkeypatch.context() as patch:
+        patch.setattr(away, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        for force in (False, True):
+            with pytest.raises(OutputError, match="the disk is full"):
+                released("a.tar", force=force)
+    assert Path("out/a.tar").read_bytes() == before
+    assert counts(released("a.tar", force=True)) == (1, 0, 0)
+    assert [name for name in held() if name.endswith("png")] == ["0.png"]
+    assert len(list(Path("out/.dpveil-shards").rglob("*.png"))) == 1
+
+
+def test_each_photo_has_noise_of_its_own() -> None:
+    shard("in/a.tar", [("0.png", picture()), ("1.png", picture())])
+    shard("in/b.tar", [("0.png", picture())])
+    report = released("in", seed=1)
+    assert counts(report) == (3, 0, 0)
+    assert all("it is a copy of in/a.tar/0.png" in str(entry.warnings) for entry in report.entries[1:])
+    made = [*held("out/a.tar").values(), *held("out/b.tar").values()]
+    assert len(set(made)) == 6
+
+
+def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its database loses its locks when another file of this process on it is closed."""
+    shard("a.tar", [("0.png", picture())])
+    Path("out").mkdir()
+    with Ledger("sqlite:///out/a.tar", create=True) as ledger:
+        monkeypatch.setattr(batch_shards, "opened", pytest.fail)
+        with pytest.raises(UsageError, match=r"out/a\.tar belongs to the ledger"):
+            released("a.tar", ledger=ledger)
+
+
+# What a written shard holds: releases of the run, and of before only those that are proven and paid
+# for.
+
+
+CERTIFICATE = ".certificate.json"
+
+
+def put_photos(*levels: int) -> None:
+    """Put photos 0.png, 1.png and so on into the shard in/a.tar."""
+    shard("in/a.tar", [(f"{number}.png", picture(8 + number, level)) for number, level in enumerate(levels)])
+
+
+def images(path: str = "out/a.tar") -> list[str]:
+    return [name for name in held(path) if not name.endswith(CERTIFICATE)]
+
+
+def waiting() -> list[Path]:
+    return sorted(Path("out").rglob(".dpveil-shards/*/*.png"))
+
+
+class Killed(BaseException):
+    """The process has ended."""
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, **how: Any) -> None:
+    """Run until its shards would be packed."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch, suppress(Killed):
+        patch.setattr(shards.Shards, "pack", die)
+        released(**how)
+
+
+def left_out(report: Report, name: str) -> bool:
+    return report.notes[-1].startswith(f"not in out/a.tar: {name}, which this run did not release")
+
+
+def test_an_original_where_releases_wait_is_never_packed() -> None:
+    put_photos(1, 2)
+    place = plan_tasks([Path("in")], Path("out"))[0].output
+    place.parent.mkdir(parents=True)
+    place.write_bytes(picture(8, 1))
+    Path(f"{place}{CERTIFICATE}").write_bytes(b"{}")
+    report = released()
+    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
+    assert waiting() == [place]
+    assert place.read_bytes() == picture(8, 1)
+
+
+def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> None:
+    put_photos(1)
+    released()
+    unpaid = held()["0.png"]
+    put_photos(1, 2)
+    report = released(ledger=ledger)
+    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
+    assert [path.read_bytes() for path in waiting()] == [unpaid]
+    assert counts(released(ledger=ledger, force=True)) == (2, 0, 0)
+    assert (images(), waiting()) == (["0.png", "1.png"], [])
+
+
+def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> None:
+    put_photos(1, 2)
+    released(ledger=ledger)
+    before = held()
+    shard("in/a.tar", [("0.png", b"broken"), ("2.png", picture(9))])
+    report = released(ledger=ledger)
+    assert (counts(report), report.notes, waiting()) == ((1, 0, 1), [], [])
+    assert before.items() <= held().items()
+    assert sorted(images()) == ["0.png", "1.png", "2.png"]
+
+
+def test_with_force_a_shard_holds_the_releases_of_the_run_alone() -> None:
+    """One photo is damaged, and one has left; releases of both wait, and that of the former is taken up."""
+    put_photos(1, 2, 3)
+    released()
+    before = held()
+    shard("in/a.tar", [("0.png", b"broken"), ("1.png", picture(9, 2))])
+    report = released(force=True)
+    assert (counts(report), images(), left_out(report, "0.png, 2.png")) == ((1, 0, 1), ["1.png"], True)
+    assert {path.read_bytes() for path in waiting()} == {before["0.png"], before["2.png"]}
+    put_photos(1, 2)
+    assert counts(released()) == (0, 2, 0)
+    assert (images(), held()["0.png"]) == (["0.png", "1.png"], before["0.png"])
+
+
+def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run is killed, then one that has something new; both have unpacked the shard of before."""
+    put_photos(1, 2)
+    released()
+    released(out="newer")
+    newer = held("newer/a.tar")
+    killed(monkeypatch, dry=True)
+    assert len(waiting()) == 2
+    Path("newer/a.tar").replace("out/a.tar")
+    assert counts(released()) == (0, 2, 0)
+    assert (held(), waiting()) == (newer, [])
+    put_photos(1, 2, 3)
+    killed(monkeypatch)
+    assert len(waiting()) == 3
+    put_photos(1, 2)
+    released(out="newest")
+    Path("newest/a.tar").replace("out/a.tar")
+    newest = held()
+    for force in (False, True):
+        with pytest.raises(OutputError, match=r"holds another 0\.png than what waits for it"):
+            released(force=force)
+    assert (held(), len(waiting())) == (newest, 3)
+
+
+# Runs over a shard that end at any step: no release is lost, and no file is half written.
+
+
+class Dead(BaseException):
+    """The process has ended."""
+
+
+def dying(patch: pytest.MonkeyPatch, after: int) -> list[int]:
+    """Let files be renamed and removed so many times; then nothing is, as when a process is killed."""
+    left = [after]
+    for name in ("replace", "unlink", "rmdir"):
+
+        def step(path: Path, *given: object, of: object = getattr(Path, name), **more: object) -> object:
+            left[0] -= 1
+            if left[0] < 0:
+                raise Dead
+            return of(path, *given, **more)  # type: ignore[operator]
+
+        patch.setattr(Path, name, step)
+    return left
+
+
+def test_a_run_that_is_killed_at_any_step_loses_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One photo is new in the shard; the other's release is never drawn again, and the file never half."""
+    for after in range(100):
+        source, out = f"{after}.tar", f"out{after}"
+        shard(source, [("0.png", picture())])
+        released(source, out)
+        first = held(f"{out}/{source}")
+        shard(source, [("0.png", picture()), ("1.png", picture(9))])
+        with monkeypatch.context() as patch:
+            left = dying(patch, after)
+            with suppress(Dead):
+                released(source, out)
+        between = held(f"{out}/{source}")
+        assert between == first or (len(between) == 4 and first.items() <= between.items())
+        again = released(source, out)
+        made = held(f"{out}/{source}")
+        assert not again.failed
+        assert [path.name for path in Path(out).iterdir()] == [source]
+        assert first.items() <= made.items()
+        assert between.items() <= made.items()
+        assert len(made) == 4
+        if left[0] >= 0:
+            break
+    assert 12 < after < 99
+
+
+# Shards in `verify`: each release by the checks of files, and nothing in a shard goes unseen.
+
+
+Members = dict[str, bytes]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Members, SigningKey]]:
+    """Return what is in a shard of three releases, and the key that signed them."""
+    key = SigningKey.made()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path_factory.mktemp("made"))
+        patch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
+        shard("in/a.tar", [(f"{number}.png", picture(8 + number)) for number in range(3)])
+        released(sign=key)
+        yield held(), key
+
+
+@pytest.fixture
+def good(whole: tuple[Members, SigningKey]) -> Members:
+    return dict(whole[0])
+
+
+def pack(contents: Members, *more: tuple[str, Any], path: str = "out/a.tar") -> None:
+    given: Given = [*contents.items(), *more]
+    shard(path, given)
+
+
+def found(path: str = "out/a.tar", **how: Any) -> dict[str, tuple[str, str]]:
+    """Return name, status and first problem of all that is in a shard."""
+    results = list(verify_inside(Path(path), **how))
+    assert all(each.inside == Path(path) for each in results)
+    return {
+        os.path.relpath(each.path, path): (each.status, next(iter(each.problems), "")) for each in results
+    }
+
+
+def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    code = run(["verify", *arguments])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+def test_releases_verify_as_files_do(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
+    pack(good)
+    code, out, err = cli(capsys, "out")
+    assert (code, out.count("\n"), out.split(":")[0]) == (0, 1, "consistent    out/a.tar  3 releases")
+    assert "each 1-DP, m-pixels (m = 4)" in out
+    assert err.startswith("consistent 3, publishable 3, failed 0; ")
+    for name, contents in good.items():
+        Path(name).write_bytes(contents)
+    inside = json.loads(cli(capsys, "out/a.tar", "--json")[1])["verified"]
+    files = json.loads(cli(capsys, "0.png", "1.png", "2.png", "--json")[1])["verified"]
+    assert {each.pop("inside") for each in inside} == {"out/a.tar"}
+    prefix = {name: f"out/a.tar/{files[0][name]}" for name in ("output", "certificate")}
+    assert inside[0] == {**files[0], **prefix}
+    assert [each["sha256"] for each in inside] == [each["sha256"] for each in files]
+
+
+@pytest.mark.parametrize("name", ["1.png", f"1.png{CERTIFICATE}"])
+def test_a_changed_byte_is_found(good: Members, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    changed = bytearray(good[name])
+    changed[-100] ^= 1
+    pack(good | {name: bytes(changed)})
+    code, out, err = cli(capsys, "out")
+    assert code == 1
+    assert out.startswith("INCONSISTENT  out/a.tar/1.png  ")
+    assert (name != "1.png") or "its SHA-256 is not the one in the certificate" in out
+    assert "consistent    out/a.tar  2 releases" in out
+    assert err.startswith("consistent 2, publishable 2, failed 1; ")
+
+
+def test_whatever_has_no_certificate_fails(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
+    more = {"3.png": picture(), "0.txt": b"Ann", ".4.png": picture(), "5.jpg.json": b"{}"}
+    alone = {f"6.png{CERTIFICATE}": good[f"0.png{CERTIFICATE}"]}
+    pack(good | more | alone)
+    results = found()
+    assert {name for name, each in results.items() if each[0] == "missing"} == set(more)
+    assert results["6.png"] == ("inconsistent", "the image is missing")
+    code, out, err = cli(capsys, "out")
+    assert (code, out.count("MISSING")) == (1, 4)
+    assert "no certificate 4, failed 1" in err
+    assert "without a certificate: out/a.tar/3.png and 3 more: they may be originals" in err
+
+
+def test_names_links_and_copies_are_refused(good: Members) -> None:
+    pair = [("0.png", picture()), (f"0.png{CERTIFICATE}", good[f"0.png{CERTIFICATE}"])]
+    outside = [("../x.png", picture()), ("/x.png", picture()), ("a\nb.png", picture())]
+    links = [link("l.png", kind) for kind in (tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE)]
+    pipe = link("p/", tarfile.SYMTYPE)
+    pack(good, *pair, *outside, *links[:1], *links[1:2], *links[2:], pipe)
+    results = list(verify_inside(Path("out/a.tar")))
+    bad = [(each.path.name, each.problems[0]) for each in results if each.status != "consistent"]
+    assert sum(each.status == "consistent" for each in results) == 3
+    assert [name for name, _ in bad] == [
+        "0.png",
+        f"0.png{CERTIFICATE}",
+        "x.png",
+        "x.png",
+        *[bad[4][0]],
+        *["l.png"] * 3,
+        "p",
+    ]
+    assert [text for _, text in bad[:2]] == ["it has the name of another before it"] * 2
+    assert all("leads elsewhere" in text for _, text in bad[2:4])
+    assert "no plain name" in bad[4][1]
+    assert "is a link, a device or sparse" in bad[5][1]
+
+
+def test_damage_and_what_is_no_shard_are_one_line(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
+    pack(good)
+    data = Path("out/a.tar").read_bytes()
+    Path("cut.tar").write_bytes(data[: len(data) // 2])
+    Path("text.tar").write_bytes(b"x" * 2000)
+    Path("empty.tar").write_bytes(bytes(1024))
+    Path("link.tar").symlink_to("out/a.tar")
+    os.mkfifo("pipe.tar")
+    for name in ("cut", "text", "empty", "link", "pipe", "gone"):
+        code, out, err = cli(capsys, f"{name}.tar")
+        assert (code, "Traceback" in err) == (1, False), name
+        assert out.startswith(("INCONSISTENT", "MISSING")), (name, out)
+    assert found("empty.tar") == {".": ("missing", "it holds no release")}
+    assert found("cut.tar")["."][1].startswith("it ends early, and what follows in it was not verified")
+    with pytest.raises(UnknownName, match="choose from"):
+        list(verify_inside(Path("a.zip")))
+
+
+def test_a_large_image_or_certificate_is_not_read(good: Members) -> None:
+    large = {f"0.png{CERTIFICATE}": MOST_BYTES + 1, "1.png": 65 << 20}
+    with Path("a.tar").open("wb") as file:  # of which most is no block on the disk
+        for name, data in good.items():
+            told = tarfile.TarInfo(name)
+            told.size = large.get(name, len(data))
+            file.write(told.tobuf(tarfile.USTAR_FORMAT) + (b"" if name in large else data))
+            file.truncate(file.seek(-(-file.seek((told.size if name in large else 0), 1) // 512) * 512))
+        file.truncate(file.seek(1024, 1))
+    tracemalloc.start()
+    results = found("a.tar", max_pixels=10_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [each[0] for each in results.values()] == ["inconsistent"] * 2 + ["consistent"]
+    assert "bytes, and at most" in results["0.png"][1]
+    assert peak < 1 << 23
+
+
+def test_trust_and_strength_are_asked_of_each(
+    whole: tuple[Members, SigningKey],
+    good: Members,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
+    pack(good)
+    own, foreign = (
+        key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.made(), "foreign.key"))
+    )
+    assert cli(capsys, "out/a.tar", "--trust", str(own), "--at-least", "strong")[0] == 0
+    code, out, _ = cli(capsys, "out/a.tar", "--trust", str(foreign))
+    assert (code, out.count("UNTRUSTED     out/a.tar/")) == (1, 3)
+    shard("a.tar", [("0.png", picture())])
+    released("a.tar", "weak", method=DPPix(epsilon=8, block=4, neighbourhood=4))
+    assert [cli(capsys, "weak", "--at-least", least)[0] for least in ("weak", "strong")] == [0, 1]
+    assert cli(capsys, "weak", "--at-least", "strong")[1].startswith("TOO WEAK      weak/a.tar/0.png")
+
+
+def test_a_ledger_looks_up_every_release_in_a_shard(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], good: Members
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    shard("in/a.tar", [("0.png", picture()), ("1.png", picture(9))])
+    with Ledger("sqlite:///budget.db", create=True) as ledger:
+        ledger.set_limit("album", Limit("pure", epsilon=9))
+        released(ledger=ledger)
+    call = ["ledger", "check", "out", "--ledger", "sqlite:///budget.db"]
+    assert run(call) == 0
+    assert capsys.readouterr().out.splitlines()[1] == "out/a.tar  2 releases: paid by album"
+    pack(good | {f"7{name}": data for name, data in held().items()} | {"8.png": picture()})
+    assert run([*call, "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert [each["output"] for each in told["paid"]] == ["out/a.tar/70.png", "out/a.tar/71.png"]
+    reasons = [each["error"] for each in told["failed"]]
+    assert reasons == ["nobody paid for it from this ledger"] * 3 + ["it has no certificate"]
+    assert run(["card", "out", "--out", "out/card.json"]) == 1
+    assert "out/a.tar holds several releases in one file, which a card cannot list" in capsys.readouterr().err

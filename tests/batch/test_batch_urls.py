@@ -27,13 +27,9 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
+pytestmark = pytest.mark.usefixtures("elsewhere")
+
 IN, OUT = "memory://bucket/in", "memory://bucket/out"
-
-
-@pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
 @pytest.fixture
@@ -165,16 +161,6 @@ def test_releases_are_no_photos_even_among_them(store: Any) -> None:
         assert counts(released(IN, f"{IN}/out")) == expected
     assert planned([place(f"{IN}/out")], Path("home")) == []
     assert len(planned([place(IN)], Path("home"))) == 2
-
-
-def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
-    put(store, "a.png")
-    released()
-    store.pipe_file("/bucket/in/a.png", picture(20))
-    (failed,) = released().failed
-    assert failed.failure is not None
-    assert "was replaced or changed since" in failed.failure.message
-    assert f"{OUT}/a.png.png" in failed.failure.message
 
 
 def test_a_photo_that_changes_while_it_is_read_is_refused(
@@ -404,16 +390,6 @@ def test_folders_and_urls_go_both_ways_and_shards_with_them(store: Any) -> None:
     assert counts(released(f"{IN}/s.tar", f"{OUT}/one.tar")) == (2, 0, 0)
 
 
-def test_rows_of_a_parquet_file_go_to_one(store: Any) -> None:
-    pyarrow = pytest.importorskip("pyarrow", reason="needs the extra data")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.table({"image": [picture(9), picture(10)]}), "rows.parquet")
-    store.pipe_file("/bucket/in/rows.parquet", Path("rows.parquet").read_bytes())
-    assert counts(released()) == (2, 0, 0)
-    assert names(store) == ["rows.parquet"]
-    assert counts(released()) == (0, 2, 0)
-
-
 def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
     put(store, "a.png", "b.png", "a.png.png")
     for source, out, told in (
@@ -445,3 +421,13 @@ def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(urls, "_system", missing)
     with pytest.raises(DPVeilError, match="dpveil\\[remote\\]"):
         planned([place("s3://bucket/in")], Path("out"))
+
+
+def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
+    put(store, "a.png")
+    released()
+    store.pipe_file("/bucket/in/a.png", picture(20))
+    (failed,) = released().failed
+    assert failed.failure is not None
+    assert "was replaced or changed since" in failed.failure.message
+    assert f"{OUT}/a.png.png" in failed.failure.message

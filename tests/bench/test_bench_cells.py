@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+import math
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from dpveil.attacks import attack, faces
+from dpveil.attacks.base import Background, Fitted, Memo, Scores, View
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.bench.bounds import bound
+from dpveil.bench import bounds
+from dpveil.bench.bounds import bound, bound_of_photos
 from dpveil.bench.cells import Cell, parse
+from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
-from dpveil.bench.measuring import cells
+from dpveil.bench.measuring import Released, Spent, attacked_apart, cells, scored
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.errors import DataError
-from people_made import folder
+from dpveil.core.region import Box
+from dpveil.errors import DataError, PluginError
+from people_made import background, folder, picture, view
+from tiny_onnx import encoder
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +57,6 @@ def test_bounds_of_guarantees() -> None:
     assert bound([pure] * 9 + [None], people, **whole) is None
     vectors = guarantee("metric", Relation("singular-values"), epsilon=1, metric="euclidean", diameter=1)
     assert bound([vectors] * 10, people, **whole) is None
-
-
-def test_the_bound_is_reached_by_the_best_attacker_and_by_none_exceeded() -> None:
-    """Randomised response over k people at ε: the best guess is right in exactly e^ε / (e^ε + k - 1)."""
-    k, epsilon = 6, 1.0
-    keep = np.exp(epsilon) / (np.exp(epsilon) + k - 1)
-    pure = guarantee("pure", Relation("any-image"), epsilon=1)
-    least = bound([pure] * k, [str(i) for i in range(k)], pixels=1, whole=True)
-    assert least == pytest.approx(keep)
 
 
 GOOD = {
@@ -129,3 +132,214 @@ def test_a_cell_of_more_people_than_are_resampled_is_refused(cell: Cell) -> None
     text |= {name: [1.0] * count for name in ("right", "near")} | {"answered": [True] * count}
     with pytest.raises(DataError, match="more than 20000 people"):
         parse(json.dumps(text).encode(), "large.json")
+
+
+# Attackers that remember releases: each is scored by a copy that knows of no other.
+
+
+SHOWN = [(view(picture(person, 9)), None) for person in range(6)]
+NAMES = tuple(f"person {person}" for person in range(4))
+
+
+class Remembering(Fitted):
+    """Says how many releases it has seen, and enrolments."""
+
+    def __init__(self) -> None:
+        self.seen: list[View] = []
+        self.enrolled = 0
+        self.array = np.zeros(1)
+
+    def score(self, releases: Sequence[View]) -> Scores:
+        self.seen += releases
+        self.array += len(releases)
+        return Scores(
+            np.full((len(releases), 4), len(self.seen) + self.array[0] + 100 * self.enrolled), NAMES
+        )
+
+    def enrol(self, gallery: Background) -> Fitted:
+        self.enrolled += 1
+        return self
+
+
+def local() -> Fitted:
+    class Inner(Remembering):
+        """Cannot be pickled."""
+
+    return Inner()
+
+
+@pytest.mark.parametrize("make", [Remembering, local])
+def test_no_release_is_scored_by_what_is_known_of_another(make: type[Remembering]) -> None:
+    fitted = make()
+    assert (scored(fitted, SHOWN, NAMES).likeness == 2).all()
+    assert not fitted.seen, "it is never used itself"
+    assert (scored(fitted, SHOWN, NAMES, joint=True).likeness == 12).all()
+
+
+def test_no_gallery_is_enrolled_by_what_is_known_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = background(4, 2)
+    known = tuple(type("Item", (), {"person": person})() for person in own.people)
+    shown = tuple((one, None) for one in own.clean)
+    releases = Released(
+        known, known[:2], own.clean, shown, tuple(SHOWN[:2]), Spent(), (), frozenset(own.people[:4])
+    )
+    attack = type("Attack", (), {"fit": lambda self, learnt: Remembering()})()
+    found, _ = attacked_apart(attack, releases, NAMES)  # type: ignore[arg-type]
+    assert (found.likeness == 102).all()
+
+
+def test_an_attacker_that_cannot_be_copied_is_refused_in_one_line() -> None:
+    fitted = Remembering()
+    fitted.lock = threading.Lock()  # type: ignore[attr-defined]
+    with pytest.raises(PluginError, match=r"Remembering cannot be copied.*pickled") as told:
+        scored(fitted, SHOWN, NAMES)
+    assert "\n" not in str(told.value)
+
+
+# Checking cells of an attack with a file of the user's: again with the same file, and never with
+# another.
+
+
+NOTHING = Setting(None)
+
+
+def network(path: Path, seed: int) -> str:
+    weights = np.random.default_rng(seed).normal(size=(16, 3, 112, 112))
+    path.write_bytes(encoder(weights, np.zeros(16)))
+    return f"embedding:{path}"
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, list[Cell]]:
+    """Return a data set, an attack with a file, and cells of it and of another attack."""
+    monkeypatch.setattr(faces, "FOUND", Memo())
+    monkeypatch.setattr(faces, "EMBEDDED", Memo())
+    monkeypatch.setattr(faces, "_found", lambda image: (Box(0, 0, 32, 32),))
+    monkeypatch.setattr(faces, "landmarked", lambda image, *_, **__: np.resize(image, (112, 112, 3)))
+    root, label = folder(tmp_path / "made", people=3, photos=2), network(tmp_path / "own.onnx", 1)
+    both = [attack(label), attack("pixels")]
+    return root, label, list(cells(load(root), NOTHING, both, 0, []))
+
+
+def test_a_cell_by_a_file_of_a_user_is_left_out(made: tuple[Path, str, list[Cell]]) -> None:
+    root, _, (own, other) = made
+    assert own.of["attack"] == "embedding:own"
+    assert again([own, other], [root]) == (1, []), "the cell of pixels"
+    assert left_out([own, other]) == 1
+    assert again([own], [root])[0] == 0
+    with pytest.raises(DataError, match="is of no method or attack"):
+        repeated(own, load(root))
+
+
+# The bound by the distances of photos, against the best attacker on mechanisms that are small enough.
+
+
+EPSILONS = (0.05, 0.5, 1.0, 2.0, 5.0, 30.0)
+Bound = Callable[[Fraction, np.ndarray, Sequence[str]], float | None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Photos of people at distances, and the law of a release of each, a row of `law`."""
+
+    name: str
+    epsilon: float
+    distances: np.ndarray
+    law: np.ndarray
+    people: tuple[str, ...]
+
+    @property
+    def success(self) -> float:
+        """How often the best attacker is right: it names whose photos make an output likeliest."""
+        names = sorted(set(self.people))
+        own = np.array([[person == name for person in self.people] for name in names], float)
+        return float((own @ self.law).max(axis=0).sum() / len(self.people))
+
+
+def exponential(distances: np.ndarray, epsilon: float) -> np.ndarray:
+    """Return the exponential mechanism with utility -d, from the rows to all points, at ε·d."""
+    law = np.exp(-epsilon / 2 * distances)
+    return law / law.sum(axis=1, keepdims=True)
+
+
+def geometric(count: int, epsilon: float) -> np.ndarray:
+    """Return two-sided geometric noise on 0..count - 1, clipped: exactly ε·|i - j|."""
+    a = math.exp(-epsilon)
+    far = np.abs(np.subtract.outer(np.arange(count), np.arange(count)))
+    law = (1 - a) / (1 + a) * a**far
+    law[:, [0, -1]] = a ** far[:, [0, -1]] / (1 + a)
+    return law
+
+
+def between(points: np.ndarray) -> np.ndarray:
+    return np.abs(points[:, None] - points[None]).sum(axis=2)
+
+
+def all_cases() -> Iterator[Case]:
+    rng = np.random.default_rng(3)
+    for epsilon in EPSILONS:
+        for count in (2, 3, 5, 9):
+            line = np.abs(np.subtract.outer(np.arange(count), np.arange(count))).astype(float)
+            names = tuple(map(str, range(count)))
+            yield Case("line", epsilon, line, geometric(count, epsilon), names)
+            shared = tuple(str(rng.integers(max(2, count // 2))) for _ in range(count))
+            yield Case("line, shared", epsilon, line, geometric(count, epsilon), shared)
+        for _ in range(12):
+            own = rng.integers(0, 5, (rng.integers(2, 12), 2)).astype(float)  # some are equal
+            places = np.concatenate([own, rng.integers(0, 5, (20, 2))])
+            distances = between(places)
+            people = tuple(str(rng.integers(1 + len(own) // 2)) for _ in own)
+            law = exponential(distances, epsilon)[: len(own)]
+            yield Case("plane", epsilon, distances[: len(own), : len(own)], law, people)
+        ends = np.array([[0.0], [10.0], [0.0], [10.0], [0.0]])
+        law = exponential(between(np.arange(11.0)[:, None]), epsilon)[ends[:, 0].astype(int)]
+        yield Case("far photos of one person", epsilon, between(ends), law, tuple("aabbc"))
+
+
+CASES = tuple(all_cases())
+
+
+def exceeded(bound: Bound) -> list[Case]:
+    """Return the cases in which the best attacker is right more often than a bound says."""
+    told = [(case, bound(Fraction(case.epsilon), case.distances, case.people)) for case in CASES]
+    return [case for case, most in told if most is None or case.success > most + 1e-12]
+
+
+def test_no_attacker_exceeds_the_bound() -> None:
+    assert len(CASES) == 126
+    assert exceeded(bound_of_photos) == []
+
+
+@pytest.mark.parametrize("weights", [np.nan, np.inf, -1.0, 0.0, 1.0, 1e300, 1.7e308, 5e-324])
+def test_no_attacker_exceeds_it_whatever_a_solver_finds(
+    weights: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither with the even weights alone, nor with random ones of which a row is out of range."""
+    rng = np.random.default_rng(1)
+
+    def found(kernel: np.ndarray, same: np.ndarray) -> np.ndarray:
+        out = rng.uniform(0, 1, kernel.shape)
+        out[0] = weights
+        return out
+
+    monkeypatch.setattr(bounds, "_solved", found)
+    assert exceeded(bound_of_photos) == []
+    monkeypatch.setattr(bounds, "SOLVED", 0)
+    assert exceeded(bound_of_photos) == []
+
+
+def test_it_is_reached() -> None:
+    """By who takes clipped geometric noise at its word; with equal distances it is e^ε/(e^ε + k - 1)."""
+    for case in CASES:
+        if case.name == "line":
+            most = bound_of_photos(Fraction(case.epsilon), case.distances, case.people)
+            assert most == pytest.approx(case.success, abs=1e-6)
+    for k, photos in ((2, 1), (6, 1), (6, 3)):
+        people = [str(i % k) for i in range(k * photos)]
+        far = np.array([[float(a != b) for a in people] for b in people])
+        assert bound_of_photos(Fraction(1), far, people) == pytest.approx(math.e / (math.e + k - 1), abs=1e-6)
+    people = ["a"] * 3 + ["b", "c"]
+    assert bound_of_photos(Fraction(1), np.zeros((5, 5)), people) == pytest.approx(0.6), "the largest share"
+    everywhere = np.full((5, 5), np.inf)
+    np.fill_diagonal(everywhere, 0)
+    assert bound_of_photos(Fraction(1), everywhere, people) == 1

@@ -6,21 +6,27 @@ import io
 import json
 import re
 import tarfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.bench.data import Dataset, check_readable, load
-from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnItem, DrawnPlate, drawn
+from dpveil.attacks import Background, Fitted, Scores, View, attack
+from dpveil.attacks.vectors import PixelDiscriminant
+from dpveil.bench.cells import APART, parse
+from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
+from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnPlate, drawn
 from dpveil.bench.drawn.base import IRIS, texture
 from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
-from dpveil.bench.measuring import released
-from dpveil.errors import PhotoError, UsageError
-from dpveil.mechanisms.pixel import DPPix
-from dpveil.noise.bits import SeededBits
+from dpveil.bench.measuring import cells, released
+from dpveil.errors import DataError, PhotoError, UsageError
+from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
+from people_made import folder
 
 
 def write(path: Path, level: int = 100) -> None:
@@ -138,13 +144,6 @@ def test_members_that_are_no_files_are_left_out_and_two_of_a_name_refused(tmp_pa
         load(tmp_path / "set")
 
 
-def test_a_damaged_shard_is_refused(tmp_path: Path) -> None:
-    place = shard(tmp_path / "set" / "a.tar", {"0.png": png(1), "1.png": png(2)})
-    place.write_bytes(place.read_bytes()[:1024])
-    with pytest.raises(PhotoError, match="not an intact"):
-        load(tmp_path / "set")
-
-
 def test_of_somebody_with_one_photo_the_attacker_has_it_and_another_release(tmp_path: Path) -> None:
     """The bug to fear: both releases with the same bits, by which every method breaks its bound."""
     for number in range(3):
@@ -227,28 +226,6 @@ def test_photos_are_drawn_anew_and_the_same_in_every_run(
     assert load(Path(kind), people=3, photos=3).digest != data.digest
 
 
-@pytest.mark.parametrize("kind", DRAWN)
-def test_a_photo_is_its_subject_and_its_moment_and_nothing_else(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The bug to fear: numbers of the photo that stay the same, and those of the subject that do not."""
-
-    def shown(number: int, photo: int) -> bytes:
-        texture.cache_clear()
-        return DRAWN[kind].of(number, photo).read().image.tobytes()
-
-    with monkeypatch.context() as patched:
-        patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(1, "one moment")))
-        assert shown(1, 0) == shown(1, 5) != shown(2, 0)
-    with monkeypatch.context() as patched:
-        if kind == "drawn":  # the number itself is that of a head in the gallery
-            return
-        patched.setattr(DrawnItem, "own", property(lambda self: SeededBits(1, "one subject")))
-        patched.setattr(DrawnItem, "moment", property(lambda self: SeededBits(self.photo, "moment")))
-        assert shown(1, 0) == shown(7, 0) != shown(7, 1)
-    texture.cache_clear()
-
-
 def test_eyes_and_plates_know_the_truth() -> None:
     eyes = [DrawnEye.of(3, photo) for photo in range(5)]
     assert len({one.shape.pupil for one in eyes}) == 5
@@ -261,3 +238,100 @@ def test_eyes_and_plates_know_the_truth() -> None:
     assert len(texts) == 50
     assert DrawnPlate.of(7, 0).text == DrawnPlate.of(7, 3).text
     assert all(re.fullmatch(r"[A-Z]{2} \d{2} [A-Z]{3}", text) for text in texts)
+
+
+# The split by people: whoever is learnt from is never attacked, and some who are attacked are
+# strangers.
+
+
+NOTHING, MOSAIC, BLANK = Setting(None), Setting(Mosaic(block=8)), Setting(Fill())
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    made = load(folder(tmp_path_factory.mktemp("data") / "made", people=20, photos=5))
+    return replace(made, split=PEOPLE)
+
+
+def test_nobody_who_is_learnt_from_is_attacked(data: Dataset) -> None:
+    """The bench's mutant: a split that shares people."""
+    parts = split(data)
+    gallery = {item.person for item in parts.known} - parts.learnt
+    attacked, strangers = ({item.person for item in own} for own in (parts.probes, parts.strangers))
+    assert len(parts.learnt) == 10
+    assert gallery == attacked
+    assert len(attacked) == 8
+    assert len(strangers) == 2
+    assert not attacked & strangers
+    assert not parts.learnt & (attacked | strangers)
+    assert not {item.name for item in parts.known} & {item.name for item in parts.probes}
+    assert split(replace(data, items=data.items[::-1])).learnt == parts.learnt, "no order decides"
+
+
+def test_both_eyes_of_one_go_together(data: Dataset) -> None:
+    items = [
+        replace(i, person=f"{int(i.person.split()[-1]) // 2}-{'LR'[k % 2]}")
+        for i in data.items
+        for k in [0, 1]
+    ]
+    eyes = split(replace(data, items=tuple(items), subject="eyes"))
+    one = {item.person[:-2] for item in items if item.person in eyes.learnt}
+    assert not one & {item.person[:-2] for item in (*eyes.probes, *eyes.strangers)}
+
+
+def test_too_few_people_are_refused_in_one_line(tmp_path: Path) -> None:
+    few = load(folder(tmp_path / "few", people=4, photos=3))
+    with pytest.raises(UsageError, match="too few to learn from some"):
+        split(replace(few, split=PEOPLE))
+
+
+def test_the_attacker_is_fitted_to_others_and_enrols_who_is_attacked(data: Dataset) -> None:
+    parts = split(data)
+
+    @dataclass(frozen=True)
+    class Watched(PixelDiscriminant):
+        name: ClassVar[str] = "watched"
+
+        def fit(self, background: Background) -> Fitted:
+            assert set(background.people) == parts.learnt
+            inner = super().fit(background)
+
+            class Watching(Fitted):
+                def score(self, releases: Sequence[View]) -> Scores:
+                    pytest.fail("who enrolled nobody has nobody to name")
+
+                def enrol(self, gallery: Background) -> Fitted:
+                    assert set(gallery.people) == {item.person for item in parts.probes}
+                    return inner.enrol(gallery)
+
+            return Watching()
+
+    (cell,) = cells(data, NOTHING, [Watched()], 0, [])
+    assert len(cell.people) == 8
+    assert cell.chance == 1 / 8
+
+
+def test_clean_photos_are_recognised_and_blank_ones_are_not(data: Dataset) -> None:
+    (clean,) = cells(data, NOTHING, [attack("pixels")], 0, [])
+    assert np.mean(clean.right) >= 0.8
+    assert set(clean.apart) == set(APART)
+    assert clean.apart["original_equal_error"] == clean.apart["private_equal_error"] <= 0.1
+    assert clean.apart["open_set"] > 0.2
+    assert clean.apart["original_tar_far_1e-3"] is None, "8 × 7 impostors are too few"
+    for name in ("pixels", "eigenfaces", "denoised:median:3(pixels)"):
+        (blank,) = cells(data, BLANK, [attack(name)], 0, [])
+        assert np.mean(blank.right) == pytest.approx(1 / 8)
+        assert blank.apart["private_equal_error"] == 0.5
+        assert blank.apart["open_set"] <= 1 / 8
+
+
+@pytest.mark.parametrize("broken", [{"open_set": 2}, {"open_set": None, "more": 1}, [], "no"])
+def test_cells_with_other_measures_of_a_split_are_refused(data: Dataset, broken: object) -> None:
+    (cell,) = cells(data, MOSAIC, [attack("pixels")], 0, [])
+    told = json.loads(cell.text())
+    more = {**told["apart"], **broken} if isinstance(broken, dict) else broken
+    with pytest.raises(DataError, match="is not a cell of this version"):
+        parse(json.dumps({**told, "apart": more}).encode(), "a cell")
+    of = {**told["of"], "split": "other"}
+    with pytest.raises(DataError, match="how people were split"):
+        parse(json.dumps({**told, "of": of}).encode(), "a cell")

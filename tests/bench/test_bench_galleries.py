@@ -12,7 +12,7 @@ from PIL import Image
 
 from dpveil.assets import Card
 from dpveil.assets.reference import Reference
-from dpveil.attacks import View, attack
+from dpveil.attacks import attack
 from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import GallerySetting, Portraits
@@ -20,7 +20,6 @@ from dpveil.bench.measuring import cells, released
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import UsageError
-from dpveil.faces.portrait import spread
 from dpveil.mechanisms.ksame import KSameM, KSamePixel, KSameSelect
 from dpveil_train import train_pca
 from people_made import folder, picture
@@ -100,33 +99,6 @@ def test_what_is_left_of_a_mean_is_the_remaining_photo_up_to_rounding(data: Data
         assert not left.others
 
 
-def test_what_is_left_of_a_mean_of_codes_is_what_the_codec_makes_of_the_photo(
-    data: Dataset, model: GallerySetting
-) -> None:
-    """The attacker takes away what the method would show of the others, and not their photos."""
-    made, space = released(data, model, 0), model.method.space  # type: ignore[attr-defined]
-    undo = attack("subtracted(pixels)").undo(made.background(learnt=False))  # type: ignore[attr-defined]
-    for shown, item in zip(made.shown, made.probes, strict=True):
-        assert shown is not None
-        photo = item.read().image
-        alone = spread(space.decode(space.encode(photo[None]))[0], photo.shape).astype(int)
-        (left,) = undo([shown[0]])
-        assert np.abs(left.image - alone).mean() < 2
-        assert np.abs(photo - alone).mean() > 4
-
-
-def test_a_release_of_one_person_is_left_as_it_is() -> None:
-    """Differential privacy is about each face alone: there is nobody to subtract."""
-    image = np.arange(256, dtype=np.uint8).reshape(16, 16, 1)
-    alone = View(image, np.ones((16, 16), np.bool_))
-    mean = replace(alone, image=np.full_like(image, 100), others=(np.full_like(image, 90),) * 2)
-    several = replace(alone, more=(mean,))
-    undo = attack("subtracted(pixels)").undo(None)  # type: ignore[attr-defined]
-    (found,) = undo([several])
-    assert (found.image == image).all()
-    assert (found.more[0].image == 120).all(), "three times 100, less twice 90, of a mean among its others"
-
-
 def test_groups_are_of_one_gender_and_a_gender_of_too_few_is_not_released(
     data: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -156,16 +128,6 @@ def test_it_promises_nothing_has_no_bound_and_comes_out_the_same(data: Dataset) 
         assert cell.bound is None
         assert rows([cell])[0].values["parameters"].startswith('{"k": 3')
         assert repeated(cell, data) == cell
-
-
-def test_a_photo_without_a_gallery_is_not_released(data: Dataset, tmp_path: Path) -> None:
-    """The third photo of two people makes no gallery of three."""
-    root = folder(tmp_path / "made", people=4, photos=12)
-    for person in (2, 3):
-        for photo in range(2, 12):
-            (root / f"person {person}" / f"{photo}.png").unlink()
-    made = released(load(root), ONE, 0)
-    assert [one is not None for one in made.shown] == [True, False, False, True, False, False, True, True]
 
 
 def test_photos_that_make_no_gallery_are_refused_before_anything_runs(

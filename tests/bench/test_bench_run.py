@@ -14,7 +14,6 @@ from itertools import count
 from pathlib import Path
 from typing import ClassVar
 
-import cv2
 import numpy as np
 import pytest
 
@@ -22,19 +21,19 @@ from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
-from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of, parse
+from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
 from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.measuring import FOLDER, cells, released
-from dpveil.bench.run import CELLS, Job, compute, run
+from dpveil.bench.measuring import cells, released
+from dpveil.bench.run import CELLS, Job, run
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS
 from dpveil.errors import DataError, UsageError
-from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, Snow
+from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 from people_made import folder
@@ -118,38 +117,6 @@ def test_noise_bounds_its_attackers_and_a_method_that_copies_breaks_its_bound(
     assert row.above
 
 
-def test_a_sensitivity_that_was_observed_breaks_its_bound(
-    data: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The bench's mutant, as in IdentityDP: noise for the largest distance that was seen in any coordinate,
-    on all coordinates, while ε = 1 is promised of any two photos.
-    """
-    codes = [_code(item.read().image) for item in data.items]
-    seen = float(np.ptp(codes, axis=0).max())
-    turn = count()
-
-    def released(plan: Plan, *, bits: object) -> Release:
-        assert plan.quote is not None
-        rng = np.random.default_rng(next(turn))
-        code = _code(plan.photo.image) + rng.laplace(scale=seen, size=codes[0].shape)
-        height, width, channels = plan.photo.image.shape
-        blown = cv2.resize(
-            code.clip(0, 255).astype(np.uint8), (width, height), interpolation=cv2.INTER_NEAREST
-        )
-        image = blown.reshape(height, width, channels)
-        return Release(image, plan._certificate(plan.quote, "seeded"))
-
-    monkeypatch.setattr("dpveil.release.plan.Plan.release", released)
-    (row,) = rows([one(data, NOISE, PixelDiscriminant(components=6))])
-    assert row.bound is not None
-    assert row.bound < 0.4
-    assert row.above, (row.success, row.low, row.bound)
-
-
-def _code(image: np.ndarray) -> np.ndarray:
-    return cv2.resize(image, (24, 28), interpolation=cv2.INTER_AREA).astype(np.float64)
-
-
 def test_an_attacker_that_is_given_the_labels_is_noticed(data: Dataset) -> None:
     """The bench's mutant: it knows who is who, whatever releases show."""
     made = released(data, NOISE, 0)
@@ -192,14 +159,6 @@ class Counting(Told):
         return np.full((1, 3), next(self.turn) * 100.0) if len(views) == 1 else super().vectors(views)
 
 
-def test_an_attacker_who_matches_all_releases_gets_one_at_a_time(data: Dataset) -> None:
-    """The bound is about one release. Who knows how many releases everybody has would do better with all."""
-    snow = Setting(Snow(delta="0.5"))
-    cell = one(data, snow, Matching())
-    assert Matching.seen == {1}
-    assert not any(row.above for row in rows([cell]))
-
-
 @dataclass(frozen=True)
 class Matching(PixelDiscriminant):
     name: ClassVar[str] = "matching"
@@ -214,28 +173,6 @@ class Matching(PixelDiscriminant):
                 return inner.score(releases)
 
         return Matched()
-
-
-def test_who_looks_at_all_releases_learns_how_many_and_nothing_by_their_order(data: Dataset) -> None:
-    @dataclass(frozen=True)
-    class InOrder(PixelDiscriminant):
-        """Says that the releases are sorted by person, as the photos of a folder are."""
-
-        name: ClassVar[str] = "in-order"
-        joint: ClassVar[bool] = True
-
-        def fit(self, background: Background) -> Fitted:
-            assert background.attacked == dict.fromkeys(background.names, 1)
-
-            class All(Fitted):
-                def score(self, releases: Sequence[View]) -> Scores:
-                    return Scores(np.eye(len(releases)), background.names)
-
-            return All()
-
-    runs = [next(cells(data, NOTHING, [InOrder()], seed, [])).right for seed in range(5)]
-    assert len(set(runs)) > 1
-    assert (1.0,) * 6 not in runs
 
 
 def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:
@@ -297,18 +234,6 @@ def test_photos_without_a_region_are_failures_too(data: Dataset) -> None:
     assert utility([cell]) == []
 
 
-def test_every_photo_has_noise_of_its_own_and_every_seed_another(data: Dataset) -> None:
-    """The bench's mutant is a method with a seed of its own, in which all photos share a pattern."""
-    shown = [NOISE.shown(item, 0) for item in data.items[:2]]
-    again = NOISE.shown(data.items[0], 0)
-    other = NOISE.shown(data.items[0], 1)
-    images = [pair[0].image for pair in (*shown, again, other) if pair is not None]
-    assert (images[0] == images[2]).all()
-    assert (images[0] != images[3]).any()
-    differences = [image.astype(int) for image in images]
-    assert np.abs(differences[0] - differences[1]).max() > 20
-
-
 def test_several_releases_of_a_photo_cost_more_and_tell_more(data: Dataset) -> None:
     """Their noise differs, and averages out: the bug to fear is one draw that is shown several times."""
     few, many = (Setting(DPPix(epsilon=30, block=8), releases=count) for count in (1, 9))
@@ -356,13 +281,6 @@ def test_a_forged_cell_opens_no_file(
     of["parameters"] = {**cell.of["parameters"], **{k: v for k, v in change.items() if k not in cell.of}}
     with pytest.raises(DataError, match="no method or attack"):
         repeated(replace(cell, of=of), data)
-
-
-def test_an_attack_after_a_step_and_a_box_are_computed_again(data: Dataset) -> None:
-    cell = one(data, MOSAIC, attack("denoised:median:3(pixels)"))
-    assert repeated(cell, data) == cell
-    cell = one(data, replace(MOSAIC, regions="0,0,16,16"))
-    assert repeated(cell, data) == cell
 
 
 def test_every_cell_is_computed_again_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -455,22 +373,3 @@ def test_a_run_that_is_killed_gives_the_same_tables(data: Dataset, tmp_path: Pat
         table = rows(run(jobs, place, processes=1))
         made.append(to_csv(list(table[0].values), [row.values for row in table]))
     assert made[0] == made[1]
-
-
-def test_cells_of_one_setting_fit_together_or_are_refused(data: Dataset) -> None:
-    cell = one(data, MOSAIC)
-    other = replace(
-        cell, of={**cell.of, "attack": "eigenfaces"}, people=cell.people[:-1], right=cell.right[:-1]
-    )
-    with pytest.raises(DataError, match="mosaic do not fit together"):
-        rows([cell, other])
-
-
-def test_a_cell_is_written_as_soon_as_it_is_there(data: Dataset, tmp_path: Path) -> None:
-    job = Job(data, MOSAIC, (PixelDiscriminant(),), 0)
-    for name in (CELLS, FOLDER):
-        (tmp_path / name).mkdir()
-    compute(job, tmp_path)
-    (path,) = (tmp_path / CELLS).iterdir()
-    assert path.stem == job.keys[0]
-    assert parse(path.read_bytes(), path.name).key == path.stem

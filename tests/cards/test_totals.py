@@ -66,19 +66,6 @@ def test_a_photo_of_nobody_known_counts_for_everybody():
     assert (bare.named, len(bare.unnamed)) == (0, 3)
 
 
-def test_relations_are_the_weakest_of_all_parts():
-    found = summed([promise(ANY, epsilon=1), promise(MANY, epsilon=1), promise(FEW, epsilon=1)])
-    assert str(found.together) == "3-DP, m-pixels (m = 4)"
-
-
-def test_kinds_add_as_the_accounting_says():
-    parts = [promise(rho=1), promise(epsilon=2), promise(epsilon=1, delta="1e-6"), promise(epsilon=1)]
-    found = summed(parts, {"a": ["Ada"], "b": ["Ada"], "c": ["Bob"], "d": ["Bob"]})
-    assert of(found) == {"Ada": (2, "3-zCDP, any-image"), "Bob": (2, "(2, 1e-06)-DP, any-image")}
-    assert found.together is None
-    assert [total.kind for total, _ in found.most] == ["approximate", "zcdp"]
-
-
 def metric(diameter, relation=ANY):
     numbers = {"epsilon": "0.5", "diameter": diameter}
     return Guarantee(kind="metric", metric="l2", relation=relation, scope=Scope("a face"), **numbers)
@@ -142,11 +129,6 @@ def test_the_limit_holds_for_everybody(dear):
     parts = [promise(epsilon=2 if own == [dear] else 1) for own in people.values()]
     with pytest.raises(BudgetRefused, match=f"{dear} has epsilon 2 in one release"):
         summed(parts, people).check(Fraction(1), None)
-
-
-def test_the_limit_holds_where_nobody_is_named():
-    with pytest.raises(BudgetRefused, match="anybody has epsilon 2 in 2 releases"):
-        summed([promise(epsilon=1), promise(epsilon=1)]).check(Fraction(1), None)
 
 
 @given(st.fractions(min_value=0, max_value=10**12) | st.fractions(min_value=0, max_value=1))

@@ -178,16 +178,6 @@ def test_no_card_tells_who_is_in_a_photo(shell, folder):
     assert code == 0
 
 
-def test_folders_may_be_people_and_nobody_is_anybody(shell, folder):
-    _, out, err = shell("card", "out", "--out", "card.json", "--people", "folders")
-    assert "at most 2-DP, any-image: moderate (3 people)" in out
-    assert "WARNING" not in err
-    check_structure(folder.parent / "card.json")
-    _, out, err = shell("card", "out", "--out", "card.json", "--force")
-    assert "at most 3.834-DP, any-image: weak\n" in out
-    assert "WARNING: 4 photos have no person's name" in err
-
-
 @pytest.mark.parametrize(("most", "code"), [("2.8334", 0), ("2.8333", 3), ("17/6", 0)])
 def test_a_person_above_the_limit_refuses_the_card(shell, folder, most, code):
     found, _, err = shell("card", "out", "--out", "card.json", "--people", "who.csv", "--at-most", most)
@@ -299,6 +289,32 @@ def test_a_synthetic_set_has_one_promise(shell, tmp_path):
     assert shell("verify", "made")[0] == 0
 
 
+@pytest.mark.parametrize("kind", ["releases", "set"])
+def test_mlcroissant_accepts_the_card_and_reads_the_pictures(shell, folder, tmp_path, kind):
+    if subprocess.run([PYTHON, "-c", "import mlcroissant"], capture_output=True, check=False).returncode:
+        pytest.skip("mlcroissant is not installed: name a Python that has it in MLCROISSANT_PYTHON")
+    synthetic(tmp_path / "made")
+    name, count = ("out", len(MADE)) if kind == "releases" else ("made", 3)
+    about = ("--license", "CC-BY-4.0", "--url", "https://example.org/set", "--creator", "Studio")
+    shell("card", name, "--out", "card.json", *about, "--published", "2026-12-31")
+    run = [PYTHON, "-c", VALIDATE, str(tmp_path / "card.json")]
+    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    told = subprocess.run(run, capture_output=True, text=True, check=True, env=clean)
+    found = json.loads(told.stdout.splitlines()[-1])
+    assert found["errors"] == []
+    assert all(re.search("version|citeAs", warning) for warning in found["warnings"]), found["warnings"]
+    assert len(found["records"]) == count
+
+
+def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):
+    synthetic(tmp_path / "seeded", SeededBits(1))
+    synthetic(tmp_path / "changed")
+    (tmp_path / "changed" / "000001.png").write_bytes(b"x")
+    for name in ("seeded", "changed"):
+        assert shell("card", name, "--out", "card.json")[0] == 1
+        assert not (tmp_path / "card.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
@@ -316,27 +332,11 @@ def test_a_set_s_card_is_refused(shell, tmp_path, arguments, code):
     assert not (tmp_path / "made" / "card.json").exists()
 
 
-def test_a_seeded_or_changed_set_has_no_card(shell, tmp_path):
-    synthetic(tmp_path / "seeded", SeededBits(1))
-    synthetic(tmp_path / "changed")
-    (tmp_path / "changed" / "000001.png").write_bytes(b"x")
-    for name in ("seeded", "changed"):
-        assert shell("card", name, "--out", "card.json")[0] == 1
-        assert not (tmp_path / "card.json").exists()
-
-
-@pytest.mark.parametrize("kind", ["releases", "set"])
-def test_mlcroissant_accepts_the_card_and_reads_the_pictures(shell, folder, tmp_path, kind):
-    if subprocess.run([PYTHON, "-c", "import mlcroissant"], capture_output=True, check=False).returncode:
-        pytest.skip("mlcroissant is not installed: name a Python that has it in MLCROISSANT_PYTHON")
-    synthetic(tmp_path / "made")
-    name, count = ("out", len(MADE)) if kind == "releases" else ("made", 3)
-    about = ("--license", "CC-BY-4.0", "--url", "https://example.org/set", "--creator", "Studio")
-    shell("card", name, "--out", "card.json", *about, "--published", "2026-12-31")
-    run = [PYTHON, "-c", VALIDATE, str(tmp_path / "card.json")]
-    clean = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    told = subprocess.run(run, capture_output=True, text=True, check=True, env=clean)
-    found = json.loads(told.stdout.splitlines()[-1])
-    assert found["errors"] == []
-    assert all(re.search("version|citeAs", warning) for warning in found["warnings"]), found["warnings"]
-    assert len(found["records"]) == count
+def test_folders_may_be_people_and_nobody_is_anybody(shell, folder):
+    _, out, err = shell("card", "out", "--out", "card.json", "--people", "folders")
+    assert "at most 2-DP, any-image: moderate (3 people)" in out
+    assert "WARNING" not in err
+    check_structure(folder.parent / "card.json")
+    _, out, err = shell("card", "out", "--out", "card.json", "--force")
+    assert "at most 3.834-DP, any-image: weak\n" in out
+    assert "WARNING: 4 photos have no person's name" in err

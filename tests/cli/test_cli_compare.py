@@ -1,23 +1,25 @@
 """`dpveil compare`: every method at every budget on one sheet, measured from the original and said to be."""
 
+from __future__ import annotations
+
 import json
 import math
 import re
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from dpveil.catalogue import DEFAULT
-from dpveil.cli.compare import NOT_PRIVATE, USUAL, Choice, lines_of
+from dpveil.cli import obfuscate
+from dpveil.cli.compare import NOT_PRIVATE, USUAL
 from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter
-from dpveil.mechanisms import pixel
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.ledger import Ledger
 
 RED = np.array(ALARM)
 
@@ -100,22 +102,6 @@ def test_json_holds_each_release_with_its_measures_and_the_warning(cli):
     assert 0 < made["psnr"] < 60
 
 
-def test_measures_are_taken_within_the_regions_only(cli):
-    """A silent release changes nothing in flat blocks; noise in one box leaves the measures of another."""
-    Image.fromarray(np.full((40, 60, 3), 100, np.uint8)).save("flat.png")
-    budget = ("--method", "dp-pix", "--neighbourhood", "1", "--epsilon")
-    silent = json.loads(cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--json")[1])["compared"][0]
-    assert (silent["ssim"], silent["psnr"]) == (1.0, None)
-    loud = [
-        json.loads(cli("flat.png", "--regions", box, *budget, "0.001", "--json", "--force")[1])["compared"][0]
-        for box in ("0,0,20,20", "whole")
-    ]
-    assert loud[0]["psnr"] < 12  # over the whole photo it would be nine times smaller an error: 9.5 dB more
-    assert loud[1]["psnr"] < 12
-    _, out, _ = cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--force")
-    assert "SSIM 1.000  PSNR infinite" in out
-
-
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -149,53 +135,191 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
         assert sheet.format == "PNG"
 
 
-def choice(**changes):
-    usual = {"names": tuple(METHODS), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
-    return Choice(**{**usual, "block": 16, **changes})
+# `dpveil explain`: the answer in words and as one document, the plot, and one line for every mistake.
 
 
-def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
-    names = ("dp-pix", "dp-pix-gaussian")
-    made, notes = lines_of(choice(names=names), every=True)
-    assert notes == []
-    assert [(line.name, line.neighbourhood) for line in made] == [
-        (DEFAULT, None),
-        *((name, m) for name in names for m in (256, None)),
+EXPLAINED = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
+SIZE = ["--size", "128x128"]
+LINE = np.array([0x0B, 0x7A, 0x75])
+
+
+@pytest.fixture
+def explain_cli(shell):
+    return partial(shell, "explain")
+
+
+def test_the_answer_in_words(explain_cli):
+    code, out, err = explain_cli(*EXPLAINED, *SIZE)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "dp-pix on 128×128 pixels: 1-DP, m-pixels (m = 256)"
+    for words in (
+        "differ in at most 256 pixels",
+        "Strong: ",
+        "noise scale   765 grey levels",
+        "factor of at most 2.719",
+        "73.11 %",
+        "23.2 %",
+        "(guessing: 10 %)",
+        "strong        needs epsilon 1.09",
+        "in the clear  everything outside the region",
+    ):
+        assert words in out
+    assert "practically none (epsilon 64)" in out  # what group privacy leaves of 64 times as many pixels
+
+
+def test_the_plot_shows_the_bound(explain_cli):
+    code, out, _ = explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png", "--json")
+    assert code == 0
+    json.loads(out)
+    with Image.open("curve.png") as plot:
+        assert min(plot.size) >= 600
+        assert not plot.info.get("Software")
+        pixels = np.asarray(plot.convert("RGB")).astype(int)
+    on_line = (np.abs(pixels - LINE).sum(axis=2) < 12).sum()
+    assert on_line > 1000
+    Path("curve.png").write_bytes(b"old")
+    assert explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png")[0] == 4
+    assert Path("curve.png").read_bytes() == b"old"
+    assert explain_cli(*EXPLAINED, *SIZE, "--plot", "curve.png", "--force")[0] == 0
+    assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+# What `obfuscate` says of a price before it is paid, and its dry runs, which pay and write nothing.
+
+
+URL = "sqlite:///budget.db"
+PAID = ("--ledger", URL, "--subject", "album")
+CLEAR = ("--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "1")
+NOISY = ("--method", "dp-pix", "--epsilon", "1", "--block", "2", "--neighbourhood", "16")
+WARNING = (
+    "practically pure noise, of scale 3,060 grey levels where 255 is white; a smaller neighbourhood, or a"
+    " larger block or epsilon, means less; epsilon 24 would have 128, and the promise be practically none"
+    " about any 16 pixels"
+)
+FEW = (
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is practically"
+    " none (see dpveil explain)"
+)
+CORNER = ("--regions", "0,0,8,8")
+Shell = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def paying_cli(shell: Shell) -> Shell:
+    """Three photos, and a ledger with a budget of 4."""
+    Path("in").mkdir()
+    for number, name in enumerate(("anna", "bob", "cleo")):
+        Image.fromarray(np.full((16, 16 + number, 3), 100, np.uint8)).save(f"in/{name}.png")
+    assert shell("ledger", "limit", "album", "--epsilon", 4, "--ledger", URL)[0] == 0
+    return shell
+
+
+def spent() -> float:
+    with Ledger(URL) as ledger:
+        found: Any = ledger.show("album").spent.to_json()["epsilon"]
+    return float(found)
+
+
+def told(err: str, word: str) -> list[str]:
+    return [line for line in err.splitlines() if line.startswith(word)]
+
+
+def test_the_price_is_said_before_anything_is_paid(
+    paying_cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also by which budget noise would be none; and a quiet release has no such warning."""
+    before: list[float] = []
+    real = obfuscate.tell_price
+    monkeypatch.setattr(obfuscate, "tell_price", lambda *given: (real(*given), before.append(spent())))
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *NOISY, *PAID)
+    assert (code, before, spent()) == (0, [0], 3)
+    assert told(err, "price") == [
+        "price: 3 photos, epsilon 3 (m-pixels:16) together; album: limit epsilon 4, left 4"
     ]
-    assert made[1].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
-    assert made[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
-    chosen, _ = lines_of(choice(names=names, delta="1e-9"), every=True)
-    assert chosen[1].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
-    assert chosen[4].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
+    assert told(err, "warning: nothing is paid yet") == [
+        f"warning: nothing is paid yet: in/anna.png and 2 more: {text}" for text in (WARNING, FEW)
+    ]
+    code, _, err = paying_cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
+    assert (code, spent(), "noise" in err) == (0, 4, False)
+    assert told(err, "price") == ["price: one photo, epsilon 1 (m-pixels:1); album: limit epsilon 4, left 1"]
 
 
-def test_a_new_method_needs_no_edit_here(monkeypatch):
-    """Methods that lack parameters are shown once for each difference, and left out where they need more."""
+@pytest.mark.parametrize(("jobs", "paid"), [("1", ()), ("1", PAID), ("2", PAID)])
+def test_a_dry_run_pays_and_writes_nothing(paying_cli: Shell, jobs: str, paid: tuple[str, ...]) -> None:
+    before = {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"}
+    line = ("obfuscate", "in", "--out", "out", *NOISY, *paid, "--dry-run", "--jobs", jobs)
+    code, answer, err = paying_cli(*line)
+    assert (code, spent()) == (0, 0)
+    assert answer.splitlines() == [
+        f"in/{name}.png  1-DP (strong about any 16 pixels), m-pixels (m = 16)"
+        for name in ("anna", "bob", "cleo")
+    ]
+    assert (
+        "would release 3, failed 0, skipped 0, no region 0; a dry run draws, pays and writes nothing" in err
+    )
+    assert "\nwould be promised: in the worst of 3 photos, 1-DP" in err
+    done = "paid" if paid else "drawn"
+    assert told(err, "warning") == [
+        f"warning: nothing is {done} yet: in/anna.png and 2 more: {text}" for text in (WARNING, FEW)
+    ]
+    assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before
+    assert not Path("out").exists()
 
-    class Fixed(pixel.PixelMethod):
-        name, kind, summary, source = "fixed", "pure", "", ""
-        __dataclass_fields__: ClassVar = {"epsilon": DPPix.__dataclass_fields__["epsilon"]}
 
-        def __init__(self, epsilon):
-            self.epsilon = epsilon
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_photos_that_a_ledger_will_refuse_are_named_before_any_is_paid(paying_cli: Shell, jobs: str) -> None:
+    """They were released with other regions, by whichever subject; who accepts that is told of none."""
+    paying_cli("ledger", "limit", "other", "--epsilon", 4, "--ledger", URL)
+    paying_cli("obfuscate", "in/bob.png", "--out", "b.png", *CLEAR, *CORNER, *PAID[:3], "other")
+    line = ("obfuscate", "in", "--out", "out", *CLEAR, *PAID, "--jobs", jobs)
+    beside = "(beside in/bob.png, refused for releases with other regions before)"
+    price = f"price: 2 photos {beside}, epsilon 2 (m-pixels:1) together; album: limit epsilon 4, left 4"
+    code, answer, err = paying_cli(*line, "--dry-run")
+    assert (code, spent(), told(err, "price")) == (3, 0, [price])
+    assert [row.split()[0] for row in answer.splitlines()] == ["in/anna.png", "in/cleo.png"]
+    assert "in/bob.png: this photo was released with other regions before" in err
+    assert "add --other-regions" in err
+    assert "would release 2, failed 1" in err
+    code, _, err = paying_cli(*line, "--dry-run", "--other-regions")
+    assert (code, "would release 3, failed 0" in err, "beside" in err) == (0, True, False)
+    code, _, err = paying_cli(*line)
+    assert (code, spent(), told(err, "price")) == (3, 2, [price])
 
-        def __eq__(self, other):
-            return isinstance(other, Fixed) and self.epsilon == other.epsilon
 
-        def __hash__(self):
-            return hash(self.epsilon)
+def test_a_dry_run_tells_what_the_run_would_fail_of(paying_cli: Shell) -> None:
+    Path("in/bob.png").write_bytes(b"no photo")
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run")
+    assert (code, "would release 2, failed 1" in err) == (1, True)
+    dear = ("--method", "dp-pix", "--epsilon", "2.5", "--block", "16", "--neighbourhood", "1")
+    code, _, err = paying_cli("obfuscate", "in", "--out", "out", *dear, *PAID, "--dry-run")
+    assert code == 3
+    assert err.startswith(
+        "dpveil: nothing would be released: album has epsilon 4 left, and 2 photos cost 5 together: "
+    )
+    assert "\nwould release none of 2, failed 1, skipped 0" in err
+    real, _, _ = paying_cli("obfuscate", "in", "--out", "out", *dear, *PAID)
+    assert (real, spent()) == (code, 0)
+    code, _, err = paying_cli("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
+    assert code == 0
+    paying_cli("ledger", "limit", "album", "--epsilon", 2, "--ledger", URL)
+    code, _, err = paying_cli("obfuscate", "in/anna.png", "--out", "out", *dear, *PAID, "--dry-run")
+    assert (code, "album has epsilon 2 left and this release costs 2.5" in err) == (3, True)
+    for option in ("--manifest", "--review"):
+        code, _, err = paying_cli("obfuscate", "in", "--out", "out", *CLEAR, "--dry-run", option, "a.csv")
+        assert (code, "--dry-run writes nothing" in err) == (2, True)
 
-        guarantee = noise_scale = _draw = lambda self: None
 
-    class Demanding(Fixed):
-        def __init__(self, epsilon):
-            raise InvalidParameter("rank", None, "is missing", hint="give it a value")
-
-    monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
-    monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
-    made, notes = lines_of(choice(names=("fixed", "demanding", "dp-pix")), every=True)
-    assert [line.name for line in made] == [DEFAULT, "fixed", "dp-pix", "dp-pix"]
-    assert [method.epsilon for method in made[1].methods] == ["1", "5"]
-    assert notes == ["demanding is left out: rank is missing: give it a value"]
-    with pytest.raises(InvalidParameter, match="rank"):
-        lines_of(choice(names=("demanding",)), every=False)
+def test_measures_are_taken_within_the_regions_only(cli):
+    """A silent release changes nothing in flat blocks; noise in one box leaves the measures of another."""
+    Image.fromarray(np.full((40, 60, 3), 100, np.uint8)).save("flat.png")
+    budget = ("--method", "dp-pix", "--neighbourhood", "1", "--epsilon")
+    silent = json.loads(cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--json")[1])["compared"][0]
+    assert (silent["ssim"], silent["psnr"]) == (1.0, None)
+    loud = [
+        json.loads(cli("flat.png", "--regions", box, *budget, "0.001", "--json", "--force")[1])["compared"][0]
+        for box in ("0,0,20,20", "whole")
+    ]
+    assert loud[0]["psnr"] < 12  # over the whole photo it would be nine times smaller an error: 9.5 dB more
+    assert loud[1]["psnr"] < 12
+    _, out, _ = cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--force")
+    assert "SSIM 1.000  PSNR infinite" in out

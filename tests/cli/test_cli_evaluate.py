@@ -14,7 +14,7 @@ import pytest
 
 from dpveil.bench.data import load
 from dpveil.bench.report import alarm, page
-from dpveil.bench.run import CELLS, Job, compute
+from dpveil.bench.run import CELLS
 from dpveil.bench.table import COLUMNS
 from people_made import folder
 
@@ -117,20 +117,6 @@ def test_a_second_run_computes_nothing(made: Path, data: Path, shell: Shell) -> 
     assert json.loads(out)["broken"] == []
     assert before == {path.name: path.stat().st_mtime_ns for path in (made / CELLS).iterdir()}
     assert tables == {name: (made / name).read_bytes() for name in tables}
-
-
-def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
-    code, out, _ = shell("evaluate", "--check", made, data)
-    assert (code, "computed again and are the same" in out) == (0, True)
-    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
-    code, out, _ = shell("evaluate", "--check", made, "--json")
-    assert (code, json.loads(out)["problems"]) == (0, [])
-    results = made / "results.csv"
-    kept = results.read_bytes()
-    results.write_bytes(kept.replace(b",1.0000,", b",0.0000,", 1))
-    code, _, err = shell("evaluate", "--check", made)
-    assert (code, "results.csv is not what the cells say" in err) == (1, True)
-    results.write_bytes(kept)
 
 
 def test_where_folders_lie_is_not_told(
@@ -243,26 +229,15 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
     assert load(data).name == "made"
 
 
-def test_a_run_that_is_stopped_says_what_it_lacks_and_goes_on(
-    data: Path, shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    few = ("evaluate", data, "--out", tmp_path / "few", "--jobs", 1, "--attack", "pixels", "--photos", 2)
-    turn = iter(range(9))
-
-    def stopped(job: Job, folder: Path) -> None:
-        if next(turn) == 2:
-            raise KeyboardInterrupt
-        compute(job, folder)
-
-    monkeypatch.setattr("dpveil.bench.run.compute", stopped)
-    code, _, err = shell(*few, "--method", "k-same-pixel", "--k", 3, "--releases", 2)
-    assert (code, "2 of 5 cells are done and kept: the same command" in err) == (130, True), err
-    code, out, err = shell("evaluate", "--check", tmp_path / "few")
-    assert (code, out) == (1, "")
-    assert "was interrupted, or goes on: 3 of its 5 cells are missing" in err
-    code, _, err = shell(*few, "--method", "k-same-pixel", "--k", 3, "--releases", 2)
-    assert (code, err.splitlines()) == (0, [FEW_PEOPLE]), "the same run goes on, and replaces nothing"
-    code, _, err = shell(*few, "--method", "mosaic")
-    assert (code, err.count("which this run replaces")) == (0, 1), "a run with other settings"
-    assert len(err.splitlines()) == 2
-    assert shell("evaluate", "--check", tmp_path / "few")[0] == 0
+def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
+    code, out, _ = shell("evaluate", "--check", made, data)
+    assert (code, "computed again and are the same" in out) == (0, True)
+    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
+    code, out, _ = shell("evaluate", "--check", made, "--json")
+    assert (code, json.loads(out)["problems"]) == (0, [])
+    results = made / "results.csv"
+    kept = results.read_bytes()
+    results.write_bytes(kept.replace(b",1.0000,", b",0.0000,", 1))
+    code, _, err = shell("evaluate", "--check", made)
+    assert (code, "results.csv is not what the cells say" in err) == (1, True)
+    results.write_bytes(kept)

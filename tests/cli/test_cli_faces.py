@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
+from collections.abc import Callable
+from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +17,14 @@ from PIL import Image
 from skimage import data
 
 import dpveil
+from dpveil.assets import Card, save, store
 from dpveil.cli import run
 from dpveil.cli.review import EDGE
 from dpveil.regions import Faces
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
+from dpveil_train import train_pca
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SPENDING = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "16"]
@@ -135,23 +145,6 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--only", "1"],
-        ["--threshold", "0.5"],
-        ["--min-face", "9"],
-        ["--detector", "dlib"],
-    ],
-    ids=lambda options: options[0],
-)
-def test_options_for_faces_need_faces(wall, tmp_path, capsys, options):
-    arguments = ["obfuscate", str(wall), "--out", str(tmp_path / "out.png"), *SPENDING]
-    for regions in ([], ["--regions", "1,2,30,40"]):
-        assert run([*arguments, *regions, *options]) == 2
-        assert f"{options[0]} is only for faces" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
         ["--only", "a"],
         ["--threshold", "2"],
         ["--min-face", "1.5"],
@@ -164,3 +157,281 @@ def test_bad_settings_are_refused_before_a_photo_is_read(tmp_path, capsys, optio
     arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
     assert run([*arguments, "--regions", "faces", *options]) == 2
     assert capsys.readouterr().err.startswith("dpveil: ")
+
+
+# Faces that are too close to bound what is replaced around them: runs name them, and no certificate
+# does.
+
+
+Shell = Callable[..., tuple[int, str, str]]
+FILL = ("--method", "fill", "--level", "200", "--regions", "faces")
+
+
+class Row(Detector):
+    """Sees a row of three faces, 20 pixels apart."""
+
+    name = "row"
+    threshold = Fraction(3, 10)
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        return np.array([[20 + 50 * n, 60, 30, 36, 0.9] for n in range(3)], float)
+
+
+@pytest.fixture
+def crowd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: Row())
+    for name in ("a", "b"):
+        Image.new("RGB", (200, 160), (90, 120, 60)).save(tmp_path / f"{name}.png")
+
+
+@pytest.mark.usefixtures("crowd")
+@pytest.mark.parametrize(
+    ("asked", "overlapping", "excepted", "line"),
+    [
+        (("--margin", "0"), [], [], ""),
+        (("--margin", "0", "--except", "2"), [], [], ""),
+        (("--margin", "1"), [1, 2, 3], [], "regions of faces 1, 2 and 3 overlap others"),
+        (("--margin", "1", "--only", "2,3"), [2, 3], [], "regions of faces 2 and 3 overlap others"),
+        (("--margin", "1", "--except", "1,3"), [], [1, 3], "hair or neck of faces 1 and 3, which stay, may"),
+        (("--margin", "1", "--except", "1"), [2, 3], [1], "overlap others; hair or neck of face 1, which"),
+    ],
+)
+def test_a_run_names_the_faces_in_its_document_and_in_one_line(
+    shell: Shell, asked, overlapping, excepted, line
+) -> None:
+    code, out, err = shell("obfuscate", "a.png", "--out", "out.png", *FILL, *asked, "--json")
+    assert code == 0
+    (one,) = json.loads(out)["released"]
+    assert one["crowded"] == {"overlapping": overlapping, "excepted": excepted}
+    told = [text for text in err.splitlines() if text.startswith("crowded: ")]
+    assert len(told) == bool(line)
+    assert all(line in text and "a.png" in text for text in told)
+    assert "crowd" not in Path("out.png.certificate.json").read_text(encoding="utf-8")
+
+
+# What may be a face and stays in the clear: every command that searches for faces says so, in one line.
+
+
+FILL_FACES = ("--method", "fill", "--level", "200", "--regions", "faces", "--margin", "0")
+
+
+class ByWidth(Detector):
+    """Sees one face in every photo, and places that may be faces in those wider than 100 pixels."""
+
+    name = "by-width"
+    threshold = Fraction(3, 10)
+    doubtful = Fraction(1, 10)
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        rows = np.array([[10, 10, 20, 30, 0.9], [60, 20, 10, 12, 0.17], [40, 60, 6, 6, 0.1271]])
+        rows = rows[: 1 if image.shape[1] <= 100 else 2 if image.shape[1] <= 120 else 3]
+        return rows[(rows[:, 4] >= threshold) & (image.max() > 10)]
+
+
+@pytest.fixture
+def doubtful(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder "in" with photos of 100, 120 and 140 pixels, and a black one without a face."""
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: ByWidth())
+    (tmp_path / "in").mkdir()
+    for width, name in ((100, "a"), (120, "b"), (140, "c")):
+        Image.new("RGB", (width, 80), (90, 120, 60)).save(tmp_path / "in" / f"{name}.png")
+    Image.new("RGB", (90, 80), (0, 0, 0)).save(tmp_path / "dark.png")
+
+
+@pytest.mark.usefixtures("doubtful")
+def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shell) -> None:
+    code, out, err = shell("obfuscate", "in", "--out", "out", *FILL_FACES)
+    assert (code, len(out.splitlines())) == (0, 3)
+    (line,) = (line for line in err.splitlines() if "may show" in line)
+    assert line.startswith(
+        "left in the clear: 3 places that may show a face, in in/b.png and 1 more: --review"
+    )
+    threshold = re.search(r"--threshold ([0-9.]+)", line)
+    assert threshold
+    _, out, err = shell("obfuscate", "in", "--out", "all", *FILL_FACES, "--threshold", threshold[1])
+    assert out.count("3 regions") + out.count("3 faces") == 1
+    assert "may show" not in err
+    err = shell("obfuscate", "in/b.png", "--out", "one.png", *FILL_FACES)[2]
+    assert "left in the clear: one place that may show a face, in in/b.png" in err
+    assert "left in the clear" not in shell("obfuscate", "in/a.png", "--out", "none.png", *FILL_FACES)[2]
+
+
+@pytest.mark.usefixtures("doubtful")
+def test_faces_lists_and_draws_them(shell: Shell) -> None:
+    code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
+    assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
+    assert "in/c.png: may be a face, and stays in the clear: 10×12 pixels at 60,20, score 0.17" in err
+    drawn = np.asarray(Image.open("p.png"))
+    times = drawn.shape[1] // 140
+    assert (drawn[20 * times : 32 * times, 60 * times] == EDGE).all(axis=1).mean() > 0.8
+    document = json.loads(shell("faces", "in/c.png", "--margin", "0", "--json")[1])
+    assert document["doubtful"] == [
+        {"box": [60, 20, 10, 12], "score": 0.17},
+        {"box": [40, 60, 6, 6], "score": 0.1271},
+    ]
+
+
+# `dpveil obfuscate --method latent`: photos in, other faces out, and what is refused in one line.
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small codec of smooth random pictures."""
+    coarse = np.random.default_rng(5).uniform(0, 255, (60, 4, 4, 3))
+    crops = np.repeat(np.repeat(coarse, 8, axis=1), 8, axis=2).astype(np.uint8)
+    card = Card("pca", data="made", terms="none", seed=1)
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    save(train_pca(lambda: iter([crops]), card=card, seed=1, length=8), path)
+    return path
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, model: Path) -> Any:
+    """A command line in a folder with `astronaut.png`, `model.safetensors` and nothing else."""
+    pytest.importorskip("dlib")
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(model, "model.safetensors")
+    Image.fromarray(data.astronaut()).save("astronaut.png")
+
+    def said(*arguments: str) -> tuple[int, Any, str]:
+        code = run(["obfuscate", *arguments, "--method", "latent", "--json"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out), captured.err
+
+    return said
+
+
+GOOD = ("--epsilon", "50", "--codec", "model.safetensors")
+
+
+def test_a_photo_is_released_with_another_face_and_verifies(call: Any, capsys: Any) -> None:
+    code, document, err = call("astronaut.png", "--out", "out.png", *GOOD)
+    assert code == 0
+    assert [entry["output"] for entry in document["released"]] == ["out.png"]
+    assert "PRACTICALLY NO PROMISE" in err
+    certificate = json.loads(Path("out.png.certificate.json").read_text(encoding="utf-8"))
+    assert certificate["request"] == ["faces margin=0"]
+    assert certificate["guarantees"][0]["relation"] == {"name": "latent-cell"}
+    assert certificate["parameters"]["codec"].startswith("pca 8 sha256:")
+    Path("model.safetensors").unlink()
+    assert run(["verify", "out.png"]) == 0
+    assert "consistent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--epsilon", "50", "--codec", "gone.safetensors"), 4, "no codec gone.safetensors"),
+        (("--epsilon", "50", "--codec", "cut.safetensors"), 4, "damaged"),
+        (("--codec", "model.safetensors"), 2, "epsilon"),
+        ((*GOOD, "--guarantee", "metric", "--metric", "miles"), 2, "miles"),
+        ((*GOOD, "--rho", "1"), 2, "rho"),
+        ((*GOOD, "--regions", "faces", "--margin", "0.5"), 2, "margin"),
+        ((*GOOD, "--regions", "400,400,80,90", "--placing", "landmarks"), 1, "landmarks"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    call: Any, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    whole = Path("model.safetensors").read_bytes()
+    Path("cut.safetensors").write_bytes(whole[: len(whole) // 2])
+    Path("altered.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    got, document, err = call("astronaut.png", "--out", "out.png", *arguments)
+    text = json.dumps(document) + err
+    assert got == code
+    assert words in text
+    assert "Traceback" not in text
+    assert not Path("out.png").exists()
+    assert not Path("out.png.certificate.json").exists()
+
+
+def test_what_does_not_fit_the_model_is_refused_before_a_photo_is_read(call: Any) -> None:
+    code, document, _ = call(
+        "nowhere.png", "--out", "o.png", "--codec", "model.safetensors", "--epsilon", "1e-9",
+        "--mechanism", "pca-basis", "--metric", "leading-mean",
+    )  # fmt: skip
+    assert code == 2
+    assert "affords no component" in document["error"]
+
+
+# Commands without a method: every face becomes one of nobody, and two lines say what that is worth.
+
+
+NUMBER = re.compile(r"(\d+)-DP")
+
+
+@pytest.fixture
+def photo(tmp_path):
+    """Return a photo of two people, and one of nobody beside it."""
+    if not CenterFace.installed() or not find_spec(store.PACKAGE) or not find_spec("dlib"):
+        pytest.skip("needs dpveil install faces, and dpveil-faces")
+    one = data.astronaut()[:264, 92:356]
+    Image.fromarray(np.concatenate([one, one[:, ::-1]], axis=1)).save(tmp_path / "two.png")
+    Image.fromarray(data.coffee()).save(tmp_path / "nobody.png")
+    return tmp_path / "two.png"
+
+
+def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(shell, photo):
+    code, out, err = shell("obfuscate", photo, "--out", "private.png")
+    assert (code, out) == (
+        0,
+        f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
+    )
+    stays, unseen, *_, promised, keep = err.splitlines()
+    assert "hair, ears, jaw and neck stay as they are, and may tell who it is" in stays
+    assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning
+    assert promised.startswith(
+        "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
+    )
+    assert "in the clear: all that was not replaced, including faces that were not found" in promised
+    assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
+    certificate = dpveil.verify("private.png", at_least="strong").certificate
+    assert all(terms in err for terms in certificate.terms.values())
+    assert certificate.parameters["gallery"] in certificate.terms
+    assert (certificate.method, certificate.parameters["attributes"], len(certificate.regions)) == (
+        "attributes",
+        "none",
+        2,
+    )
+
+
+@pytest.mark.parametrize("more", [("--if-none", "whole"), ("--if-none", "copy"), ("--seed", "1")])
+def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
+    chosen = photo if more[0] == "--seed" else photo.with_name("nobody.png")
+    code, _, err = shell("obfuscate", chosen, "--out", "private.png", *more)
+    assert (code, "each new face" in err) == (0, False)
+    assert ("promised: 0-DP (strong), any-image" in err) == (more[1] == "whole")
+
+
+def test_a_budget_goes_with_what_is_kept(shell, photo):
+    code, out, _ = shell("obfuscate", photo, "--out", "a.png", "--attributes", "gender,age", "--epsilon", "2")
+    assert (code, "at 2-DP each" in out) == (0, True)
+    code, _, err = shell("obfuscate", photo, "--out", "b.png", "--epsilon", "2")
+    assert (code, err.startswith("dpveil: --epsilon 2 is a budget, and nothing is kept: ")) == (2, True)
+    err = shell("obfuscate", photo, "--out", "b.png", "--attributes", "gender,age")[2]
+    assert "--epsilon is missing: give a total for what is kept, or each its own: gender=1,age=1" in err
+    meant = {"30": "30-44", "59": "45-59", "90": "75+", "16": "18-29", "4": "", "30-44": ""}
+    for age, band in meant.items():
+        code, _, err = shell("explain", "--attributes", f"age={age}")
+        told = err.partition("to show that age, write age=")[2]
+        assert (code, told.partition(";")[0]) == (2 if band else 0, band)
+    err = shell("explain", "--attributes", "age=25-30")[2]
+    assert "age = '25-30' is neither a budget nor a value of this attribute: values are 18-29" in err
+    assert shell("explain", "--attributes", "age", "--epsilon", "30")[0] == 0  # no age can be meant
+
+
+def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, photo, monkeypatch):
+    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
+    code, out, err = shell("obfuscate", photo, "--out", "private.png")
+    assert (code, "0-DP" in out) == (0, True)
+    assert "promised: each new face was chosen" in err
+    code, _, err = shell("explain", photo, "--attributes", "gender=1")
+    assert (code, "pip install packages/dpveil-faces" in err) == (2, True)

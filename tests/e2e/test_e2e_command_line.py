@@ -68,25 +68,6 @@ def test_release_verify_rerun_edit(place, here):
     assert "Traceback" not in done.stderr + again.stderr + edited.stderr + third.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "words"),
-    [
-        (("obfuscate", "in", "--out", "out", "--method", "dp-pix"), 2, "there is no default"),
-        (("obfuscate", "in", "--out", "out", *GOOD, "--regions", "0,0,99,9"), 1, "outside the photo"),
-        (("obfuscate", "missing.jpg", "--out", "out", *GOOD), 4, "missing.jpg does not exist"),
-        (("obfuscate", "in", "--out", "in/a.png/out", *GOOD), 4, "a.png"),
-        (("verify", "in/a.png"), 1, "no certificate"),
-        (("frobnicate",), 2, "frobnicate"),
-    ],
-)
-def test_exit_codes(here, arguments, code, words):
-    done = here(*arguments)
-    assert done.returncode == code
-    assert words in done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    assert not Path("out").exists()
-
-
 def test_a_terminal_shows_a_bar_and_a_pipe_does_not(place, here):
     pty = pytest.importorskip("pty")
     leader, follower = pty.openpty()

@@ -1,10 +1,8 @@
-"""Certificates as forgers write them: by the schema, by mutation of honest ones, by flips of their bytes."""
+"""Certificates as forgers write them: by mutation of honest ones, by flips of their bytes."""
 
-import json
 import random
 from copy import deepcopy
 from dataclasses import fields
-from importlib.resources import files
 from inspect import getattr_static
 from typing import Any
 
@@ -17,7 +15,6 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError
 from records import record
 
-SCHEMA = json.loads(files("dpveil.core").joinpath("certificate.schema.json").read_text(encoding="utf-8"))
 TRAP = "/proc/self/mem"
 """A file that nobody may open, named wherever a text is."""
 NINES = "9" * 999
@@ -53,44 +50,6 @@ def value(rng: random.Random, own: Any = None, depth: int = 0) -> Any:
     if kind < 0.95:
         return [value(rng, depth=depth + 1) for _ in range(rng.randrange(4))]
     return {rng.choice(TEXTS): value(rng, depth=depth + 1) for _ in range(rng.randrange(4))}
-
-
-def by_schema(schema: Any, rng: random.Random) -> Any:
-    """A value that the schema allows, with hostile texts and numbers where it allows any."""
-    if "$ref" in schema:
-        return by_schema(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], rng)
-    if "const" in schema:
-        return schema["const"]
-    if "enum" in schema:
-        return rng.choice(schema["enum"])
-    kind = schema.get("type")
-    if kind == "object" or "properties" in schema:
-        choice = rng.choice(schema.get("oneOf", [{}]))
-        names = {*schema.get("required", ()), *choice.get("required", ())}
-        properties = schema.get("properties", {}) | {
-            name: entry for name, entry in choice.get("properties", {}).items() if entry is not False
-        }
-        made = {name: by_schema(properties[name], rng) for name in names}
-        if made.get("name") == "m-pixels":
-            made["m"] = by_schema(properties["m"], rng)
-        return made
-    if "oneOf" in schema:
-        return by_schema(rng.choice(schema["oneOf"]), rng)
-    kind = rng.choice(kind) if isinstance(kind, list) else kind
-    if kind == "array":
-        inner = schema.get("prefixItems") or [schema["items"]] * rng.choice([0, 1, 1, 2, 3, 40])
-        return [by_schema(entry, rng) for entry in inner]
-    if kind == "string":
-        hexadecimal, ratio = (
-            "".join(rng.choices("0123456789abcdef", k=64)),
-            rng.choice(["1/3", "1/3", NINES, "4/2"]),
-        )
-        return {None: rng.choice(TEXTS), "^[0-9a-f]{64}$": hexadecimal}.get(schema.get("pattern"), ratio)
-    low = schema.get("minimum", -(2**70))
-    if kind == "integer":
-        return rng.choice([low, low + 1, low + rng.randrange(60), 2**31, 10**25])
-    numbers = [number for number in NUMBERS if number >= low]
-    return {"number": rng.choice(numbers), "boolean": rng.random() < 0.5, "null": None}[kind]
 
 
 def parameters(name: str, rng: random.Random) -> dict[str, Any]:
@@ -199,19 +158,7 @@ def forged(index: int, honest: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
     way = rng.random()
     if way < 0.02 and (settings := legal(rng)) is not None:
         return "legal", sealed(settings)
-    if way < 0.3:
-        made = by_schema(SCHEMA, rng)
-        if rng.random() < 0.8:  # so that it comes as far as the promise
-            made |= {"output": data["output"], "method": (name := rng.choice(list(METHODS)))}
-            made |= {"parameters": parameters(name, rng), "tool": rng.choice([data["tool"], "dpveil 9.9"])}
-            made |= {"bits": "mine", "publishable": False}
-            made["guarantees"] = (made["guarantees"] * 40)[: len(made["regions"])]
-            for region in made["regions"]:
-                x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
-                region["box"] = [x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y)]
-                region["masked"] = rng.choice([None, 1])
-        return "schema", sealed(made)
-    if way < 0.45:
+    if way < 0.2:
         return "bytes", _bytes(sealed(data), rng)
     for _ in range(rng.choice([1, 1, 2, 4])):
         _mutate(data, rng, others)

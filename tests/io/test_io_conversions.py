@@ -1,13 +1,20 @@
 """Every kind of pixels becomes 8-bit grey or sRGB, with exactly the expected levels."""
 
+from __future__ import annotations
+
 import struct
+import zlib
+from io import BytesIO, StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
-from io_samples import picture, png
+from io_samples import file_bytes, picture, png
 from PIL import Image, ImageCms, TiffImagePlugin
 
+import dpveil
 import dpveil.io as dio
+from dpveil.errors import InvalidParameter, PhotoError, TooWeak
 
 WHITE = [255, 255, 255]
 
@@ -25,12 +32,6 @@ def test_rgb_is_read_as_it_is(put, suffix, shape):
     assert np.array_equal(photo.image, image)
     assert photo.grid is None
     assert photo.notes == ()
-
-
-@pytest.mark.parametrize("suffix", ["png", "tiff", "bmp", "jpg"])
-def test_grey_stays_one_channel(put, suffix):
-    image = np.full((16, 8), 77, np.uint8)
-    assert levels(put(image, f"a.{suffix}")).tolist() == np.full((16, 8, 1), 77).tolist()
 
 
 def test_palette_becomes_rgb(put):
@@ -170,3 +171,282 @@ def test_a_broken_profile_is_noted_and_ignored(put, profile):
     photo = dio.read(put(image, icc_profile=profile))
     assert np.array_equal(photo.image, image)
     assert any("profile is unusable" in note for note in photo.notes)
+
+
+# GIF and Netpbm: one picture in a file, level by level, or a refusal.
+
+
+def refusal(data: bytes, **options) -> str:
+    with pytest.raises(PhotoError) as caught:
+        dio.read(data, **options)
+    assert caught.value.hint
+    return str(caught.value)
+
+
+FEW = Image.fromarray(picture(20, 31)).quantize(16)
+
+
+def test_a_gif_is_read_exactly_and_its_words_are_not():
+    for interlace in (0, 1):
+        data = file_bytes(FEW, "gif", comment=b"the secret place", interlace=interlace)
+        assert np.array_equal(dio.read(data).image, np.asarray(FEW.convert("RGB")))
+    grey = Image.fromarray(picture(20, 31, 1)[..., 0])
+    assert np.array_equal(dio.read(file_bytes(grey, "gif")).image[..., 0], np.asarray(grey))
+
+
+def test_the_transparent_colour_of_a_gif_is_white():
+    key = int(np.asarray(FEW)[3, 4])
+    image = dio.read(file_bytes(FEW, "gif", transparency=key)).image
+    hidden = np.asarray(FEW) == key
+    assert (image[hidden] == 255).all()
+    assert np.array_equal(image[~hidden], np.asarray(FEW.convert("RGB"))[~hidden])
+
+
+def test_frames_are_counted_and_refused():
+    frames = [FEW.rotate(angle) for angle in (0, 90, 180)]
+    for suffix in ("gif", "png", "webp", "avif"):
+        data = file_bytes(frames[0].convert("RGB"), suffix, save_all=True, append_images=frames[1:])
+        count = "" if suffix == "avif" else " of 3 frames"
+        assert f"is an animation{count}: save one frame of it as a PNG" in refusal(data)
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "RGB"])
+def test_raw_netpbm_is_read_exactly(mode):
+    image = Image.fromarray(picture(9, 13)).convert(mode)
+    data = file_bytes(image, "ppm")
+    expected = np.asarray(image.convert("L" if mode == "1" else mode)).reshape(9, 13, -1)
+    assert np.array_equal(dio.read(data).image, expected)
+    assert np.array_equal(dio.read(data.replace(b"13 9", b"13 # the width\n 9")).image, expected)
+    for length in range(0, len(data), 3):
+        refusal(data[:length])
+    assert np.array_equal(dio.read(data + b"\n").image, expected)
+
+
+def test_plain_netpbm_is_read_exactly():
+    levels = picture(4, 5)
+    words = b" ".join(b"%d" % level for level in levels.reshape(-1))
+    assert np.array_equal(dio.read(b"P3\n5 4 255\n" + words).image, levels)
+    grey = b" ".join(b"%d" % level for level in levels[..., 0].reshape(-1))
+    assert np.array_equal(dio.read(b"P2 5 4\n255\n" + grey).image, levels[..., :1])
+    assert dio.read(b"P1 3 1\n0 1 0").image.tolist() == [[[255], [0], [255]]]
+    assert "damaged" in refusal(b"P2 2 1\n255\n1")
+
+
+def test_other_depths_and_claimed_sizes():
+    assert "pixels, which dpveil does not read" in refusal(b"P5 1 1\n65535\n\0\0")
+    assert dio.read(b"P5 2 1\n15\n\0\x0f").image.tolist() == [[[0], [255]]]
+    assert "more than the limit" in refusal(b"P6 60000 60000\n255\nabc")
+    assert "more than the limit" in refusal(b"P3 60000 60000\n255\n1")
+    for head in (b"P5 0 3\n255\n", b"P5 1\n", b"P5 -1 1 255\n", b"P5 1 1 255", b"P5 99999999999 1 255\n"):
+        refusal(head)
+
+
+# Sources of few colours: palette and dither follow from the whole picture, also from what is hidden.
+
+
+HIDDEN = "32,32,40,40"
+SIDE = 96
+
+
+def original(secret: int) -> Image.Image:
+    """A photo of which only the hidden box depends on `secret`."""
+    rng = np.random.default_rng(7)
+    levels = rng.integers(0, 256, (12, 12, 3)).astype(np.uint8).repeat(8, 0).repeat(8, 1)
+    levels = (levels * 0.5 + np.linspace(0, 120, SIDE)[None, :, None]).astype(np.uint8)
+    levels[32:72, 32:72] = np.random.default_rng(secret).integers(0, 256, (40, 40, 3))
+    return Image.fromarray(levels)
+
+
+STORED = {
+    "GIF": ("palette", lambda image: (image, "GIF")),
+    "grey GIF": ("palette", lambda image: (image.convert("L").quantize(8), "GIF")),
+    "PNG-8": ("palette", lambda image: (image.quantize(64), "PNG")),
+    "BMP of 16 colours": ("palette", lambda image: (image.quantize(16), "BMP")),
+    "1-bit PNG": ("1-bit", lambda image: (image.convert("1"), "PNG")),
+    "1-bit TIFF": ("1-bit", lambda image: (image.convert("1"), "TIFF")),
+    "PBM": ("1-bit", lambda image: (image.convert("1"), "PPM")),
+}
+
+
+def stored(name: str, secret: int) -> bytes:
+    image, kind = STORED[name][1](original(secret))
+    file = BytesIO()
+    image.save(file, kind)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_few_colours_may_show_is_stated_and_not_publishable(name: str, tmp_path: Path) -> None:
+    codec = STORED[name][0]
+    first, second = (dpveil.obfuscate(stored(name, n), "fill", regions=HIDDEN) for n in (1, 2))
+    assert (first.image != second.image).any(), "the hidden box shows outside of itself"
+    made = first.certificate
+    assert (made.strength, made.publishable, len(made.objections)) == ("strong", False, 1)
+    assert (made.regions[0].origin.grown_to, made.regions[0].origin.escapes) == (codec, True)
+    assert str(made.regions[0].box) == HIDDEN
+    path, _ = first.save(tmp_path / "a.png")
+    found = dpveil.verify(path, at_least="weak")
+    assert (found.status, found.publishable, found.sound) == ("consistent", False, False)
+    with pytest.raises(TooWeak):
+        dpveil.plan(stored(name, 1), "fill", regions=HIDDEN, at_least="weak")
+    whole = dpveil.obfuscate(stored(name, 1), "fill", at_least="weak").certificate
+    assert (whole.publishable, whole.regions[0].origin.grown_to) == (True, None)
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_the_owner_may_say_that_reducing_colours_lost_nothing(name: str, tmp_path: Path) -> None:
+    photo = dpveil.read(stored(name, 1), trust_source="lossless")
+    release = dpveil.obfuscate(photo, "fill", regions=HIDDEN, at_least="strong")
+    origin = release.certificate.regions[0].origin
+    assert (release.certificate.publishable, origin.grown_to, origin.escapes) == (
+        True,
+        STORED[name][0],
+        False,
+    )
+    path, _ = release.save(tmp_path / "a.png")
+    assert dpveil.verify(path).status == "consistent"
+    plain = dpveil.obfuscate(stored(name, 1), "fill", regions=HIDDEN)
+    assert len(plain.certificate.warnings) == len(release.certificate.warnings) + 1
+
+
+def test_the_owner_s_word_changes_nothing_of_formats_that_are_known_to_be_lossy() -> None:
+    file = BytesIO()
+    original(1).save(file, "WEBP", quality=80)
+    photo = dpveil.read(file.getvalue(), trust_source="lossless")
+    assert dpveil.obfuscate(photo, "fill", regions=HIDDEN).certificate.regions[0].origin.escapes
+    with pytest.raises(InvalidParameter):
+        dpveil.read(file.getvalue(), trust_source="always")
+
+
+def test_2_and_4_bits_are_few_and_8_are_not() -> None:
+    """Pillow decodes all of them as mode L."""
+    for bits, codec in ((2, "2-bit"), (4, "4-bit")):
+        grid = dpveil.read(few_bits(bits)).grid
+        assert grid is not None
+        assert grid.codec == codec
+        opened = Image.open(BytesIO(few_bits(bits)))
+        assert dpveil.obfuscate(opened, "fill", regions="1,1,2,2").certificate.objections
+    assert dpveil.read(few_bits(8)).grid is None
+
+
+def few_bits(bits: int) -> bytes:
+    """A grey PNG of 8 × 8 pixels with so many bits each, written by hand."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    header = struct.pack(">IIBBBBB", 8, 8, bits, 0, 0, 0, 0)
+    rows = b"".join(b"\0" + bytes(bits) for _ in range(8))
+    parts = (chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+# One reader for names, bytes, open files, Pillow's pictures and levels.
+
+
+LEVELS = (np.arange(6 * 5 * 3) % 251).astype(np.uint8).reshape(6, 5, 3)
+
+
+def file_of(levels, kind="PNG", **settings):
+    file = BytesIO()
+    Image.fromarray(levels).save(file, kind, **settings)
+    return file
+
+
+def test_whatever_holds_a_photo_is_read_alike(tmp_path):
+    data = file_of(LEVELS).getvalue()
+    path = tmp_path / "a.png"
+    path.write_bytes(data)
+    written = file_of(LEVELS)
+    with path.open("rb") as file, Image.open(path) as opened:
+        held = (data, bytearray(data), memoryview(data), LEVELS)
+        for given in (path, str(path), *held, file, written, opened):
+            assert np.array_equal(dpveil.read(given).image, LEVELS)
+            assert np.array_equal(dpveil.plan(given, "fill").photo.image, LEVELS)
+    photo = dpveil.read(LEVELS)
+    assert dpveil.read(photo) is photo
+
+
+def test_pictures_of_pillow_are_turned_upright_and_put_on_white():
+    turned = Image.open(file_of(LEVELS))
+    turned.getexif()[0x0112] = 6
+    assert np.array_equal(dpveil.read(turned).image, np.rot90(LEVELS, -1))
+    clear = Image.new("RGBA", (2, 2), (9, 9, 9, 0))
+    assert (dpveil.read(clear).image == 255).all()
+    for mode in ("1", "L", "P", "LA"):
+        assert dpveil.read(Image.new(mode, (2, 2))).image.shape[:2] == (2, 2)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "TIFF", "GIF", "JPEG2000"])
+def test_a_picture_whose_blocks_are_unknown_is_refused(kind):
+    with Image.open(file_of(LEVELS, kind)) as picture, pytest.raises(InvalidParameter, match="of its file"):
+        dpveil.read(picture)
+    if kind in ("JPEG", "WEBP", "TIFF"):
+        assert dpveil.read(file_of(LEVELS, kind)).image.shape == LEVELS.shape
+
+
+@pytest.mark.parametrize(
+    "changed", [lambda p: p.convert("RGB"), lambda p: p.crop((1, 1, 4, 4)), Image.Image.copy]
+)
+@pytest.mark.parametrize("kind", ["JPEG", "MPO", "WEBP", "AVIF", "TIFF", "JPEG2000"])
+def test_a_picture_made_from_one_whose_blocks_are_unknown_is_refused(kind, changed):
+    with Image.open(file_of(LEVELS, kind)) as picture:
+        made = changed(picture)
+    assert made.format is None
+    with pytest.raises(InvalidParameter, match=r"lossy blocks: give the name of its file$"):
+        dpveil.plan(made, "fill")
+
+
+@pytest.mark.parametrize(
+    "trace", ["jfif_density", "adobe", "adobe_transform", "progression", "mp", "exif", "thumbnails"]
+)
+def test_each_trace_of_a_lossy_file_is_seen(trace):
+    picture = Image.fromarray(LEVELS)
+    picture.info[trace] = b"1"
+    with pytest.raises(InvalidParameter, match="of its file"):
+        dpveil.read(picture)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "PPM"])
+def test_a_picture_made_from_one_without_blocks_is_read(kind):
+    with Image.open(file_of(LEVELS, kind)) as picture:
+        assert np.array_equal(dpveil.read(picture.convert("RGB")).image, LEVELS)
+
+
+def test_an_open_animation_is_refused_as_its_file_is():
+    frames = [Image.fromarray(LEVELS + np.uint8(i)) for i in range(3)]
+    file = BytesIO()
+    frames[0].save(file, "PNG", save_all=True, append_images=frames[1:])
+    for given in (file, Image.open(file)):
+        with pytest.raises(PhotoError, match=r"^the photo is an animation of 3 frames: save one frame"):
+            dpveil.read(given)
+
+
+@pytest.mark.parametrize("mask", [False, LEVELS > 100])
+def test_masked_levels_are_refused(mask):
+    with pytest.raises(InvalidParameter, match=r"is a masked array: give its \.filled\(\.\.\.\)$"):
+        dpveil.read(np.ma.MaskedArray(LEVELS, mask=mask))
+
+
+def test_limits_hold_before_levels_are_copied(monkeypatch):
+    monkeypatch.setattr("dpveil.io.reading.Photo.__init__", pytest.fail)
+    monkeypatch.setattr(Image.Image, "save", pytest.fail)
+    for given in (LEVELS, LEVELS[:, :, 0], Image.fromarray(LEVELS)):
+        with pytest.raises(PhotoError, match=r"^the photo has 5 × 6 pixels, more than the limit of 29"):
+            dpveil.read(given, max_pixels=29)
+
+
+@pytest.mark.parametrize("given", [3, None, [1], 3.5, StringIO("x"), b"x", Image.new("CMYK", (2, 2))])
+def test_anything_else_is_one_clear_refusal(given):
+    with pytest.raises((InvalidParameter, PhotoError)) as caught:
+        dpveil.read(given)
+    assert caught.value.hint
+    assert "\n" not in str(caught.value)
+
+
+def test_a_gif_that_contradicts_itself_is_refused():
+    data = bytearray(file_bytes(FEW, "gif"))
+    data[6:10] = struct.pack("<HH", 60_000, 60_000)
+    assert "more than the limit" in refusal(bytes(data))
+    for length in range(0, len(data) // 2, 9):
+        refusal(bytes(data[:length]))

@@ -37,22 +37,10 @@ def refused(files, *, replace: bool = False) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("replace", [False, True])
-def test_all_are_written(tmp_path, replace):
-    dio.write_together(pair(tmp_path), replace=replace)
-    assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
-
-
 def test_a_longer_old_file_leaves_no_tail(tmp_path):
     (tmp_path / "a.png").write_bytes(b"x" * 10_000)
     dio.write_together(pair(tmp_path), replace=True)
     assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
-
-
-def test_an_existing_target_is_an_error_and_stays(tmp_path):
-    (tmp_path / "a.png").write_bytes(b"old")
-    assert "exists already" in refused(pair(tmp_path))
-    assert listing(tmp_path) == {"a.png": b"old"}
 
 
 def test_a_target_that_appears_meanwhile_stays(tmp_path, monkeypatch):

@@ -105,26 +105,6 @@ def test_a_debit_counts_for_every_ancestor(ledger: Ledger) -> None:
     ledger.check()
 
 
-def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
-    ledger.reserve("album/anna", cost(2), "k")
-    with pytest.raises(BudgetExceeded):
-        ledger.reserve("album/bob", cost(2), "k")
-    assert ledger.show("albums").reserved.cost.epsilon == 0
-
-
-def test_all_accounts_are_those_that_are_shown(ledger: Ledger) -> None:
-    ledger.set_limit("album/anna", Limit("pure", epsilon=2))
-    spend(ledger, 1, "album/anna/holiday")
-    ledger.reserve("album/bob", cost("0.5"), "k")
-    ledger.set_limit("studio/shop", Limit("pure", epsilon=1))
-    spend(ledger, 1, "studio/shop")
-    accounts = ledger.accounts()
-    assert [each.subject for each in accounts] == ledger.subjects()
-    assert accounts == [ledger.show(name) for name in ledger.subjects()]
-    assert [len(each.parents) for each in accounts] == [0, 1, 2, 0, 0], "the studio has no limit"
-    assert ledger.accounts(2) == accounts[:2]
-
-
 def test_a_key_tells_what_its_stored_release_was_paid(ledger: Ledger) -> None:
     """And not what was paid for a draw that was lost, or by another subject."""
     ledger.set_limit("other", Limit("pure", epsilon=9))
@@ -178,15 +158,6 @@ def test_a_limit_that_is_set_later_counts_what_was_spent_before(ledger: Ledger) 
     ledger.set_limit("album/anna", Limit("pure", epsilon=2))
     with pytest.raises(BudgetExceeded, match="album/anna has epsilon 0 left"):
         spend(ledger, "0.5", "album/anna")
-
-
-def test_a_limit_that_is_lowered_holds_for_what_is_only_reserved(ledger: Ledger) -> None:
-    waiting = ledger.reserve("album", cost(2), "k")
-    ledger.set_limit("album", Limit("pure", epsilon=1))
-    with pytest.raises(BudgetExceeded):
-        waiting.commit()
-    assert ledger.show("album").spent.cost.epsilon == 0
-    ledger.check()
 
 
 def test_a_window_never_refills(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -389,61 +360,6 @@ def test_wrong_calls_are_refused_and_change_nothing(
     assert ledger.head() == before
 
 
-def test_a_release_pays_before_its_first_bit_and_its_file_is_known(ledger: Ledger, tmp_path: Path) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    release = plan.release(ledger=ledger, subject="album", key="photo-1")
-    assert ledger.check().files == 0
-    image, _ = release.save(tmp_path / "a.png")
-    certificate = dpveil.verify(image).certificate
-    assert certificate is not None
-    assert certificate.output is not None
-    assert ledger.knows("album", certificate.output.sha256)
-    with pytest.raises(AlreadyPaid):
-        plan.release(ledger=ledger, subject="album", key="photo-1")
-    assert {plan.release(ledger=ledger, subject="album").paid.draw for _ in range(2)} == {1, 2}  # type: ignore[union-attr]
-    with pytest.raises(BudgetExceeded):
-        plan.release(ledger=ledger, subject="album")
-
-
-def test_without_a_key_every_release_is_a_draw_of_its_own(ledger: Ledger, tmp_path: Path) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    for number in (1, 2):
-        release = plan.release(ledger=ledger, subject="album")
-        release.save(tmp_path / f"{number}.png")
-        assert release.paid.draw == number  # type: ignore[union-attr]
-    assert left(ledger) == 1
-
-
-def test_a_refused_or_failed_debit_draws_nothing(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    monkeypatch.setattr(type(plan.placement), "drawn", pytest.fail)
-
-    def fails(*_: object) -> None:
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr("dpveil.ledger.tables.Tables.append", fails)
-    with pytest.raises(LedgerError, match="Input/output error"):
-        plan.release(ledger=ledger, subject="album")
-    with pytest.raises(BudgetRefused):
-        plan.release(ledger=ledger, subject="nobody")
-
-
-def test_arguments_that_do_not_belong_together_are_refused(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plan = dpveil.plan(PHOTO, "dp-pix", epsilon=1, block=8)
-    with pytest.raises(InvalidParameter, match="reproducible"):
-        plan.release(bits=dpveil.SeededBits(1), ledger=ledger, subject="album")
-    with pytest.raises(InvalidParameter, match="subject is missing"):
-        plan.release(ledger=ledger)
-    for lonely in ({"subject": "album"}, {"key": "k"}):
-        with pytest.raises(InvalidParameter, match="without a ledger"):
-            plan.release(**lonely)  # type: ignore[arg-type]
-    with pytest.raises(BudgetRefused, match="formal"):
-        dpveil.obfuscate(PHOTO, "blur", sigma=2, ledger=ledger, subject="album")
-    assert ledger.check().debits == 0
-
-
 def test_a_copy_is_never_paid(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     missing = ((), {"faces": dpveil.errors.NoRegion("none")})
     monkeypatch.setattr("dpveil.release.plan.search", lambda *_: missing)
@@ -506,9 +422,17 @@ def test_no_message_about_a_url_has_its_password(url: str) -> None:
     assert "s3cret" not in str(refusal.value)
 
 
-def test_a_closed_ledger_opens_again(ledger: Ledger) -> None:
-    spend(ledger, 1)
-    ledger.close()
-    ledger.close()
-    spend(ledger, 1)
-    assert left(ledger) == 1
+def test_reservations_below_count_for_ancestors_too(ledger: Ledger) -> None:
+    ledger.reserve("album/anna", cost(2), "k")
+    with pytest.raises(BudgetExceeded):
+        ledger.reserve("album/bob", cost(2), "k")
+    assert ledger.show("albums").reserved.cost.epsilon == 0
+
+
+def test_a_limit_that_is_lowered_holds_for_what_is_only_reserved(ledger: Ledger) -> None:
+    waiting = ledger.reserve("album", cost(2), "k")
+    ledger.set_limit("album", Limit("pure", epsilon=1))
+    with pytest.raises(BudgetExceeded):
+        waiting.commit()
+    assert ledger.show("album").spent.cost.epsilon == 0
+    ledger.check()

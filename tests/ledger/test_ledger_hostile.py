@@ -295,23 +295,6 @@ def test_a_full_disk_pays_for_nothing_and_leaves_a_sound_ledger(
         spend(ledger, "0.000001")
 
 
-def test_a_ledger_that_may_only_be_read_is_read_and_pays_for_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Ledger(url_of(path)) as ledger:
-        head = ledger.head()
-    access = os.access
-    monkeypatch.setattr(os, "access", lambda place, mode: mode != os.W_OK and access(place, mode))
-    with Ledger(url_of(path)) as ledger:
-        assert ledger.check(head).debits == 2
-        with pytest.raises(LedgerError, match="make the file and its folder writable"):
-            spend(ledger, "0.000001")
-        assert ledger.head() == head
-    assert not Path(f"{path}-wal").exists()
-    Path(f"{path}-wal").write_bytes(b"x")
-    assert "copy both" in refused(path)
-
-
 def test_a_busy_ledger_says_so(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(database, "PATIENCE", 0.05)
     holder = sqlite3.connect(path, isolation_level=None)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -32,37 +30,6 @@ def test_one_of_many_processes_gets_the_last_unit(url: str, processes: int) -> N
         race(url, processes, 3)
         found = ledger.check()
         assert (found.debits, ledger.show("album").spent.cost.epsilon) == (2, 5)
-
-
-def test_threads_share_a_ledger_and_none_gets_too_much(url: str) -> None:
-    with made(url, "0.00005") as ledger:
-        won: list[int] = []
-
-        def work(me: int) -> None:
-            for number in range(10):
-                with suppress(BudgetExceeded):
-                    spend(ledger, "0.000001", key=f"{me} {number % 2}")
-                    won.append(me)
-
-        threads = [threading.Thread(target=work, args=(me,)) for me in range(8)]
-        for thread in threads:
-            thread.start()
-        ended([forked(lambda: ledger.show("album")) for _ in range(2)])
-        for thread in threads:
-            thread.join()
-        assert len(won) == 50
-        assert ledger.check().debits == 50
-
-
-def test_of_many_that_make_a_ledger_all_get_the_same(url: str) -> None:
-    def work(me: int) -> None:
-        with Ledger(url, create=True) as ledger:
-            ledger.set_limit(f"a{me}", Limit("pure", epsilon=1))
-
-    ended([forked(partial(work, me)) for me in range(8)])
-    with Ledger(url) as ledger:
-        assert ledger.subjects() == [f"a{me}" for me in range(8)]
-        ledger.check()
 
 
 def test_processes_that_open_and_close_a_ledger_do_not_disturb_each_other(url: str) -> None:

@@ -87,16 +87,6 @@ def test_singular_values_of_the_same_pixels_are_another_part(ledger: Ledger) -> 
         ask()
 
 
-def test_a_photo_is_the_same_whoever_pays(ledger: Ledger) -> None:
-    pay(ledger, A, "album/anna")
-    for subject in ("album", "album/anna", "album/bob", "studio"):
-        with pytest.raises(RegionsDiffer):
-            ledger.reserve(subject, cost(1), "k", covered=B)
-        pay(ledger, A, subject)
-        pay(ledger, OTHER, subject)
-    assert ledger.check().debits == 9
-
-
 def test_what_is_of_no_photo_is_not_compared(ledger: Ledger) -> None:
     for covered in (None, A, None, OTHER):
         pay(ledger, covered)
@@ -173,14 +163,6 @@ def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> 
     for digest in (covered.photo, covered.pixels):
         assert digest not in kept
         assert digest.hex().encode() not in kept
-
-
-def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
-    """Two HMACs under one secret: no message of one is a message of the other."""
-    secret, key = "ab" * 32, b"key"
-    part = part_of(secret, Covered(hashlib.sha256(key).digest(), bytes(32)), False)
-    units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
-    assert not units & {part.photo, part.covered}
 
 
 OLD = (
@@ -305,6 +287,19 @@ def test_what_is_no_part_of_a_photo_is_refused(ledger: Ledger, wrong: Any) -> No
         ledger.reserve("album", cost(1), "k", covered=wrong)
 
 
-def test_other_regions_without_a_ledger_are_a_mistake() -> None:
-    with pytest.raises(InvalidParameter, match="other_regions is given without a ledger"):
-        dpveil.plan(PHOTO, "fill").release(other_regions=True)
+def test_the_key_of_a_unit_is_never_that_of_a_photo() -> None:
+    """Two HMACs under one secret: no message of one is a message of the other."""
+    secret, key = "ab" * 32, b"key"
+    part = part_of(secret, Covered(hashlib.sha256(key).digest(), bytes(32)), False)
+    units = {unit_of(secret, subject, key) for subject in ("a", "photo", "covered")}
+    assert not units & {part.photo, part.covered}
+
+
+def test_a_photo_is_the_same_whoever_pays(ledger: Ledger) -> None:
+    pay(ledger, A, "album/anna")
+    for subject in ("album", "album/anna", "album/bob", "studio"):
+        with pytest.raises(RegionsDiffer):
+            ledger.reserve(subject, cost(1), "k", covered=B)
+        pay(ledger, A, subject)
+        pay(ledger, OTHER, subject)
+    assert ledger.check().debits == 9

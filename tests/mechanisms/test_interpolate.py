@@ -1,7 +1,5 @@
 """Interpolation between shown pixels: reads no other pixel, covers every one once, and is linear."""
 
-import tracemalloc
-
 import numpy as np
 import pytest
 from scipy.interpolate import LinearNDInterpolator
@@ -161,20 +159,6 @@ def test_a_picture_of_many_parts_reads_shown_pixels_only(plain, monkeypatch):
     assert np.array_equal(first[shown], one[shown])
 
 
-def test_memory_stays_in_proportion_to_a_small_picture():
-    """Of 640 × 480 grey pixels a tenth is shown; the picture itself and which are shown are two more."""
-    backend.compile_now()
-    y, x = np.mgrid[:480, :640]
-    image = (127 + 90 * np.sin(y / 30) * np.cos(x / 25))[:, :, None].astype(np.uint8)
-    shown = some((480, 640), 0.1)
-    interpolate(image, shown)
-    tracemalloc.start()
-    interpolate(image, shown)
-    most = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert most <= 4 * image.nbytes
-
-
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
 def test_pixels_amid_their_own_level_take_no_part_in_other_triangles(share: float, channels: int):
@@ -207,16 +191,3 @@ def test_pixels_without_others_around_in_their_part_stay_there():
     assert all_amid_their_level(image, shown, kept)
     assert not all_amid_their_level(image[part], shown[part], kept[part])
     assert all_amid_their_level(image[part], shown[part], module.with_outermost(kept[part], shown[part]))
-
-
-def test_the_picture_is_the_same_with_pixels_that_are_not_needed(monkeypatch: pytest.MonkeyPatch):
-    """But for four corners on one circle, which make two triangles in two ways."""
-    image = np.full((120, 160, 1), 20, np.uint8)
-    image[60:, 70:] = 200
-    shown = some(image.shape[:2], 0.3)
-    lean = interpolate(image, shown)
-    monkeypatch.setattr(module, "needed", lambda image, shown: shown)
-    full = interpolate(image, shown)
-    assert np.mean(lean != full) < 0.002
-    monkeypatch.setattr(module, "needed", lambda image, shown: shown & some(shown.shape, 0.3, 1))
-    assert np.mean(interpolate(image, shown) != full) > 0.02

@@ -12,13 +12,11 @@ from dpveil.accounting.pairs import DrawsAccount, extremes
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.base import BAND, cell_areas, cell_levels, cell_sums, mean_levels
-from dpveil.mechanisms.pixel.mse_exponential import certified_law, pair, shown_levels
+from dpveil.mechanisms.pixel.mse_exponential import certified_law, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
-from dpveil.release.explain import explain
 
-FACE = {"height": 120, "width": 88, "channels": 3}
 WORK = Context(prec=60)
 
 
@@ -133,22 +131,6 @@ def test_shown_levels_are_spread_evenly(levels):
     assert all(abs(level - 255 * j / (levels - 1)) <= 0.5 for j, level in enumerate(shown))
 
 
-def test_delta_and_rho_buy_what_the_account_says():
-    """The same noise in three currencies: what one budget gives, stated in another, is not below it."""
-    pure = MSEExponential(epsilon=20, block=16)
-    assert pure.account(**FACE).pure <= 20
-    assert 4 < float(pure.account(**FACE).epsilon(Fraction(1, 10**6))) < 5
-    assert pure.account(**FACE).rho < Fraction(20**2, 2) / 144 / 2.9
-    both = MSEExponential(epsilon=20, delta="1e-6", block=16)
-    account = both.account(**FACE)
-    assert account.pure > 60
-    assert account.epsilon(Fraction(1, 10**6)) <= 20
-    assert both.noise_scale(**FACE) < pure.noise_scale(**FACE)
-    assert MSEExponential(rho=account.rho, block=16).account(**FACE).pure == pytest.approx(
-        account.pure, rel=1e-3
-    )
-
-
 @pytest.mark.parametrize(
     "budget",
     [
@@ -167,21 +149,6 @@ def test_extreme_budgets_are_kept(budget, size):
     method = MSEExponential(**budget, block=2)
     given = dict(zip(("height", "width", "channels"), size, strict=True))
     assert method.spent(method.account(**given)) <= method.limit
-
-
-def test_dominating_pair_of_the_face_is_the_certified_one():
-    method = MSEExponential(epsilon=20, block=16)
-    ((worst, draws),) = method.account(**FACE).parts
-    assert draws == 144
-    assert worst.masses == method.matrix(**FACE).weights[0]
-    assert worst == pair(Fraction(20, 144), 256) or worst.pure <= Fraction(20, 144)
-
-
-def test_explain_states_all_three():
-    found = explain(MSEExponential(epsilon=20, block=16), height=120, width=88)
-    assert [other.kind for other in found.same_noise] == ["zcdp", "approximate"]
-    assert found.guarantee.relation.name == "any-image"
-    assert 73 < (found.noise_scale or 0) < 74
 
 
 @pytest.mark.parametrize("levels", [3, 5, 6, 7, 10, 255])

@@ -6,10 +6,17 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from scipy import integrate
 
-from dpveil.mechanisms.scalar import TABLE, Exponential, PermuteAndFlip, Range, TruncatedLaplace
+from dpveil.mechanisms.scalar import (
+    ExplicitFair,
+    Exponential,
+    Geometric,
+    PermuteAndFlip,
+    Range,
+    TruncatedLaplace,
+)
 from dpveil.mechanisms.scalar.exponential import BITS, law, log_law
-from dpveil.noise.bits import SeededBits
 
 RELATIONS = ("any-database", "database-record")
 QUERIES = [
@@ -89,44 +96,66 @@ def test_rates_are_the_largest_that_hold(query, epsilon, relation):
         assert np.allclose(np.exp(held) / 2.0**64, np.exp(logs(points, rate)), rtol=1e-4, atol=1e-6)
 
 
-def test_general_rule_of_half_epsilon_wastes_budget():
-    for kind in (Exponential, PermuteAndFlip):
-        assert kind(range=(0, 5), sensitivity=1, epsilon=1).rate > Fraction(1, 2)
-
-
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_exponential_is_truncated_laplace_on_the_lattice_of_answers(relation):
     query = {"range": (0, 10), "sensitivity": 2, "epsilon": 1, "relation": relation, "step": 1}
     assert Exponential(**query).integers == TruncatedLaplace(**query).integers
 
 
-def mean_error(method):
-    points = method.lattice.points
-    return float((method.matrix() * np.abs(np.subtract.outer(points, points))).sum()) / len(points)
+# Errata E11: formulas 5.71, 5.72 and 5.74 of Croft's thesis as printed are no distributions; ours are.
 
 
-@pytest.mark.parametrize("epsilon", ["0.1", "0.5", "1", "3"])
-@pytest.mark.parametrize(("last", "sensitivity"), [(2, 1), (10, 1), (30, 1), (30, 5)])
-@pytest.mark.parametrize("relation", RELATIONS)
-def test_order_of_the_two_turns_around_at_the_best_rates(last, sensitivity, epsilon, relation):
-    """At rate ε/(2ΔF) permute-and-flip errs less (its theorem), at the largest sound rates more."""
-    points, general = np.arange(last + 1), float(epsilon) / (2 * sensitivity)
-    apart = np.abs(np.subtract.outer(points, points))
-    laws = (exponential_logs(points, general), log_law(points, general))
-    textbook = [(np.exp(logs) * apart).sum() / len(points) for logs in laws]
-    assert textbook[1] < textbook[0]
-    query = {"range": (0, last), "sensitivity": sensitivity, "epsilon": epsilon, "relation": relation}
-    assert mean_error(Exponential(**query)) < mean_error(PermuteAndFlip(**query)) <= textbook[1] * (1 + 1e-5)
+def printed_fair(size, epsilon):
+    """The column of the answer 0 by 5.73 with y of 5.74, `size` being |D|."""
+    a = math.exp(-epsilon)
+    y = (1 - a) / (1 + a - 2 * a ** (size / 2 + 1))
+    return [y * a ** math.ceil(d / 2) for d in range(size + 1)]
 
 
-def test_draws_have_the_law():
-    """60 000 draws within six and a half standard deviations: a right sampler fails with 4e-10 or less."""
-    method = PermuteAndFlip(range=(0, 3), sensitivity=1, epsilon=1)
-    drawn = method.release(np.full(60_000, 1), SeededBits(4))
-    wanted = method.matrix()[:, 1]
-    counted = np.bincount(drawn.astype(int), minlength=4) / 60_000
-    assert np.all(np.abs(counted - wanted) < 6.5 * np.sqrt(wanted * (1 - wanted) / 60_000))
+@pytest.mark.parametrize("size", range(2, 13))
+def test_errata_e11_explicit_fair_of_odd_sizes_does_not_sum_to_one(size):
+    total = sum(printed_fair(size, 0.5))
+    assert (abs(total - 1) < 1e-12) == (size % 2 == 0)
+    ours = ExplicitFair(range=(0, size), sensitivity=1, epsilon="0.5").matrix()
+    assert np.allclose(ours.sum(axis=0), 1, atol=1e-15)
+    assert np.allclose(ours.diagonal(), ours[0, 0], rtol=1e-7)
+    if size % 2 == 0:
+        assert np.allclose(ours[:, 0], printed_fair(size, 0.5), rtol=1e-6)
 
 
-def test_both_are_in_the_table():
-    assert {"exponential", "permute-and-flip"} <= set(TABLE)
+def test_errata_e11_explicit_fair_of_five_records_sums_to_0_9913():
+    assert sum(printed_fair(5, 0.5)) == pytest.approx(0.9913, abs=5e-5)
+    a = math.exp(-0.5)
+    mended = (1 - a) / ((1 + a) * (1 - a**3))
+    ours = ExplicitFair(range=(0, 5), sensitivity=1, epsilon="0.5").matrix()
+    assert ours[0, 0] == pytest.approx(mended, rel=1e-7)
+
+
+def test_errata_e11_geometric_law_needs_all_whole_numbers():
+    def printed(answer, z):
+        return (math.e - 1) / (math.e + 1) * math.exp(-abs(answer - z))
+
+    for answer in (0, 2):
+        natural = sum(printed(answer, z) for z in range(200))
+        assert natural == pytest.approx(1 - math.exp(-answer) / (1 + math.e), rel=1e-12)
+        assert natural + sum(printed(answer, z) for z in range(-200, 0)) == pytest.approx(1, rel=1e-12)
+    ours = Geometric(range=(0, 4), sensitivity=1, epsilon=1).matrix()
+    assert np.allclose(ours.sum(axis=0), 1, atol=1e-15)
+    assert ours[0, 0] == pytest.approx(sum(printed(0, z) for z in range(-200, 1)), rel=1e-4)
+
+
+def test_errata_e11_normalised_laplace_has_a_sign_too_few():
+    low, high, answer, scale = 0, 4, 2, 1.6
+
+    def printed(x, sign):
+        whole = 2 - math.exp(-(answer - low) / scale) - math.exp(sign * (high - answer) / scale)
+        return math.exp(-abs(x - answer) / scale) / scale / whole
+
+    as_printed = integrate.quad(printed, low, high, args=(1,), points=[answer])[0]
+    mended = integrate.quad(printed, low, high, args=(-1,), points=[answer])[0]
+    assert as_printed < 0, "a density below zero"
+    assert mended == pytest.approx(1, rel=1e-9)
+    ours = TruncatedLaplace(range=(0, 4), sensitivity="0.4", epsilon="0.5", step="1/90")
+    found = ours.matrix([1, 3], [2])
+    assert found.sum() == pytest.approx(1, abs=1e-12)
+    assert float(ours.scale) == pytest.approx(scale, rel=0.01)

@@ -54,11 +54,6 @@ def test_ssim_of_small_regions_takes_the_largest_odd_window(shape, window):
     assert ssim(x[:, :, 0], y[:, :, 0], data_range=255) == pytest.approx(expected, abs=1e-10)
 
 
-def test_ssim_can_be_negative():
-    board = np.indices((8, 8)).sum(0) % 2 * np.uint8(255)
-    assert ssim(board, 255 - board, data_range=255) < -0.9
-
-
 @pytest.mark.parametrize(
     ("change", "data_range", "decibels"),
     [(1, 255, 48.13080361), (255, 255, 0.0), (16, 255, 24.04840), (1, 1, 0.0), (0.1, 1, 20.0)],
@@ -69,17 +64,6 @@ def test_psnr_by_hand(change, data_range, decibels):
 
 
 SIMILAR = {**METRICS, "ms-ssim": ms_ssim}
-
-
-@pytest.mark.parametrize("name", SIMILAR)
-@pytest.mark.parametrize("shape", [(1, 1), (8, 9), (8, 9, 1), (8, 9, 3), (2, 7, 3)])
-def test_equal_images_are_best_and_order_does_not_matter(name, shape):
-    measure = SIMILAR[name]
-    x, y = levels(shape, 5), levels(shape, 6)
-    same, other = measure(x, x.copy(), data_range=255), measure(x, y, data_range=255)
-    assert same == {"ssim": 1.0, "ms-ssim": 1.0, "psnr": math.inf}[name]
-    assert other < same
-    assert measure(y, x, data_range=255) == pytest.approx(other)
 
 
 @pytest.mark.parametrize("name", SIMILAR)
@@ -145,8 +129,3 @@ def test_ms_ssim_equals_the_formula_scale_by_scale(shape, scales):
         pair = [halved_by_loops(one) for one in pair]
     assert 0.5 < expected < 0.99
     assert ms_ssim(x, y, data_range=255) == pytest.approx(expected, abs=1e-9)
-
-
-def test_ms_ssim_of_opposite_pictures_is_zero():
-    x = levels((40, 40), 11)
-    assert ms_ssim(x, 255 - x, data_range=255) == 0

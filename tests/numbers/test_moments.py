@@ -113,53 +113,7 @@ def test_finite_mechanisms_end_where_a_class_of_that_size_does():
         )
 
 
-def test_codes_are_of_one_record_each_and_clipped():
-    values = np.array([[-5.0, 0.2], [0.5, 7.0], [1.0, 0.3]])
-    codes = encode(values, np.zeros(2), np.ones(2))
-    assert codes[:, 0].tolist() == [0, LEVELS // 2, LEVELS]
-    assert codes[1, 1] == LEVELS
-    for row in range(3):
-        assert (encode(values[[row]], np.zeros(2), np.ones(2)) == codes[row]).all()
-
-
 # What the whole fit costs: laws
-
-
-def cost(less, more, shares, deviations):
-    """Return the largest log-ratio of everything released of one class, with and without one record.
-
-    Written out from the laws: two-sided geometric counts, discrete Laplace sums, masses of the mechanism.
-    """
-    count = float(shares.count)
-    total = 0.0
-    for one, other in zip(*centred_sums((less, more)).tolist(), strict=True):
-        law = naive_bayes.sum_mechanism(shares.mean)
-        a, b = law.lattice.index(np.array([Fraction(one, LEVELS), Fraction(other, LEVELS)], dtype=object))
-        far = np.concatenate([np.arange(-400, 401) * law.lattice.reach // 8, [-(10**9), 10**9]])
-        total += np.abs(law.noise().log_weight(far - a) - law.noise().log_weight(far - b)).max()
-    for centre in (0, LEVELS // 3, LEVELS):
-        centres = np.full(less.shape[1], centre)
-        mechanism = deviations.at(4)
-        nearest = square_point if deviations.squared else root_point
-        for one, other in zip(*squares_about((less, more), np.stack([centres] * 2)), strict=True):
-            places = [
-                nearest(int(s), reach_of(centre), mechanism) * mechanism.lattice.step for s in (one, other)
-            ]
-            shown = [Fraction(j, 8) for j in range(16 if mechanism.range.finite else 120)]
-            masses = mechanism.matrix(responses=shown, answers=places)
-            masses = masses[(masses > 1e-200).all(axis=1)]
-            worst = np.abs(np.diff(np.log(masses), axis=1)).max()
-            assert worst <= float(shares.deviation) + 1e-9
-    return count + total + less.shape[1] * float(shares.deviation)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_laws_of_neighbouring_classes_keep_the_split(name):
-    shares = Shares.of(Fraction(3), 1, (Fraction(1), Fraction(1), Fraction(1)))
-    assert shares.total(1) == 3
-    for squared in (False, True):
-        deviations = Deviations(name, "database-record", shares.deviation, squared)
-        assert max(cost(less, more, shares, deviations) for less, more in tables(12)) <= 3 + 1e-9
 
 
 def log_ratio_of_the_thesis_mean(less, more, output, epsilon):
@@ -210,3 +164,12 @@ def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_siz
             assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()
             assert reach[row].tolist() == [reach_of(code) for code in centre]
         assert sizes == np.maximum(found.counts, 1).tolist()
+
+
+def test_codes_are_of_one_record_each_and_clipped():
+    values = np.array([[-5.0, 0.2], [0.5, 7.0], [1.0, 0.3]])
+    codes = encode(values, np.zeros(2), np.ones(2))
+    assert codes[:, 0].tolist() == [0, LEVELS // 2, LEVELS]
+    assert codes[1, 1] == LEVELS
+    for row in range(3):
+        assert (encode(values[[row]], np.zeros(2), np.ones(2)) == codes[row]).all()

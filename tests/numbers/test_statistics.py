@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
-from math import exp, log, sqrt
+from math import log
 
 import numpy as np
 import pytest
@@ -108,14 +108,6 @@ def test_sensitivity_of_a_deviation_bounds_the_root_and_fits_the_range(n):
     assert TruncatedLaplace(range=(0, width / 2), sensitivity=moved, epsilon=1).coarsest >= moved / 1024
 
 
-def test_a_deviation_moves_as_far_as_it_is_said_to():
-    """The bound width·√(n-1)/n is reached: all records at one end, one of them moved to the other."""
-    for n in (2, 5, 40):
-        other = np.zeros(n)
-        other[0] = 12
-        assert np.std(other) == pytest.approx(12 * sqrt(n - 1) / n, rel=1e-12)
-
-
 def test_all_bins_of_a_histogram_together_keep_epsilon(truth):
     """The whole joint law of two bins over every pair of neighbouring tables of two rows."""
     mechanism, _ = asked(truth, numbers.histogram, [0, 1], range=(0, 2), bins=2, epsilon=1)
@@ -169,13 +161,6 @@ def test_a_plan_is_released_with_secure_bits_and_prints_one_line_without_its_ans
     assert plan.release(bits=SeededBits(1)).bits == "seeded"
     with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
         plan.release(3)
-
-
-def test_settings_do_not_depend_on_the_data():
-    one, two = (numbers.mean([end] * 30, **{**MEAN, "mechanism": None}) for end in (0, 120))
-    assert one.mechanism.name == two.mechanism.name
-    assert one.mechanism.parameters() == two.mechanism.parameters()
-    assert one.guarantee == two.guarantee
 
 
 @pytest.mark.parametrize(
@@ -285,13 +270,6 @@ NO_COLUMNS = ["123", b"12", {"a": 1}, {1, 2}, 5.0, None, np.float64(3), [np.ones
 NO_COLUMNS += [np.array(["2020-01-01", "NaT"], "datetime64[ns]"), np.array([5, 6], "timedelta64[ns]")]
 
 
-def test_numbers_are_equal_whatever_they_are_written_as(truth):
-    texts = ["1", 1, 1.0, "1e0", Decimal("1.00"), Fraction(1), np.float32(1), "one", 10**5000]
-    assert asked(truth, numbers.count, texts, equals="1", epsilon=1)[1] == 7
-    assert asked(truth, numbers.count, texts, equals=" one", epsilon=1)[1] == 1
-    assert asked(truth, numbers.count, texts, equals=10**5000, epsilon=1)[1] == 1
-
-
 def test_what_is_wrong_with_a_query_is_told_before_any_value_is_looked_at():
     """Else whether a public refusal or a private one comes first would tell of the data."""
     for values in ([1, 2, 3], [1, "old", None]):
@@ -362,17 +340,6 @@ def test_expected_errors_are_those_of_the_law():
     assert found.remapped <= found.mean
 
 
-def test_expected_errors_of_laws_without_end():
-    q = exp(-0.5)
-    laplace = utility(Laplace(range=":", sensitivity=1, epsilon="0.5"), [Fraction(0)])
-    assert laplace.mean == pytest.approx(2, rel=0.003)
-    assert laplace.remapped is None
-    geometric = utility(Geometric(range=":", sensitivity=1, epsilon="0.5"), [Fraction(0)])
-    assert geometric.mean == pytest.approx(2 * q / (1 - q * q), rel=0.003)
-    half = utility(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1), [Fraction(0)])
-    assert half.mean == pytest.approx(2, rel=0.003)  # at its end, one-sided noise of scale 2
-
-
 def test_the_best_that_holds_what_is_asked_comes_first():
     query = {"range": (0, 10), "sensitivity": 1, "epsilon": 2}
     record = numbers.candidates(**query)
@@ -399,25 +366,8 @@ def test_answers_that_are_looked_at_are_in_the_range():
         numbers.candidates(range=(0, 10), sensitivity=1, epsilon=1, answers=[11])
 
 
-@pytest.mark.parametrize(("rows", "epsilon"), [(520, 5), (1300, 5), (74, 3), (300, 10), (128, 10)])
-def test_errors_of_continuous_answers_are_those_of_any_answers(rows, epsilon):
-    """What decides between mechanisms holds for answers that lie nowhere in particular, to a fifth."""
-    generator = np.random.default_rng(rows)
-    query = {"range": (0, 1), "sensitivity": Fraction(1, rows), "epsilon": epsilon, "whole": False}
-    for one in numbers.candidates(**query, names=["laplace", "geometric", "staircase"]):
-        if one.mechanism is None:
-            continue
-        answers = [Fraction(f"{x:.9f}") for x in generator.uniform(0.1, 0.9, 12)]
-        anywhere = utility(one.mechanism, answers, remapping=False).mean
-        assert one.utility.mean == pytest.approx(anywhere, rel=0.5)
-
-
-@pytest.mark.parametrize("rows", [2, 40, 300, 10_000])
-def test_of_two_names_for_one_law_the_fields_own_is_taken(rows):
-    """On whole counts `laplace` has the law of `geometric`, and so the same error."""
-    query = {"range": (0, rows), "sensitivity": 1, "epsilon": "0.5", "step": 1}
-    first, second = numbers.candidates(**query, names=["laplace", "geometric"])
-    assert (first.name, second.name) == ("geometric", "laplace")
-    assert first.utility == second.utility
-    one, two = (found.mechanism.release([1] * 50, SeededBits(3)) for found in (first, second))
-    assert one.tolist() == two.tolist()
+def test_settings_do_not_depend_on_the_data():
+    one, two = (numbers.mean([end] * 30, **{**MEAN, "mechanism": None}) for end in (0, 120))
+    assert one.mechanism.name == two.mechanism.name
+    assert one.mechanism.parameters() == two.mechanism.parameters()
+    assert one.guarantee == two.guarantee

@@ -85,11 +85,6 @@ def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch
     assert stated("median:3") == parse("median:3")
 
 
-def test_a_network_that_is_only_named_cannot_be_used() -> None:
-    with pytest.raises(ModelError, match="not available"):
-        parse(UNKNOWN)(np.zeros((8, 8, 3), np.uint8))
-
-
 @pytest.mark.parametrize(
     ("contents", "match"),
     [

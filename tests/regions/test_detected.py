@@ -7,11 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.cli import run
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, parse
 from dpveil.regions.detected import read
@@ -150,24 +148,6 @@ def test_the_hash_is_in_the_certificate_and_verify_opens_no_model(file: Path, tm
     release.save(tmp_path / "out.png")
     file.unlink()
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
-
-
-def test_the_command_line_names_the_file(
-    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-
-    Image.fromarray(PHOTO.image).save(tmp_path / "p.png")
-    asked = ["obfuscate", str(tmp_path / "p.png"), "--out", str(tmp_path / "o.png"), "--regions", "detected"]
-    assert run([*asked, "--detector-model", str(file), "--classes", "person"]) == 0
-    assert np.asarray(Image.open(tmp_path / "o.png"))[60, 60].tolist() == [0, 0, 0]
-    assert run([*asked, "--detector-model", str(tmp_path / "none.onnx"), "--force"]) == 2
-    assert "Traceback" not in capsys.readouterr().err
-
-
-def test_several_boxes_of_one_thing_are_one(tmp_path: Path) -> None:
-    same = [(8 + n, 4, 24 + n, 28, 0.9 - n / 10, 0) for n in range(3)]
-    (tmp_path / "net.onnx").write_bytes(network(free(*same, (-30, -30, -20, -20, 0.9, 0))))
-    assert len(Detected(model=tmp_path / "net.onnx")(PHOTO)) == 1
 
 
 # Hostile files

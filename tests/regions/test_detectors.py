@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import math
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
 from skimage import data
 
+import dpveil
 from dpveil.assets.store import INSTALL
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
-from dpveil.regions.detectors import DETECTORS, choose
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
@@ -47,12 +54,6 @@ def test_suppression_is_by_intersection_over_union():
     assert suppress(rows)[:, 4].tolist() == [0.9, 0.4]
     assert suppress(rows, 0.9)[:, 4].tolist() == [0.9, 0.5, 0.4]
     assert suppress(rows[:0]).shape == (0, 5)
-
-
-@needs_centerface
-@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (33, 31), (64, 64)])
-def test_centerface_takes_any_size_and_finds_nothing_in_grey(shape):
-    assert CenterFace()(np.full((*shape, 3), 128, np.uint8), 0.2).shape == (0, 5)
 
 
 @needs_centerface
@@ -159,3 +160,82 @@ def test_a_detector_that_is_not_installed_says_how(monkeypatch):
     with pytest.raises(UsageError, match="dlib is not installed") as caught:
         choose("dlib")
     assert caught.value.hint == INSTALL
+
+
+# Places that look a little like a face: they are counted, and change nothing about the faces.
+
+
+FILLED = {"method": "fill", "level": 200}
+ROWS = np.array(
+    [
+        [10, 10, 20, 30, 0.9],
+        [60, 12, 20, 20, 0.5],
+        [14, 24, 10, 8, 0.25],  # on the first face
+        [62, 60, 8, 10, 0.25],
+        [60, 64, 9, 3, 0.12],  # on the place before it, though they have little in common
+        [40, 70, 6, 6, 0.15],
+        [80, 70, 6, 6, 0.05],
+    ]
+)
+"""Two faces, a place on one of them, and places beside them with falling scores."""
+
+
+class Unsure(Detector):
+    """Returns the rows of at least the threshold that it is asked for, and remembers the thresholds."""
+
+    name = "unsure"
+    threshold = Fraction(3, 10)
+    doubtful = Fraction(1, 10)
+
+    def __init__(self, rows: np.ndarray = ROWS) -> None:
+        self.rows, self.asked = rows, list[float]()
+
+    @classmethod
+    def installed(cls) -> bool:
+        return True
+
+    def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
+        self.asked.append(threshold)
+        return self.rows[self.rows[:, 4] >= threshold]
+
+
+@pytest.fixture
+def detector(monkeypatch: pytest.MonkeyPatch) -> Unsure:
+    made = Unsure()
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: made)
+    return made
+
+
+def photo() -> Photo:
+    return Photo(np.arange(80 * 100 * 3, dtype=np.uint32).reshape(80, 100, 3).astype(np.uint8))
+
+
+def test_places_beside_faces_are_counted_and_not_replaced(detector: Unsure) -> None:
+    planned = dpveil.plan(photo(), regions=Faces(margin=0), **FILLED)
+    assert [region.score for region in planned.regions] == [0.9, 0.5]
+    assert [place.box for place in planned.doubtful] == [Box(62, 60, 8, 10), Box(40, 70, 6, 6)]
+    assert "2 places that may be faces stay in the clear" in planned.warnings[-1]
+    assert 'threshold="0.15"' in planned.warnings[-1]
+    image = planned.release().image
+    for place in planned.doubtful:
+        assert (image[place.box.slices] == photo().image[place.box.slices]).all()
+    assert detector.asked == [0.1], "the photo was searched once"
+
+
+def test_the_stated_threshold_replaces_them_and_then_nothing_is_said(detector: Unsure) -> None:
+    planned = dpveil.plan(photo(), regions=Faces(margin=0, threshold="0.15"), **FILLED)
+    assert len(planned.regions) == 5
+    assert planned.doubtful == ()
+    assert not any("may be" in text for text in planned.warnings[:-1])
+    high = dpveil.plan(photo(), regions=Faces(margin=0, threshold="0.6"), **FILLED)
+    assert [place.score for place in high.doubtful] == [0.5, 0.25, 0.15]
+
+
+def test_no_certificate_tells_of_them(detector: Unsure) -> None:
+    """Whether something scores a little less than a face may follow from pixels that are replaced."""
+    found = {}
+    for name, rows in {"with": ROWS, "without": ROWS[:2]}.items():
+        detector.rows = rows
+        release = dpveil.obfuscate(photo(), regions=Faces(margin=0), bits=SeededBits(1), **FILLED)
+        found[name] = release.certificate.to_text(), release.notes, release.image.tobytes()
+    assert found["with"] == found["without"]

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 from skimage import data
 from text_made import dark, marks  # noqa: F401  a fixture
 
 import dpveil
 from dpveil import Photo
-from dpveil.cli import run
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Text, detected, text
+from dpveil.regions import Text, text
 from dpveil.regions.text import TextNetwork, decode
-from dpveil.release.crowd import (
-    FACES_TOO,
-    NO_OTHER_TEXT,
-    TEXT_BOX,
-    TEXT_COUNT,
-)
+from dpveil.release.crowd import FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
 from dpveil.release.origins import origin_problems
 from dpveil.release.words import CHANNELS
 
@@ -103,16 +95,6 @@ def test_small_text_is_covered_wherever_tiles_end() -> None:
     assert all_dark(photo, dpveil.obfuscate(photo, "fill", level=200, regions="text").image)
 
 
-def test_joined_rows_lose_no_pixel() -> None:
-    bits = np.random.default_rng(2)
-    rows = np.column_stack([bits.integers(0, 80, (60, 2)), bits.integers(1, 40, (60, 2)), bits.random(60)])
-    before, after = np.zeros((130, 130), bool), np.zeros((130, 130), bool)
-    for canvas, some in ((before, rows), (after, detected.merged(rows.astype(float), 0.7))):
-        for x, y, w, h, _ in some.astype(int):
-            canvas[y : y + h, x : x + w] = True
-    assert (after >= before).all()
-
-
 @pytest.mark.usefixtures("marks")
 def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     monkeypatch: pytest.MonkeyPatch,
@@ -143,28 +125,7 @@ def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> 
     return image
 
 
-@pytest.mark.parametrize(
-    ("letters", "stands"), [(1, False), (2, False), (3, True), (7, True), (12, True), (16, False)]
-)
-def test_plates_have_so_many_letters(letters: int, stands: bool) -> None:
-    assert text.like_plate(plate(letters)) == stands
-    assert text.like_plate(255 - plate(letters)) == stands  # light on dark
-
-
 # Releases
-
-
-@pytest.mark.usefixtures("marks")
-def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path) -> None:
-    photo = page(LINE, LOWER)
-    release = dpveil.obfuscate(photo, regions="text")
-    made = release.certificate
-    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
-    assert str(made.composition) == "0-DP, any-image"
-    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
-    assert "how long" in TEXT_BOX
-    release.save(tmp_path / "page.png")
-    assert dpveil.verify(tmp_path / "page.png").status == "consistent"
 
 
 @pytest.mark.usefixtures("marks")
@@ -208,22 +169,6 @@ def test_methods_that_replace_faces_cover_text_and_read_nothing_of_it() -> None:
 # The command line
 
 
-@pytest.mark.usefixtures("marks")
-def test_obfuscate_fills_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    photo = page(LINE, LOWER)
-    Image.fromarray(photo.image).save(tmp_path / "page.png")
-    out = tmp_path / "out.png"
-    assert (
-        run(["obfuscate", str(tmp_path / "page.png"), "--out", str(out), "--regions", "text", "--json"]) == 0
-    )
-    (told,) = json.loads(capsys.readouterr().out)["released"]
-    assert told["regions"] == 2
-    assert told["guarantee"]["epsilon"] == 0
-    released = np.asarray(Image.open(out))
-    assert (released[photo.image[..., 0] < 60] == 0).all()
-    assert run(["verify", str(out)]) == 0
-
-
 # Forgeries
 
 
@@ -245,3 +190,16 @@ def test_forged_regions_of_text_are_noticed(change, tmp_path: Path) -> None:
     assert not [*origin_problems(made, made.output, heads=False)]
     forged = replace(made, regions=(change(made.regions[0]), *made.regions[1:]))
     assert [*origin_problems(forged, forged.output, heads=False)]
+
+
+@pytest.mark.usefixtures("marks")
+def test_text_alone_is_filled_and_the_certificate_says_what_stays(tmp_path: Path) -> None:
+    photo = page(LINE, LOWER)
+    release = dpveil.obfuscate(photo, regions="text")
+    made = release.certificate
+    assert (made.method, dict(made.parameters), made.request) == ("fill", {"level": 0}, ("text",))
+    assert str(made.composition) == "0-DP, any-image"
+    assert made.composition.scope.in_the_clear == (TEXT_BOX, TEXT_COUNT, FACES_TOO, CHANNELS, NO_OTHER_TEXT)
+    assert "how long" in TEXT_BOX
+    release.save(tmp_path / "page.png")
+    assert dpveil.verify(tmp_path / "page.png").status == "consistent"

@@ -12,8 +12,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 import dpveil
 from dpveil import Photo
-from dpveil.bench.drawn import DrawnPlate
-from dpveil.regions import Faces, Plates, Text
+from dpveil.regions import Faces, Text
 from dpveil.regions.text import network, network_path
 
 pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
@@ -67,22 +66,6 @@ def test_every_line_of_a_screenshot_is_covered() -> None:
     assert (image == 0).mean() < 0.5
 
 
-def test_drawn_plates_are_found() -> None:
-    """At least nine of ten; each is alone in its picture."""
-    seen = [Plates().found(DrawnPlate.of(number, 0).read()) for number in range(10)]
-    assert sum(map(bool, seen)) >= 9
-
-
-def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*_: object, **__: object) -> NoReturn:
-        raise AssertionError("a socket was opened")
-
-    network.__globals__["_network"].cache_clear()
-    for name in ("socket", "create_connection", "getaddrinfo"):
-        monkeypatch.setattr(socket, name, refuse)
-    assert len(Text()(words(40)[0])) == 2
-
-
 @pytest.mark.parametrize("height", [0.15, 0.3, 0.4, 0.5, 0.7])
 def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     pytest.importorskip("dlib")
@@ -95,3 +78,13 @@ def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     assert "text" in kinds
     where = replaced(plan.regions, photo.image.shape[:2])
     assert all(where[face.box.slices].mean() > 0.9 for face in faces)
+
+
+def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> NoReturn:
+        raise AssertionError("a socket was opened")
+
+    network.__globals__["_network"].cache_clear()
+    for name in ("socket", "create_connection", "getaddrinfo"):
+        monkeypatch.setattr(socket, name, refuse)
+    assert len(Text()(words(40)[0])) == 2

@@ -1,20 +1,25 @@
 """What `explain` says: the contract's numbers, needs that are really enough, and words that fit them."""
 
-import itertools
+from __future__ import annotations
+
 import math
 import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
 import pytest
 
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import NONE, STRENGTHS, reaches
 from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, RegionRecord
+from dpveil.faces import Attributes
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod
 from dpveil.release.explain import explain
+from dpveil.release.quote import Quote
 
 SIZE = {"height": 128, "width": 128, "channels": 3}
 FACE = {"height": 120, "width": 88, "channels": 3}
@@ -117,33 +122,6 @@ def test_group_privacy_over_the_whole_region():
         assert 16384e-6 <= whole_region(snow, size).delta < 16384e-6 * (1 + 1e-11)
 
 
-def test_group_privacy_holds_along_chains_of_random_neighbours():
-    """300 chains of 3 steps between random laws, each held to the (ε, δ) that its steps really have."""
-    draw = np.random.default_rng(3)
-
-    def delta(p, q, epsilon):
-        return max(np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p)))
-
-    nearest = 1.0
-    for _ in range(300):
-        laws = draw.dirichlet(np.full(4, draw.choice([0.2, 1.0, 5.0])), 4)
-        epsilon = draw.uniform(0, 1)
-        worst = max(delta(p, q, epsilon) for p, q in itertools.pairwise(laws))
-        step = Guarantee(
-            kind="approximate",
-            epsilon=epsilon,
-            delta=min(1, worst + 1e-12),
-            relation=Relation("m-pixels", 1),
-            scope=Scope(""),
-        )
-        ends = whole_region(step, 3)
-        assert ends.epsilon == 3 * step.epsilon
-        gap = float(ends.delta) - delta(laws[0], laws[3], 3 * epsilon)
-        assert gap >= 0
-        nearest = min(nearest, gap)
-    assert nearest < 0.05
-
-
 ONE = {"height": 16, "width": 16, "channels": 1}
 
 
@@ -184,3 +162,43 @@ def test_the_account_of_all_pixels_is_that_of_the_same_noise_under_any_image(cha
     assert same.sum_variance(**size) == gaussian.sum_variance(**size)
     assert gaussian.account_of([size], None).rho == same.rho
     assert gaussian.account_of([size], m).rho == 1
+
+
+# What quotes say is in the clear, and warn of, by the origin of a region.
+
+
+HASH = "sha256:" + 64 * "0"
+NONE_KEPT = Attributes(attributes="none", gallery=f"gallery {HASH}", model=f"attributes {HASH}")
+CHOSEN = Attributes(attributes="gender=female,tone=medium", protect="head")
+
+
+def quote(method: Method, *origins: Origin, masked: int | None = None) -> Quote:
+    records = tuple(RegionRecord(Box(0, 0, 20, 20), origin, masked) for origin in origins)
+    return Quote(method, records, width=90, height=60, channels=3)
+
+
+def test_beside_a_kept_face_its_box_is_in_the_clear() -> None:
+    """Its edge may follow from hidden pixels of its neighbours."""
+    beside = Origin("face", "faces except=1", number=2, found=True, outlined=True)
+    alone = Origin("face", "faces", number=2, found=True, cell=(23, 0, 10, 9, -1))
+    said = [
+        any("detected and kept" in text for text in quote(NONE_KEPT, origin, masked=99).in_the_clear)
+        for origin in (beside, alone)
+    ]
+    assert said == [True, False]
+
+
+def test_what_is_covered_for_nothing_does_not_overlap() -> None:
+    """Nothing of an object is read, so it adds nothing to the cost of what it lies upon."""
+    box, thing = Origin("box"), Origin("object")
+    for origins, said in (((box, thing), False), ((thing, box, box), True)):
+        costly = Attributes(attributes="gender=4")
+        told = [text for text in quote(costly, *origins).warnings() if "costs add" in text]
+        assert (bool(told), any("object" in text for text in told)) == (said, False)
+
+
+def test_a_chosen_value_is_stated_as_not_covered() -> None:
+    for method, said in ((CHOSEN, ["gender=female, tone=medium"]), (NONE_KEPT, [])):
+        clear = quote(method, Origin("box", "0,0,20,20")).in_the_clear
+        told = [text for text in clear if "chosen by the user and not covered" in text]
+        assert [text.partition(": ")[0] for text in told] == said

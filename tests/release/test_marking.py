@@ -187,27 +187,6 @@ def test_nothing_of_the_original_enters_the_manifest(tmp_path, marker, suffix):
     assert sum(map(bool, manifest)) < 3000  # the rest is the library's padding
 
 
-def test_marking_asks_no_network(tmp_path, marker):
-    """As far as Python sees; the library itself makes no system call for it, which `strace` showed."""
-    events: list[str] = []
-    watching = [True]
-
-    def note(event: str, given: object) -> None:
-        if watching and event.startswith("socket"):
-            events.append(event)
-
-    sys.addaudithook(note)
-    noised().save(tmp_path / "a.png", mark=marker)
-    watching.clear()
-    assert events == []
-    assert marking.SETTINGS["verify"] == {
-        "remote_manifest_fetch": False,
-        "ocsp_fetch": False,
-        "verify_after_sign": True,
-    }
-    assert marking.SETTINGS["core"] == {"allowed_network_hosts": []}
-
-
 def with_more(contents: bytes, more: dict, settings: dict) -> bytes:
     """A picture marked by someone who adds what dpveil never does."""
     action = {"action": "c2pa.created", "digitalSourceType": marking.VOCABULARY + "composite"}
@@ -292,3 +271,24 @@ def test_formats_without_a_place_for_manifests_are_refused(tmp_path, marker):
         with pytest.raises(OutputError, match="write png, jpeg or webp"):
             noised().save(tmp_path / name, mark=marker)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_marking_asks_no_network(tmp_path, marker):
+    """As far as Python sees; the library itself makes no system call for it, which `strace` showed."""
+    events: list[str] = []
+    watching = [True]
+
+    def note(event: str, given: object) -> None:
+        if watching and event.startswith("socket"):
+            events.append(event)
+
+    sys.addaudithook(note)
+    noised().save(tmp_path / "a.png", mark=marker)
+    watching.clear()
+    assert events == []
+    assert marking.SETTINGS["verify"] == {
+        "remote_manifest_fetch": False,
+        "ocsp_fetch": False,
+        "verify_after_sign": True,
+    }
+    assert marking.SETTINGS["core"] == {"allowed_network_hosts": []}

@@ -134,14 +134,6 @@ def test_a_mask_that_is_changed_after_planning_protects_what_it_did() -> None:
     assert made.release().certificate.regions[0].masked == 256
 
 
-def test_what_was_not_found_promises_nothing() -> None:
-    blank = np.full((200, 200, 3), 128, np.uint8)
-    asked = {"regions": ["faces", "0,0,9,9"], "if_none": "copy"}
-    assert dpveil.plan(blank, "fill", **asked).strength == "strong"
-    with pytest.raises(dpveil.errors.TooWeak, match="leaves faces in the clear"):
-        dpveil.plan(blank, "fill", at_least="weak", **asked)
-
-
 def test_methods_that_replace_the_same_kind_cover_the_same_pixels(photo: Path, tmp_path: Path) -> None:
     """So a ledger takes releases by several of them: heads by three, and boxes by two; no head is a box."""
     covered = {name: dpveil.plan(photo, method_of(name), regions="faces").covered for name in FACES}
@@ -154,3 +146,11 @@ def test_methods_that_replace_the_same_kind_cover_the_same_pixels(photo: Path, t
     assert covered["fill"] is not None
     assert copied.photo == covered["fill"].photo
     assert copied.pixels != covered["fill"].pixels, "regions grow to the blocks of a JPEG alone"
+
+
+def test_what_was_not_found_promises_nothing() -> None:
+    blank = np.full((200, 200, 3), 128, np.uint8)
+    asked = {"regions": ["faces", "0,0,9,9"], "if_none": "copy"}
+    assert dpveil.plan(blank, "fill", **asked).strength == "strong"
+    with pytest.raises(dpveil.errors.TooWeak, match="leaves faces in the clear"):
+        dpveil.plan(blank, "fill", at_least="weak", **asked)

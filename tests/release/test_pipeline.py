@@ -1,8 +1,15 @@
+from __future__ import annotations
+
+import errno
 import hashlib
 import json
-from dataclasses import dataclass, field
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from io import BytesIO
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,12 +17,16 @@ from PIL import Image
 
 import dpveil
 from dpveil.accounting.meaning import NONE
-from dpveil.core.certificate import SEEDED, UNPROTECTED
+from dpveil.core.certificate import OTHERS, SEEDED, UNPROTECTED
+from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid
+from dpveil.core.region import Box, Region
 from dpveil.errors import (
+    AlreadyPaid,
     BudgetExceeded,
     DPVeilError,
     InvalidParameter,
+    LedgerError,
     NoRegion,
     OutputError,
     PhotoError,
@@ -23,10 +34,14 @@ from dpveil.errors import (
     UnknownName,
     UnsupportedRelation,
 )
+from dpveil.io import writing
+from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
-from dpveil.noise.bits import BitSource, SecureBits
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
 from dpveil.release.crowd import COUNT, PLACE
+from dpveil.release.plan import Plan
+from dpveil.release.saving import certificate_path
 from dpveil.release.words import CHANNELS, LOW, TRACES
 
 
@@ -128,15 +143,6 @@ def private(regions="whole", photo=None, bits=None, **more):
     return dpveil.obfuscate(given, "dp-pix", regions=regions, bits=bits or dpveil.SeededBits(1), **settings)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (17, 31), (20, 24, 3)])
-def test_the_image_keeps_its_size_and_channels(shape):
-    photo = np.zeros(shape, np.uint8)
-    release = dpveil.obfuscate(photo, "dp-pix", epsilon=1)
-    assert release.image.shape == (*shape, 1)[:3]
-    assert release.image.dtype == np.uint8
-    assert not release.image.flags.writeable
-
-
 def test_pixels_outside_the_regions_stay_and_inside_go():
     release = private("4,8,8,4", epsilon="1e-6")
     changed = (release.image != ramp()).any(axis=2)
@@ -163,18 +169,6 @@ def test_regions_read_the_original_and_are_pasted_in_order():
     assert release.image[7, 7, 0] == photo[2, 2, 0] + 50
 
 
-def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):
-    sizes = []
-    real = DPPix._draw
-    monkeypatch.setattr(
-        DPPix, "_draw", lambda self, image, bits: sizes.append(image.shape) or real(self, image, bits)
-    )
-    flat = np.full((8, 8, 1), 100, np.uint8)
-    release = private(["0,0,8,4", "0,4,8,4"], photo=flat, block=1, neighbourhood=1, epsilon=5)
-    assert sizes == [(4, 8, 1), (4, 8, 1)]
-    assert (release.image[:4] != release.image[4:]).any()
-
-
 def test_the_certificate_says_what_was_done():
     certificate = private(["4,8,8,4", "0,3,6,6"], epsilon=0.1).certificate
     assert [g.epsilon for g in certificate.guarantees] == [Fraction(1, 10)] * 2
@@ -191,12 +185,6 @@ def test_the_certificate_says_what_was_done():
     assert certificate.bits == "seeded"
     assert certificate.warnings[0] == SEEDED
     assert certificate.output is None
-
-
-def test_a_whole_photo_leaves_its_size_in_the_clear_and_nothing_else():
-    scope = private().certificate.guarantees[0].scope
-    assert scope.in_the_clear == ("the photo's size in pixels and its number of channels",)
-    assert scope.covers == "whole photo: 24×20 pixels at 0,0, 3 channels"
 
 
 def test_a_mask_leaves_its_silhouette_in_the_clear_and_lowers_nothing():
@@ -234,14 +222,6 @@ def test_traces_that_prediction_spreads_are_named_in_the_clear(codec, block, mar
     whole = private("whole", photo=photo, epsilon=20).certificate
     assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
     assert whole.warnings == (SEEDED, LOW[NONE])
-
-
-def test_each_region_is_charged_for_its_own_size(monkeypatch):
-    asked = []
-    real = DPPix.guarantee
-    monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
-    private(["4,8,9,3", "0,0,5,7"])
-    assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
 
 
 def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
@@ -334,11 +314,6 @@ def test_what_is_no_source_of_bits_is_refused_before_the_debit():
     assert book.seen == []
 
 
-def test_a_ready_made_method_takes_no_parameters_beside_it():
-    with pytest.raises(InvalidParameter, match="with a ready-made method"):
-        dpveil.obfuscate(ramp(), DPPix(epsilon=1), epsilon=2)
-
-
 def test_guarantees_that_do_not_compose_are_refused_before_any_draw(monkeypatch):
     def odd(self, *, height, width, channels):
         relation = dpveil.Relation("any-image" if height > 4 else "database-record")
@@ -402,22 +377,6 @@ def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("method", "parameters", "word"),
-    [
-        ("dp-pix", {"epsilon": 3}, ""),
-        ("dp-pix", {"epsilon": 3, "delta": "1e-6"}, "privacy-loss distributions"),
-        ("dp-pix-gaussian", {"rho": 3}, ""),
-        ("dp-pix-gaussian", {"epsilon": 3, "delta": "1e-6"}, "tight conversion"),
-    ],
-)
-def test_the_certificate_names_the_accountant_that_chose_the_noise(method, parameters, word):
-    certificate = dpveil.obfuscate(ramp(), method, block=8, **parameters).certificate
-    assert certificate.accountant.startswith("basic composition")
-    assert ("calibrated" in certificate.accountant) == bool(word)
-    assert word in certificate.accountant
-
-
 def test_a_choice_that_finds_nothing_never_undoes_another():
     both = ["4,8,8,4", Nobody()]
     with pytest.raises(NoRegion, match="nobody"):
@@ -435,17 +394,6 @@ def test_a_choice_that_finds_nothing_never_undoes_another():
     assert [record.label for record in whole.certificate.regions] == ["whole photo, as no region was found"]
     assert (whole.image != ramp()).mean() > 0.9
     assert whole.certificate.composition.epsilon == Fraction("1e-6")
-
-
-def test_a_finder_that_returns_nothing_found_nothing():
-    class Empty(Finder):
-        description = "empty"
-
-        def __call__(self, photo):
-            return []
-
-    with pytest.raises(NoRegion, match="nothing was found for empty"):
-        private(["0,0,4,4", Empty()])
 
 
 class Brightest(Finder):
@@ -538,3 +486,351 @@ def test_regions_that_a_neighbour_can_change_together_cost_more():
         assert (total.epsilon, total.relation.m) == (epsilon, m)
     two_scales = private(["0,0,2,1", "0,4,4,4"], neighbourhood=9).certificate.composition
     assert two_scales.epsilon == 2  # the sum: noise of several scales has no better rule
+
+
+# Requests of which not every part has to be found, and what certificates may say of them.
+
+
+PHOTO = (np.arange(40 * 30 * 3) % 251).astype(np.uint8).reshape(30, 40, 3)
+NO_FACE = (
+    "that no face was found: the guarantee compares photos with the same result; faces that were missed "
+)
+STAYS = "everything outside the region, with all text that was not found"
+
+
+class Sees(Finder):
+    """Finds one thing, or nothing."""
+
+    description = ""
+
+    def __init__(self, description: str, kind: str = "") -> None:
+        self.description, self.thing = description, kind  # type: ignore[misc]
+
+    def __call__(self, photo: Any) -> list[Region]:
+        if not self.thing:
+            raise NoRegion(f"nothing of {self.description} was found", hint="look")
+        return [Region(Box(2, 3, 20, 10), origin=Origin(self.thing, self.description, number=1, found=True))]
+
+
+FINDS_FACES, TEXT, LINE = Sees("faces"), Sees("text"), Sees("text", "text")
+
+
+def made(*regions: Any, if_none: str | None = OTHERS, **more: Any) -> Any:
+    return dpveil.obfuscate(
+        PHOTO, "dp-pix", regions=list(regions), if_none=if_none, epsilon=1, block=8, **more
+    )
+
+
+def test_what_one_finder_misses_is_passed_over_where_another_one_finds_something() -> None:
+    release = made(FINDS_FACES, LINE, at_least="strong", bits=SeededBits(3))
+    stated = release.certificate
+    assert (stated.missing, stated.if_none, stated.passed_over, stated.exposed) == (
+        ("faces",),
+        OTHERS,
+        ("faces",),
+        (),
+    )
+    for told in (stated.guarantees[0].scope.in_the_clear, stated.composition.scope.in_the_clear):
+        assert [text.startswith(NO_FACE) for text in told].count(True) == 1
+        assert STAYS in told
+    assert not any("NOT FOUND" in text for text in stated.warnings)
+    assert "no face was found: faces that were missed stay visible" in release.notes
+    alone = made(LINE, if_none=None, bits=SeededBits(3))
+    assert (release.image == alone.image).all()
+    assert alone.certificate.composition.epsilon == stated.composition.epsilon
+    assert made(FINDS_FACES, LINE).certificate.publishable
+
+
+def test_where_nothing_is_found_the_photo_is_refused_whole_or_copied() -> None:
+    for asked in (None, OTHERS):
+        with pytest.raises(NoRegion, match="nothing of faces was found") as refusal:
+            made(FINDS_FACES, TEXT, if_none=asked)
+        assert ("nothing of text was found" in refusal.value.message) == (asked == OTHERS)
+    with pytest.raises(NoRegion, match="nothing of faces was found: look"):
+        made(FINDS_FACES)
+    whole, copy = (
+        made(FINDS_FACES, TEXT, if_none=f"{OTHERS}+{last}").certificate for last in ("whole", "copy")
+    )
+    assert (whole.regions[0].origin.fallback, whole.missing, whole.if_none) == (True, (), None)
+    assert (copy.guarantees, copy.missing, copy.publishable, copy.if_none) == (
+        (),
+        ("faces", "text"),
+        False,
+        None,
+    )
+
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def rewrite(beside: Path, data: dict[str, Any]) -> None:
+    """Write a certificate as a careful forger does: canonical, with a fitting checksum."""
+
+    def text(members: dict[str, Any]) -> str:
+        return json.dumps(members, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+
+    rest = {key: value for key, value in data.items() if key != "checksum"}
+    sealed = rest | {"checksum": hashlib.sha256(text(rest).encode()).hexdigest()}
+    beside.write_text(text(sealed), encoding="utf-8")
+
+
+def of_a_region(data: dict[str, Any]) -> None:
+    data["missing"] = ["text"]
+    data["request"] = ["text"]
+
+
+PASSED, COPIED, FOUND, BARE, WHOLE = range(5)
+LIES: dict[str, tuple[int, Edit, str]] = {
+    "the request does not say so": (PASSED, lambda d: d.pop("if_none"), "edited"),
+    "another way": (PASSED, lambda d: d.update(if_none="copy"), "malformed"),
+    "a way that no certificate states": (PASSED, lambda d: d.update(if_none="others+whole"), "malformed"),
+    "no way": (PASSED, lambda d: d.update(if_none=None), "malformed"),
+    "a way that is no text": (PASSED, lambda d: d.update(if_none=["others"]), "malformed"),
+    "nothing is missing": (PASSED, lambda d: d.update(missing=[]), "nothing is missing"),
+    "what nobody asked for": (PASSED, lambda d: d.update(missing=["faces", "hats"]), "was not asked for"),
+    "what has a region": (PASSED, of_a_region, "is missing, and a region is of it"),
+    "a box was not found": (
+        PASSED,
+        lambda d: d.update(missing=["1,1,2,2"], request=["1,1,2,2", "text"]),
+        "1,1,2,2 is missing",
+    ),
+    "all was found": (FOUND, lambda d: d.update(if_none=OTHERS), "nothing is missing"),
+    "a copy": (BARE, lambda d: d.update(if_none=OTHERS), "nothing else is replaced"),
+    "the whole photo": (WHOLE, lambda d: d.update(if_none=OTHERS, missing=["faces"]), "nothing else is"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    folder = tmp_path_factory.mktemp("honest")
+    releases = (
+        made(FINDS_FACES, LINE),
+        made(FINDS_FACES, LINE, if_none="copy"),
+        made(LINE),
+        made(FINDS_FACES, if_none="copy"),
+        made(FINDS_FACES, TEXT, if_none="others+whole"),
+    )
+    return [each.save(folder / f"{n}.png")[0] for n, each in enumerate(releases)]
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_a_certificate_that_contradicts_itself_is_refused(
+    honest: list[Path], tmp_path: Path, name: str
+) -> None:
+    which, edit, told = LIES[name]
+    image = honest[which]
+    beside = image.with_name(f"{image.name}.certificate.json")
+    forged = tmp_path / image.name
+    forged.write_bytes(image.read_bytes())
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    rewrite(tmp_path / beside.name, data)
+    assert dpveil.verify(forged).status in ("consistent", "unprotected"), "the forger writes as dpveil does"
+    edit(data)
+    rewrite(tmp_path / beside.name, data)
+    found = dpveil.verify(forged)
+    assert found.status == "inconsistent"
+    assert any(told in problem for problem in found.problems), found.problems
+
+
+# Releases that a ledger pays for: what a failed or killed save leaves behind, and how it is drawn
+# again.
+
+
+SMALL = np.arange(64, dtype=np.uint8).reshape(8, 8)
+
+
+class Mine(BitSource):
+    """Somebody's own bits, which are always the same."""
+
+    __slots__ = ()
+
+    def _first_key(self) -> bytes:
+        return bytes(32)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(f"sqlite:///{tmp_path / 'budget.db'}", create=True) as opened:
+        opened.set_limit("album", Limit("pure", epsilon=9))
+        yield opened
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    (tmp_path / "out").mkdir()
+    return tmp_path / "out" / "one.png"
+
+
+@pytest.fixture(scope="module")
+def plan() -> Plan:
+    return dpveil.plan(SMALL, "dp-pix", epsilon=1, block=8)
+
+
+def paid(ledger: Ledger) -> tuple[int, int, int]:
+    found = ledger.check()
+    return found.debits, found.files, found.unstored
+
+
+@pytest.mark.parametrize("way", ["picture", "certificate", "folder", "missing folder", "full disk"])
+def test_a_save_that_fails_does_not_use_up_its_key(
+    ledger: Ledger, plan: Plan, out: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside = {"picture": out, "certificate": certificate_path(out), "folder": out}.get(way)
+    if way == "folder":
+        out.mkdir()
+    elif inside is not None:
+        inside.write_bytes(b"x")
+    elif way == "missing folder":
+        out.parent.rmdir()
+    release = plan.release(ledger=ledger, subject="album", key="photo-1")
+    with monkeypatch.context() as broken:
+        if way == "full disk":
+            broken.setattr(writing, "_write_beside", full)
+        with pytest.raises(OutputError):
+            release.save(out)
+    assert paid(ledger) == (1, 0, 1)
+    if inside is not None:
+        (inside.rmdir if way == "folder" else inside.unlink)()
+    out.parent.mkdir(exist_ok=True)
+    assert list(out.parent.iterdir()) == []
+    plan.release(ledger=ledger, subject="album", key="photo-1").save(out)
+    assert paid(ledger) == (2, 1, 1)
+    with pytest.raises(AlreadyPaid):
+        plan.release(ledger=ledger, subject="album", key="photo-1")
+
+
+def full(target: Path, *_: Any) -> Path:
+    if target.name == "one.png":  # the second of the two
+        raise OSError(errno.ENOSPC, "no space")
+    return target
+
+
+class WatchingPage:
+    """A payment that looks at the folder when it is told of a file."""
+
+    def __init__(self, folder: Path, error: Exception | None = None) -> None:
+        self.folder, self.error, self.seen = folder, error, [("", [0])]
+        self.seen.clear()
+
+    def stored(self, sha256: str) -> None:
+        found = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        assert all(name.endswith(".tmp") for name in found)
+        self.seen.append((sha256, sorted(len(data) for data in found.values())))
+        if self.error is not None:
+            raise self.error
+
+
+def test_a_file_is_noted_once_both_are_on_the_disk_and_neither_has_its_name(plan: Plan, out: Path) -> None:
+    page = WatchingPage(out.parent)
+    image, beside = replace(plan.release(), paid=page).save(out)
+    certificate = dpveil.verify(image).certificate
+    assert certificate is not None
+    assert certificate.output is not None
+    sizes = sorted(path.stat().st_size for path in (image, beside))
+    assert page.seen == [(certificate.output.sha256, sizes)]
+
+
+@pytest.mark.parametrize(
+    "error", [LedgerError("the ledger cannot be used"), InvalidParameter("sha256", None, "is no SHA-256")]
+)
+def test_what_the_ledger_cannot_note_gets_no_name(plan: Plan, out: Path, error: Exception) -> None:
+    with pytest.raises(type(error)) as caught:
+        replace(plan.release(), paid=WatchingPage(out.parent, error)).save(out)
+    assert caught.value is error
+    assert list(out.parent.iterdir()) == []
+
+
+def test_what_the_ledger_cannot_note_replaces_nothing(
+    ledger: Ledger, plan: Plan, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    image, beside = plan.release().save(out)
+    before = image.read_bytes(), beside.read_bytes()
+    release = plan.release(ledger=ledger, subject="album")
+
+    def unwritable(self: Ledger) -> None:
+        raise LedgerError("the ledger cannot be used")
+
+    monkeypatch.setattr(Ledger, "_write", unwritable)
+    with pytest.raises(LedgerError):
+        release.save(out, replace=True)
+    assert (image.read_bytes(), beside.read_bytes()) == before
+    assert sorted(out.parent.iterdir()) == [image, beside]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_file_that_was_lost_after_it_was_noted_is_drawn_again_if_asked(
+    ledger: Ledger, plan: Plan, out: Path
+) -> None:
+    """Killed between the ledger's note and the first name, the release is gone and the key is used up."""
+    child = os.fork()
+    if child == 0:
+        try:
+            writing._place = lambda *_: os._exit(9)
+            plan.release(ledger=ledger, subject="album", key="photo-1").save(out)
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert not out.exists()
+    assert paid(ledger) == (1, 1, 0)
+    with pytest.raises(AlreadyPaid):
+        plan.release(ledger=ledger, subject="album", key="photo-1")
+    assert paid(ledger) == (1, 1, 0)
+    plan.release(ledger=ledger, subject="album", key="photo-1", again=True).save(out)
+    assert paid(ledger) == (2, 2, 0)
+    once_more = {"ledger": ledger, "subject": "album", "key": "photo-1", "again": True}
+    release = dpveil.obfuscate(SMALL, "dp-pix", epsilon=1, block=8, **once_more)  # type: ignore[arg-type]
+    assert release.paid is not None
+    assert paid(ledger) == (3, 2, 1)
+
+
+def test_another_draw_is_asked_of_a_ledger(plan: Plan) -> None:
+    with pytest.raises(InvalidParameter, match="again is given without a ledger"):
+        plan.release(again=True)
+
+
+@pytest.mark.parametrize(
+    ("bits", "words"), [(Mine(), "not known to be secure"), (dpveil.SeededBits(1), "reproducible")]
+)
+def test_only_secure_bits_are_paid(ledger: Ledger, plan: Plan, bits: BitSource, words: str) -> None:
+    with pytest.raises(InvalidParameter, match=words):
+        plan.release(bits=bits, ledger=ledger, subject="album")
+    assert paid(ledger) == (0, 0, 0)
+    plan.release(bits=dpveil.SecureBits(), ledger=ledger, subject="album")
+    assert paid(ledger) == (1, 0, 1)
+
+
+def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):
+    sizes = []
+    real = DPPix._draw
+    monkeypatch.setattr(
+        DPPix, "_draw", lambda self, image, bits: sizes.append(image.shape) or real(self, image, bits)
+    )
+    flat = np.full((8, 8, 1), 100, np.uint8)
+    release = private(["0,0,8,4", "0,4,8,4"], photo=flat, block=1, neighbourhood=1, epsilon=5)
+    assert sizes == [(4, 8, 1), (4, 8, 1)]
+    assert (release.image[:4] != release.image[4:]).any()
+
+
+def test_each_region_is_charged_for_its_own_size(monkeypatch):
+    asked = []
+    real = DPPix.guarantee
+    monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
+    private(["4,8,9,3", "0,0,5,7"])
+    assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
+
+
+def test_a_whole_photo_leaves_its_size_in_the_clear_and_nothing_else():
+    scope = private().certificate.guarantees[0].scope
+    assert scope.in_the_clear == ("the photo's size in pixels and its number of channels",)
+    assert scope.covers == "whole photo: 24×20 pixels at 0,0, 3 channels"
+
+
+def test_a_finder_that_returns_nothing_found_nothing():
+    class Empty(Finder):
+        description = "empty"
+
+        def __call__(self, photo):
+            return []
+
+    with pytest.raises(NoRegion, match="nothing was found for empty"):
+        private(["0,0,4,4", Empty()])

@@ -195,19 +195,3 @@ def test_a_column_of_daft(tmp_path):
     rows = frame.select(released(frame["path"], frame["bytes"]).alias("row")).to_pydict()["row"]
     assert [row["status"] for row in rows] == ["released", "failed", "released"]
     assert releases(tmp_path / "store") == {row["release"] for row in rows if row["release"]}
-
-
-def test_batches_of_arrow_as_spark_hands_them_out(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from dpveil.scale import Mapper
-
-    mapper = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["label"])
-    batches = [
-        pyarrow.RecordBatch.from_pydict({"path": [number], "bytes": [png(number)], "label": ["x"]})
-        for number in (1, 2)
-    ]
-    rows = [row for batch in mapper.batches(batches) for row in batch.to_pylist()]
-    assert [(row["path"], row["label"], row["status"]) for row in rows] == [
-        (1, "x", "released"),
-        (2, "x", "released"),
-    ]

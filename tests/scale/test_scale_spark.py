@@ -1,7 +1,6 @@
 """Spark on this machine, without a network: rows, a ledger, and Python workers that die."""
 
 import os
-import re
 import shutil
 import sys
 from collections import Counter
@@ -18,7 +17,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore"),
     pytest.mark.skipif(shutil.which("java") is None, reason="Spark needs Java"),
 ]
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
 SCHEMA = "path string, release string, status string, problem string"
 ALONE = {
     "spark.driver.bindAddress": "127.0.0.1",
@@ -86,21 +84,3 @@ def test_pandas_get_the_same(spark, tmp_path):
     rows = frame.mapInPandas(mapper(tmp_path).frames, SCHEMA).collect()
     assert [row["status"] for row in rows] == ["released", "no_region", "failed", "released"]
     assert paid(ledger) == (2, 0)
-
-
-def test_the_code_of_the_page_runs(spark, tmp_path):
-    (code,) = (
-        block for block in re.findall(r"```text\n(.*?)```", PAGE.read_text(), re.DOTALL) if "pyspark" in block
-    )
-    ledger = made(tmp_path / "budget.db", limit=9)
-    (tmp_path / "photos").mkdir()
-    for number in range(3):
-        (tmp_path / "photos" / f"{number}.png").write_bytes(png(number))
-    here = code.replace("/share", str(tmp_path)).replace("set-1", "album")
-    here = here.replace("postgresql://ledger.example/budgets", url_of(tmp_path / "budget.db"))
-    assert here.count(str(tmp_path)) == 4
-    exec(here, {})  # noqa: S102  the code of our own page
-    rows = spark.read.parquet(str(tmp_path / "outcomes")).collect()
-    assert {row["status"] for row in rows} == {"released"}
-    assert {row["release"] for row in rows} == releases(tmp_path / "store")
-    assert paid(ledger) == (3, 0)

@@ -20,7 +20,6 @@ from scale_made import PIX, png, releases
 from dpveil.batch.tasks import photos_in
 from dpveil.cli import run
 from dpveil.core.urls import Status, Url, place, remade
-from dpveil.errors import UsageError
 from dpveil.io import urls
 from dpveil.scale import Setup, Worker, files, release_files
 
@@ -158,12 +157,6 @@ def test_an_object_that_is_another_than_was_listed_fails(bucket: Bucket, alone: 
     assert "does not exist (404)" in report.entries[1].failure.message
     assert len(releases(tmp_path / "store")) == 1
     assert statuses(released(*listed())) == ["released", "skipped"]
-
-
-def test_memory_of_one_process_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="memory:// is that of one process"):
-        released(Url("memory://bucket/a.png"))
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_store_by_url_is_refused_in_a_line(

@@ -128,22 +128,6 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
 
 
-@pytest.mark.parametrize("handled", ["", "handled", "blocked"])
-def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
-    """By the system's signal, or by a thread where something else has that, or blocks it."""
-    if handled == "handled":
-        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
-    if handled == "blocked":
-        monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: {signal.SIGALRM})
-    setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
-    rows = [("endless", "", WHITE)]
-    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
-        1 if handled else -signal.SIGALRM
-    ] * 2
-    [row] = Worker(setup, own=True)(rows)
-    assert (row.status, "out of time" in row.problem) == ("failed", True)
-
-
 @pytest.mark.parametrize("lost", ["folder", "key", "version"])
 def test_a_machine_without_the_store_draws_nothing(tmp_path, lost):
     setup = Setup.of(**PIX, store=tmp_path / "store")
@@ -187,11 +171,6 @@ def test_after_a_failure_of_the_ledger_nothing_is_tried(tmp_path, monkeypatch):
     done = Worker(setup)(rows)
     assert statuses(done) == ["released", "released", "failed", "untried"]
     assert {row.error for row in done[2:]} == {"LedgerError"}
-
-
-def test_a_ledger_that_is_open_cannot_be_sent(tmp_path):
-    with pytest.raises(InvalidParameter, match="give its URL"):
-        Setup.of(**PIX, store=tmp_path / "s", ledger=made(tmp_path / "budget.db"), subject="album")
 
 
 def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
@@ -281,26 +260,6 @@ def test_a_paid_photo_is_not_lost_by_an_interrupt_or_a_disk(tmp_path, monkeypatc
         assert len(releases(tmp_path / "store")) == number + 1
 
 
-def dies(*_):
-    os._exit(9)
-
-
-def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch):
-    """Two for each row, whatever other runs, and other rows of its batch, do meanwhile."""
-    ledger = made(tmp_path / "budget.db", limit=99)
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    runs = [Setup.of(**PIX, store=tmp_path / "store", **paying) for _ in range(2)]
-    monkeypatch.setattr(Cache, "store", dies)
-    rows = [(key, key, png(0)) for key in "abc"]  # copies in one batch
-    for number in range(12):  # in turn
-        assert died(partial(Worker(runs[number % 2]), rows)) == 9
-    assert paid(ledger) == (12, 12)
-    for setup in runs:
-        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
-        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
-    assert paid(ledger) == (12, 12)
-
-
 def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
     setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
     [worker, other] = [Worker(setup) for _ in range(2)]
@@ -374,3 +333,39 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     assert run([*given, str(tmp_path / "x.png")]) == 2
     assert "belongs to the ledger" in capsys.readouterr().err
     assert began == [1]
+
+
+@pytest.mark.parametrize("handled", ["", "handled", "blocked"])
+def test_a_process_that_takes_too_long_ends(tmp_path, handled, monkeypatch):
+    """By the system's signal, or by a thread where something else has that, or blocks it."""
+    if handled == "handled":
+        monkeypatch.setattr(signal, "getsignal", lambda _: signal.default_int_handler)
+    if handled == "blocked":
+        monkeypatch.setattr(signal, "pthread_sigmask", lambda *_: {signal.SIGALRM})
+    setup = Setup.of(**PIX, regions=[Endless()], store=tmp_path / "store", seconds=1)
+    rows = [("endless", "", WHITE)]
+    assert [died(lambda: Worker(setup, own=True)(rows)) for _ in range(2)] == [
+        1 if handled else -signal.SIGALRM
+    ] * 2
+    [row] = Worker(setup, own=True)(rows)
+    assert (row.status, "out of time" in row.problem) == ("failed", True)
+
+
+def dies(*_):
+    os._exit(9)
+
+
+def test_deaths_after_the_payment_are_bounded_in_each_run(tmp_path, monkeypatch):
+    """Two for each row, whatever other runs, and other rows of its batch, do meanwhile."""
+    ledger = made(tmp_path / "budget.db", limit=99)
+    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
+    runs = [Setup.of(**PIX, store=tmp_path / "store", **paying) for _ in range(2)]
+    monkeypatch.setattr(Cache, "store", dies)
+    rows = [(key, key, png(0)) for key in "abc"]  # copies in one batch
+    for number in range(12):  # in turn
+        assert died(partial(Worker(runs[number % 2]), rows)) == 9
+    assert paid(ledger) == (12, 12)
+    for setup in runs:
+        assert statuses(Worker(setup)(rows)) == ["failed"] * 3
+        assert statuses(Worker(setup)([(key, "touched", png(9)) for key, _, _ in rows])) == ["failed"] * 3
+    assert paid(ledger) == (12, 12)

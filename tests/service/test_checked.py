@@ -5,15 +5,25 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import httpx
+import numpy as np
 import pytest
-from service_client import photo, release
+from service_client import SETTINGS, photo, release, server, service, upload, workers
 
+import dpveil
 from dpveil.core.certificate import parse_certificate
+from dpveil.processes import Channel
+from dpveil.release.keys import SigningKey
+from dpveil.service import work
 from dpveil.service.jobs import MOST_NOTES, checked
 from dpveil.service.problems import WorkerEnded
+from dpveil.service.settings import MIB, Limits
 
 
 def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], bytes, dict[str, Any], int]:
@@ -69,6 +79,182 @@ def test_notes_are_short_and_within_the_room() -> None:
     answer["notes"] = ["n" * MOST_NOTES]
     with pytest.raises(WorkerEnded):
         checked(answer, *rest, room + 10 * MOST_NOTES)
+
+
+# A worker that was taken over costs the request that it answers, and tells the next one nothing.
+
+
+ENDED = "urn:dpveil:error:WorkerEnded"
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[tuple[Any, httpx.Client]]:
+    with service(Limits(pixels=1000, results_bytes=60 * MIB), fake=True) as both:
+        yield both
+
+
+def post(both: Any, do: str, **settings: Any) -> httpx.Response:
+    answer: httpx.Response = both[1].post(f"/v1/{do}", files=upload(b"x", release(**settings)))
+    return answer
+
+
+def planned(both: Any, name: str) -> Any:
+    return post(both, "plan", method=name).json()["planned"]["method"]
+
+
+def test_what_an_idle_worker_says_is_told_nobody(both: Any) -> None:
+    """The next request has another worker, and its own answer."""
+    pool = both[0].jobs.pool
+    before = pool.replaced
+    assert post(both, "plan", after="stale").status_code == 200
+    time.sleep(0.2)
+    assert planned(both, "mine") == "mine"
+    assert pool.replaced == before + 1
+
+
+def test_what_was_said_before_a_request_is_no_answer_to_it(
+    both: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it arrives after the look at the pipe."""
+    monkeypatch.setattr(Channel, "silent", True)
+    assert post(both, "plan", after="stale").status_code == 200
+    time.sleep(0.2)
+    assert post(both, "plan").json()["type"] == ENDED
+    assert planned(both, "mine") == "mine"
+
+
+def test_a_plan_has_no_contents(both: Any) -> None:
+    assert post(both, "plan", contents=1).json()["type"] == ENDED
+    assert planned(both, "mine") == "mine"
+
+
+@pytest.mark.parametrize("told", [10**9, -1, True, "9", None, 1.0])
+def test_the_certificate_of_a_release_is_within_it(both: Any, told: Any) -> None:
+    assert post(both, "releases", told={"certificate": told}).json()["type"] == ENDED
+    assert post(both, "releases").status_code == 201
+
+
+def test_a_release_is_not_longer_than_its_room(both: Any) -> None:
+    assert post(both, "releases", room=100).json()["type"] == ENDED
+
+
+def test_nobody_loses_results_for_room_that_no_release_needs(both: Any) -> None:
+    made = post(both, "releases").json()
+    assert both[1].get(made["image_url"]).status_code == 200
+    assert post(both, "releases", room=1 << 40).status_code == 201
+    assert both[1].get(made["image_url"]).status_code == 200
+
+
+# What a worker says and checks before a release is paid for, so that none is paid and then lost.
+
+
+def _release(contents: bytes, **changed: Any) -> Any:
+    told = {"do": "release", "settings": {**SETTINGS, **changed}, "pixels": 10**7, "paid": True}
+    return work.steps(json.loads(json.dumps(told)), contents)
+
+
+@pytest.mark.parametrize("kind", ["bmp", "png", "tiff"])
+def test_rows_that_are_padded_have_room(kind: str) -> None:
+    """A BMP of grey photos that are one pixel wide has four bytes for each."""
+    import io
+
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(np.full((400_000, 1), 9, np.uint8)).save(file, "PNG")
+    steps = _release(file.getvalue(), regions="whole", block=1, format=kind)
+    planned, _ = next(steps)
+    told, image = next(steps)
+    assert 0 < told["certificate"] < len(image)  # the certificate is before the image
+    assert len(image) + len(json.dumps(told["notes"])) <= planned["room"]
+
+
+def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    contents = photo()
+    assert "total" in next(_release(contents))[0]
+    monkeypatch.setattr(work, "DRAW_BYTES", 1 << 50)
+    with pytest.raises(MemoryError):
+        next(_release(contents))
+
+
+# Certificates that the service signs: by its own key, which no worker has or can make believe to have.
+
+
+ROOM = 1 << 20
+
+
+@pytest.fixture(scope="module")
+def signed() -> Iterator[tuple[Any, SigningKey]]:
+    """A client of a service that signs, and its key."""
+    key = SigningKey.made()
+    with service(sign=key) as (_, client):
+        yield client, key
+
+
+def test_releases_verify_with_the_key_of_the_service(signed: Any, tmp_path: Path) -> None:
+    client, key = signed
+    told = client.post("/v1/releases", files=upload(photo())).json()
+    words = client.get(f"/page/releases/{told['id']}").json()
+    assert words["note"] == f"The certificate is signed by {key.public.fingerprint}."
+    text = client.get(told["certificate_url"]).text
+    assert json.loads(text) == told["certificate"]
+    (tmp_path / "a.png").write_bytes(client.get(told["image_url"]).content)
+    (tmp_path / "a.png.certificate.json").write_text(text, encoding="utf-8")
+    found = dpveil.verify(tmp_path / "a.png", trust=key.public)
+    assert (found.status, found.problems) == ("consistent", ())
+    assert found.signer == key.public.fingerprint
+    other = dpveil.verify(tmp_path / "a.png", trust=SigningKey.made().public)
+    assert other.untrusted
+
+
+def test_a_signature_is_on_what_was_paid_for() -> None:
+    key, made = SigningKey.made(), release()
+    image, total = dpveil_image(made), made["total"]
+    answer = {"certificate": made["certificate"], "format": "png", "notes": []}
+    kept = checked(answer, image, total, ROOM, key)
+    assert key.has_signed(parse_certificate(kept["certificate"]))
+    assert kept["certificate"] != made["certificate"]
+    assert checked(answer, image, total, ROOM)["certificate"] == made["certificate"]
+    with pytest.raises(WorkerEnded):
+        checked(answer, image, {**total, "epsilon": 0.5}, ROOM, key)
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_worker_signs_nothing(own: bool) -> None:
+    """Whether or not the service has a key: a signature that comes from a worker is refused."""
+    key, made = SigningKey.made(), release()
+    text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
+    answer = {"certificate": text, "format": "png", "notes": []}
+    with pytest.raises(WorkerEnded):
+        checked(answer, dpveil_image(made), made["total"], ROOM, key if own else None)
+
+
+@pytest.mark.parametrize("lie", [{"strength": "weak"}, {"accountant": "none"}, {"method": "blur"}])
+def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
+    made = release()
+    text = replace(parse_certificate(made["certificate"]), **lie).to_text()
+    answer = {"certificate": text, "format": "png", "notes": []}
+    with pytest.raises(WorkerEnded):
+        checked(answer, dpveil_image(made), made["total"], ROOM, SigningKey.made())
+
+
+def dpveil_image(made: dict[str, Any]) -> bytes:
+    import base64
+
+    return base64.b64decode(made["image"])
+
+
+def test_the_command_line_signs_with_an_encrypted_key(tmp_path: Path, monkeypatch: Any) -> None:
+    key = SigningKey.made()
+    key.write(tmp_path / "sign.key", "a passphrase")
+    monkeypatch.setenv("DPVEIL_PASSPHRASE", "a passphrase")
+    with server("--sign", str(tmp_path / "sign.key"), fake=True) as (process, client):
+        told = client.post("/v1/releases", files=upload(b"x", release())).json()
+        assert told["certificate"]["signature"]["public_key"] == key.public.data.hex()
+        (worker,) = workers(process)
+        assert b"a passphrase" not in Path(f"/proc/{worker}/environ").read_bytes()
+        opened = {each.readlink().name for each in Path(f"/proc/{worker}/fd").iterdir()}
+        assert not any("sign.key" in name for name in opened)
 
 
 def test_nothing_else_of_an_answer_is_kept() -> None:

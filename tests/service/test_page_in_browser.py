@@ -250,31 +250,6 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
     assert ledger.show("album").to_json()["spent"]["epsilon"] == 4
 
 
-def test_of_several_photos_as_many_are_released_as_the_budget_lasts_for(
-    browser: Any, address: str, ledger: Any
-) -> None:
-    with tab(browser, address) as page:
-        page.fill("#subject", "few")
-        drop(page, a_png=png(ONE, 4), b_png=png(ONE[:, ::-1], 4), c_png=FACELESS)
-        page.check("input[value=heads]")
-        page.click("#keep summary")
-        page.select_option("#keep-tone", "2")
-        shows(page, "#all", "Release 1 of 2: the budget lasts for no more")
-        page.click("#all")
-        shows(page, "#status", "Released for ε 2. few has ε 1 of 3 left.")
-        states = [thumb.get_attribute("aria-label") for thumb in page.query_selector_all(".thumb")]
-        assert states == ["a.png: released", "b.png: ready", "c.png: needs a look"]
-        assert page.is_disabled("#all")
-        shows(page, "#why", "The release of b.png costs ε 2, and few has 1 left.")
-        assert is_red(page)
-        page.get_by_role("button", name="c.png").click()
-        nobody = "No face was found in this photo. Add a box around what is to be hidden."
-        shows(page, "#why", f"{nobody} The release of b.png costs ε 2, and few has 1 left.")
-        page.get_by_role("button", name="b.png").click()
-        shows(page, "#why", "This release costs ε 2, and few has 1 left.")
-    assert ledger.show("few").to_json()["spent"]["epsilon"] == 2
-
-
 def test_an_answer_that_got_lost_is_fetched_and_not_paid_again(
     browser: Any, address: str, ledger: Any
 ) -> None:
@@ -423,30 +398,6 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         page.press("#subject", "Tab")
         page.click("#release")
         shows(page, "#status", re.compile("^Released at no cost. retry has ε"))
-
-
-def test_what_is_no_photo_is_told_and_the_rest_goes_on(browser: Any, address: str, tmp_path: Path) -> None:
-    with tab(browser, address) as page:
-        page.fill("#subject", "album")
-        drop(page, notes_png=b"these are notes", broken_png=png(ONE, 10)[:5000], one_png=png(ONE, 10))
-        page.wait_for_selector(".thumb.ready")
-        playwright.expect(page.locator(".thumb.needs")).to_have_count(2, timeout=WAIT)
-        shows(page, "#shown", re.compile("All other photos go on.$"))
-        assert page.is_hidden("#stage")
-        assert page.is_disabled("#release")
-        accessible(page)
-        page.click("#all")
-        shows(page, "#zip", "Download with certificate (zip)")
-        shown = page.eval_on_selector_all(
-            "img", "(all) => all.map((one) => [one.complete, one.naturalWidth > 0])"
-        )
-        assert shown
-        assert all(one == [True, True] for one in shown), "a broken image"
-        archive = saved(page, "Download with certificate (zip)", tmp_path)
-        page.click("#remove")
-        shows(page, "#look-title", "broken.png")
-    with zipfile.ZipFile(archive) as opened:
-        assert opened.namelist() == ["one.private.png", "one.private.png.certificate.json"]
 
 
 def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str, tmp_path: Path) -> None:

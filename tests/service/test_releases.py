@@ -77,11 +77,6 @@ def test_a_retry_gets_the_same_release_and_another_key_another(client: Any) -> N
         assert reused.json()["type"] == "urn:dpveil:error:KeyReused"
 
 
-def test_without_a_key_every_request_is_a_release(client: Any) -> None:
-    ids = {client.post("/v1/releases", files=upload(photo())).json()["id"] for _ in range(2)}
-    assert len(ids) == 2
-
-
 def test_plan_explain_and_methods_say_what_the_command_line_says(client: Any, cli_json: Any) -> None:
     contents = photo(seed=4)
     blur = {"method": "blur", "sigma": 2, "regions": [[8, 8, 32, 24]]}
@@ -188,42 +183,6 @@ def test_decimals_are_exact_and_formats_are_written(client: Any) -> None:
     assert client.get(told["image_url"]).headers["content-type"] == "image/webp"
 
 
-def test_a_copy_is_only_made_if_asked_for_and_says_so(client: Any) -> None:
-    search = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": "faces", "detector": "dlib"}
-    blank = io.BytesIO()
-    Image.new("RGB", (80, 80)).save(blank, "PNG")
-    refused = client.post("/v1/releases", files=upload(blank.getvalue(), search))
-    assert refused.json()["type"] == "urn:dpveil:error:NoRegion"
-    copied = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="copy")).json()
-    assert copied["certificate"]["publishable"] is False
-    assert copied["certificate"]["composition"] is None
-
-
-def test_what_is_not_found_may_be_passed_over(client: Any) -> None:
-    search = {
-        "method": "dp-pix",
-        "epsilon": 1,
-        "block": 8,
-        "regions": ["faces", "8,8,16,16"],
-        "detector": "dlib",
-    }
-    blank = io.BytesIO()
-    Image.new("RGB", (80, 80)).save(blank, "PNG")
-    assert "if_none others" in client.post("/v1/releases", files=upload(blank.getvalue(), search)).text
-    passed = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="others"))
-    told = passed.json()["certificate"]
-    assert (told["if_none"], told["missing"][0].split()[0], told["publishable"]) == ("others", "faces", True)
-
-
-def test_a_palette_is_published_on_its_owner_s_word_alone(client: Any) -> None:
-    gif = io.BytesIO()
-    Image.open(io.BytesIO(photo())).quantize(8).save(gif, "GIF")
-    settings = {"method": "fill", "regions": "2,2,8,8"}
-    for trust, publishable in (({}, False), ({"trust_source": "lossless"}, True)):
-        told = client.post("/v1/releases", files=upload(gif.getvalue(), settings, **trust)).json()
-        assert told["certificate"]["publishable"] is publishable
-
-
 def test_health_and_figures_name_nobody(client: Any) -> None:
     client.post("/v1/releases", files=upload(photo()), headers={"Idempotency-Key": "anna-7"})
     assert client.get("/healthz").json() == {"status": "ok"}
@@ -298,3 +257,14 @@ def test_openapi_says_which_statuses_and_keys_there_are(client: Any) -> None:
     answer = client.post("/v1/plan", files=upload(photo(200, 200), example))
     assert answer.status_code == 200, answer.text
     assert client.get("/docs").status_code == client.get("/redoc").status_code == 404
+
+
+def test_a_copy_is_only_made_if_asked_for_and_says_so(client: Any) -> None:
+    search = {"method": "dp-pix", "epsilon": 1, "block": 8, "regions": "faces", "detector": "dlib"}
+    blank = io.BytesIO()
+    Image.new("RGB", (80, 80)).save(blank, "PNG")
+    refused = client.post("/v1/releases", files=upload(blank.getvalue(), search))
+    assert refused.json()["type"] == "urn:dpveil:error:NoRegion"
+    copied = client.post("/v1/releases", files=upload(blank.getvalue(), search, if_none="copy")).json()
+    assert copied["certificate"]["publishable"] is False
+    assert copied["certificate"]["composition"] is None

@@ -25,9 +25,9 @@ SIZES: Final = range(64, 1025)
 MOST_PICTURES: Final = 1 << 14
 MOST_VIEWS: Final = 64
 """Decoded pictures that are kept, some 4 MB each."""
-CONTRAST: Final = (1.3, 1.1)
-"""Factors of the logarithms of lightness below and above that of the face. Photos of LFW have some 1.9
-and 1.4 times the contrast of renders, much of it by expressions; with all of it, eyes look painted."""
+CONTRAST: Final = (1.4, 1.2)
+"""Factors of the logarithms of lightness below and above that of the face. Faces of LFW have some 1.6
+times the contrast of renders, a good part of it by expressions."""
 BRIGHTER: Final = 0.3
 """Largest logarithm above that counts: whites of eyes stay."""
 DARK: Final = 12.0
@@ -46,7 +46,7 @@ CAUTION: Final = (
 class HeadGallery(Stored):
     """Heads of nobody, each seen from several sides, as square pictures with alpha in WebP.
 
-    `pictures` hold sRGB and alpha, `masks` the shares of hair, garment and skin at half their size. Row i
+    `pictures` hold sRGB and alpha, `masks` the shares of hair, garment and neck at half their size. Row i
     shows `person[i]` turned by `yaw[i]` degrees, 0 or more, towards the right of the image; `points[i]` are
     the five landmarks of `geometry.align.FIVE` in pixels. `labels[a][p]` is the index in `values[a]` of the
     label of person p.
@@ -111,9 +111,9 @@ class HeadGallery(Stored):
             points = points[[2, 3, 0, 1, 4]] * (-1, 1) + (self.size - 1, 0)
         levels = np.ascontiguousarray(picture[..., 2::-1])
         alpha = picture[..., 3].astype(np.float32) / np.float32(255)
-        hair, garment = (mask[..., at].astype(np.float32) / np.float32(255) for at in (2, 1))
+        neck, garment, hair = cv2.split(mask.astype(np.float32) / np.float32(255))
         pose = of_points(points, HeadFrame(1).pixels(np.array(FIVE)))
-        view = View(levels, alpha, hair, garment, pose)
+        view = View(levels, alpha, hair, garment, neck, pose)
         return view.showing(contrasted(view))
 
     def facts(self) -> dict[str, Json]:

@@ -179,7 +179,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
             region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
         )
         part = part_of(there, drawn.face, outside, hidden, toned=method.toned, turned=method.turned)
-        alpha, levels, _ = painted(part, outside, hidden, own, box, match)
+        alpha, levels, _ = painted(part, own, box, match)
         layers[yaw] = _stored(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
     return layers
 

@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
+from dpveil.mechanisms.choice.rank_choice import (
+    LAWS,
+    RandomisedResponse,
+    RankChoice,
+    exp_of,
+    permute_and_flip,
+)
 from dpveil.noise.bits import SeededBits
+from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
-from dpveil_audit.fit import fit, fit_pairs
+from dpveil_audit.fit import fit
 from sources import Scripted
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]
@@ -99,33 +106,6 @@ def test_two_levels_are_e_to_the_epsilon_apart():
         assert exact * (1 - 1e-12) - 1 <= exp_of(Fraction(5, 2), units) <= exact * (1 + 1e-15)
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
-def test_two_levels_have_the_least_mean_rank_of_all_laws(epsilon):
-    best = RankChoice(count=40, epsilon=epsilon).mean_quantile
-    for law in LAWS:
-        assert RankChoice(count=40, epsilon=epsilon, law=law).mean_quantile >= best
-    assert best == min(RankChoice(count=40, epsilon=epsilon, near=t).mean_quantile for t in range(1, 40))
-    rng = np.random.default_rng(3)
-    ranks = np.arange(40) / 39
-    for _ in range(300):
-        weights = np.sort(np.exp(float(epsilon) * rng.uniform(size=40)))[::-1]
-        assert weights @ ranks / weights.sum() > float(best)
-
-
-@pytest.mark.parametrize("law", LAWS)
-def test_draws_follow_the_law(law):
-    """Rejected with probability 1e-9 at most, each; wrong laws are seen."""
-    choice = RankChoice(count=12, epsilon=2, law=law)
-    drawn = choice.ranks(60_000, SeededBits(4, law))
-    wanted = finite_distribution([float(p) for p in choice.probabilities])
-    assert not fit(drawn, wanted).rejected
-    assert not fit_pairs(drawn, wanted).rejected
-    stronger = RankChoice(count=12, epsilon=Fraction(11, 5), law=law)
-    assert fit(drawn, finite_distribution([float(p) for p in stronger.probabilities])).rejected
-    assert fit(np.minimum(drawn + 1, 11), wanted).rejected
-    assert fit_pairs(np.repeat(drawn[::2], 2), wanted).rejected
-
-
 def test_every_word_has_the_rank_that_its_weight_says():
     """The sampler against the law, at both ends of every rank; what is above all weights is redrawn."""
     choice = RankChoice(count=3, epsilon=1, law="exponential")
@@ -184,3 +164,58 @@ def test_budgets_beyond_the_weights_are_refused():
     with pytest.raises(NoiseError, match="cannot carry"):
         _ = RankChoice(count=5000, epsilon=60).weights
     assert RankChoice(count=5000, epsilon=30).spent <= 30
+
+
+# Randomised response: the law over all inputs and its draws.
+
+
+RESPONSE_EPSILONS = [Fraction(1, 10**6), Fraction(1, 2), Fraction(2), Fraction(8), Fraction(40)]
+TOTAL = 1 << 64
+
+
+def written(epsilon, count, true):
+    """The law as it is written in the papers, in floating point."""
+    mass = np.full(count, 1 / (math.exp(epsilon) + count - 1))
+    mass[true] *= math.exp(epsilon)
+    return mass
+
+
+def worst_ratio(rows):
+    """The largest log-ratio of two rows of exact chances, over every outcome."""
+    pairs = permutations(rows, 2)
+    return max(log_above(max(a / b, b / a)) for x, y in pairs for a, b in zip(x, y, strict=True))
+
+
+def exact_rows(method):
+    return [[Fraction(weight, TOTAL) for weight in row] for row in method.matrix.weights]
+
+
+@pytest.mark.parametrize("count", [2, 3, 5, 40])
+@pytest.mark.parametrize("epsilon", RESPONSE_EPSILONS, ids=float)
+def test_every_two_values_keep_epsilon_and_nothing_is_wasted(epsilon, count):
+    method = RandomisedResponse(epsilon=epsilon, values=count)
+    rows = exact_rows(method)
+    assert all(sum(row) == 1 for row in rows)
+    assert worst_ratio(rows[:5]) <= epsilon
+    assert worst_ratio(rows[:5]) >= epsilon * (1 - Fraction(1, 1000)) - Fraction(1, 2**50)
+    for true, row in enumerate(rows):
+        assert np.allclose(
+            [float(p) for p in row], written(float(epsilon), count, true), rtol=1e-3, atol=1e-17
+        )
+    assert method.kept == rows[0][0]
+    assert method.guarantee().epsilon == epsilon
+    assert method.guarantee().relation.name == "any-image"
+
+
+def test_what_is_refused():
+    for values in (1, 257):
+        with pytest.raises(InvalidParameter, match="values"):
+            RandomisedResponse(epsilon=1, values=values)
+    with pytest.raises(InvalidParameter, match="epsilon"):
+        RandomisedResponse(epsilon=0, values=2)
+    method = RandomisedResponse(epsilon=1, values=3)
+    for wrong in (np.array([3]), np.array([-1]), np.array([1.0]), np.array([[1]])):
+        with pytest.raises(InvalidParameter, match="true"):
+            method.draw(wrong, SeededBits(1))
+    assert min(map(min, RandomisedResponse(epsilon=60, values=2).matrix.weights)) == 1
+    assert len(method.draw(np.zeros(0, np.int64), SeededBits(1))) == 0

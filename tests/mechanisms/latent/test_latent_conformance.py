@@ -10,13 +10,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from latent_spaces import FLAT, UNEVEN, Space
+from latent_spaces import FLAT, UNEVEN
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter, NoiseError, UnsupportedRelation
 from dpveil.mechanisms.latent import TABLE
-from dpveil.mechanisms.latent.base import STEPS, TIME
+from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise.bits import SecureBits, SeededBits
 from sources import NoBits
 
@@ -216,20 +216,3 @@ def test_pure_noise_does_not_show_the_code(name):
         released = make(name, **little).release(codes, FLAT, bits=SeededBits(seed))
         means.append(((released - box.low) / box.width).mean(axis=0))
     assert np.all(np.abs(means[0] - means[1]) < 7 * 0.5 * math.sqrt(2 / count))
-
-
-@pytest.mark.parametrize("name", ["box-truncated-laplace", "directional"])
-def test_draws_whose_time_depends_on_the_code_say_so(name):
-    assert TIME in TABLE[name](epsilon=20).guarantee(UNEVEN).scope.in_the_clear
-
-
-def test_clip_makes_the_box_and_the_noise_smaller():
-    space = Space((0.0,) * 2, (100.0,) * 2)
-    spreads = []
-    for clip in (0, 40):
-        released = make("croft-metric", epsilon=200, clip=clip).release(
-            np.full((2000, 2), 50.0), space, bits=SeededBits(6)
-        )
-        assert np.all((released >= clip) & (released <= 100 - clip))
-        spreads.append(released.std())
-    assert 0.15 < spreads[1] / spreads[0] < 0.25  # a fifth of the box; both are hardly clipped

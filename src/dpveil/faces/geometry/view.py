@@ -31,7 +31,7 @@ GROWN: Final = 16
 EDGE: Final = 1.5
 """Standard deviation of the blur of the face's outline, in pixels of the picture."""
 BARE: Final = (0.95, 0.25)
-"""Least alpha and most hair or garment of a pixel that shows the face itself."""
+"""Least alpha, and most hair, garment or neck of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
@@ -41,8 +41,8 @@ Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 class View:
     """A released head, seen from one side: uint8 sRGB `levels`, h × w × 3, and shares of each pixel, 0 to 1.
 
-    `alpha` is the share of the head, with its neck and what it wears; `hair` and `garment` are shares of
-    these. `pose` maps pixels of the picture to a head's frame with a side of 1. A crop shows a face alone:
+    `alpha` is the share of the head, with its neck and what it wears; `hair`, `garment` and `neck` are shares
+    of these. `pose` maps pixels of the picture to a head's frame with a side of 1. A crop shows a face alone:
     `whole` is False.
     """
 
@@ -50,6 +50,7 @@ class View:
     alpha: Share
     hair: Share
     garment: Share
+    neck: Share
     pose: Similarity
     whole: bool = True
 
@@ -65,7 +66,7 @@ class View:
         far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
         alpha = shown * _step((1 - far) / SOFT + 0.5)
         none = np.zeros_like(alpha)
-        return cls(crop, alpha, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+        return cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
 
     def after(self, steps: tuple[Step, ...]) -> View:
         """Return the same picture after post-processing."""
@@ -82,11 +83,11 @@ class View:
 
     @cached_property
     def face(self) -> Share:
-        """The share of each pixel that shows the face itself, and neither hair nor garment."""
+        """The share of each pixel that shows the face itself: no hair, garment or neck."""
         import cv2
 
         least, most = BARE
-        bare = (self.alpha > least) & (self.hair < most) & (self.garment < most)
+        bare = (self.alpha > least) & (self.hair + self.garment + self.neck < most)
         inner = cv2.erode(bare.astype(np.float32), np.ones((3, 3), np.uint8))
         return np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE))
 

