@@ -89,7 +89,7 @@ class View:
         least, most = BARE
         bare = (self.alpha > least) & (self.hair + self.garment + self.neck < most)
         inner = cv2.erode(bare.astype(np.float32), np.ones((3, 3), np.uint8))
-        return np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE))
+        return np.asarray(np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE)))
 
     def skin(self, part: Box) -> UInt8[np.ndarray, "h w 3"]:
         """Return a part of the levels, with the face's skin continued where the picture shows no face.
