@@ -16,8 +16,7 @@ from scipy.stats import binom
 from dpveil.attacks import Background, faces, identify, named, parrot, strongest, verify
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
-from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.attacks.iris.codes import SHEET, _seen, sheet
+from dpveil.attacks.iris import SHEET, Code, _seen, code, distance, eye, sheet
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.resampling import by_person

@@ -19,10 +19,10 @@ from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench import bounds
 from dpveil.bench.bounds import bound, bound_of_photos
 from dpveil.bench.cells import Cell, parse
-from dpveil.bench.check import again, left_out, repeated
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import Released, Spent, attacked_apart, cells, scored
+from dpveil.bench.run import again, left_out, repeated
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
 from dpveil.errors import DataError, PluginError

@@ -13,10 +13,10 @@ from PIL import Image
 from dpveil.assets import Card
 from dpveil.assets.reference import Reference
 from dpveil.attacks import attack
-from dpveil.bench.check import repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import GallerySetting, Portraits
 from dpveil.bench.measuring import cells, released
+from dpveil.bench.run import repeated
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import UsageError

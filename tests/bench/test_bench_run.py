@@ -22,12 +22,11 @@ from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
-from dpveil.bench.check import again, repeated
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
 from dpveil.bench.measuring import cells, released
-from dpveil.bench.run import CELLS, Job, run
+from dpveil.bench.run import CELLS, Job, again, repeated, run
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
@@ -276,7 +275,7 @@ def test_a_forged_cell_opens_no_file(
     data: Dataset, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = one(data, MOSAIC)
-    monkeypatch.setattr("dpveil.bench.check.cells_of", lambda *given: pytest.fail(f"it runs {given}"))
+    monkeypatch.setattr("dpveil.bench.run.cells_of", lambda *given: pytest.fail(f"it runs {given}"))
     of = {**cell.of, **{name: value for name, value in change.items() if name in cell.of}}
     of["parameters"] = {**cell.of["parameters"], **{k: v for k, v in change.items() if k not in cell.of}}
     with pytest.raises(DataError, match="no method or attack"):
@@ -336,7 +335,7 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.attacks.hallucinated import Restored
-from dpveil.bench.check import repeated
+from dpveil.bench.run import repeated
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item

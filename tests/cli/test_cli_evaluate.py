@@ -138,8 +138,7 @@ def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
     made: Path, data: Path, shell: Shell, tmp_path: Path
 ) -> None:
     """Tables that follow from a made-up cell are consistent; computing it again shows it."""
-    from dpveil.bench.check import check
-    from dpveil.bench.run import finish
+    from dpveil.bench.run import check, finish
 
     other = tmp_path / "other"
     shutil.copytree(made, other)

@@ -46,13 +46,9 @@ class _Embedded(VectorAttack):
     needs: ClassVar[str] = EXTRA
     everywhere: ClassVar[bool] = False
     """Whether a region without a face that can be found is taken for one, instead of giving up."""
+    about: ClassVar[str] = "faces"
 
     network: str = ""
-
-    @property
-    def about(self) -> str:
-        """What photos have to show: faces."""
-        return "faces"
 
     @property
     def label(self) -> str:
@@ -108,13 +104,9 @@ class Embedding(_Embedded):
 
     name: ClassVar[str] = "embedding"
     summary: ClassVar[str] = "embedding of the face found, nearest mean of clean photos"
+    learns: ClassVar[bool] = False
 
     network: str = ""
-
-    @property
-    def learns(self) -> bool:
-        """Whether it learns from releases: no."""
-        return False
 
 
 @dataclass(frozen=True)
@@ -222,16 +214,8 @@ class AttributeProfile(VectorAttack):
     summary: ClassVar[str] = "gender, age and the like, as read by the attribute model, learnt from releases"
     sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = "faces"
-
-    @property
-    def about(self) -> str:
-        """What photos have to show: faces."""
-        return "faces"
-
-    @property
-    def extras(self) -> tuple[str, ...]:
-        """Detectors and landmarks, and the model of dpveil-faces."""
-        return ("faces", "models")
+    about: ClassVar[str] = "faces"
+    extras: ClassVar[tuple[str, ...]] = ("faces", "models")
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the model's scores of every value of every attribute; NaN without landmarks."""

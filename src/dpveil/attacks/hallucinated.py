@@ -62,11 +62,7 @@ class Denoised(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return what runs the step; nothing is learnt."""
         step = parse(self.step)
-        return lambda views: _stepped(views, step)
-
-
-def _stepped(views: Sequence[View], step: Step) -> tuple[View, ...]:
-    return tuple(_one(view, step) for view in views)
+        return lambda views: tuple(_one(view, step) for view in views)
 
 
 def _one(view: View, step: Step) -> View:

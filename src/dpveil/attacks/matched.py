@@ -39,11 +39,7 @@ class Intersected(Attack):
     name: ClassVar[str] = "intersected"
     summary: ClassVar[str] = "mixtures of clean photos that look like a release: who is part of all of them"
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
-
-    @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: yes, as it learns nothing."""
-        return True
+    enrols: ClassVar[bool] = True
 
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that has everybody's clean photos; raises `InvalidParameter`."""
@@ -108,11 +104,7 @@ class Composed(Wrapped):
 
     name: ClassVar[str] = "composed"
     summary: ClassVar[str] = "another attack on each of several releases of one photo, scores added up"
-
-    @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: no."""
-        return False
+    enrols: ClassVar[bool] = False
 
     def undo(self, background: Background) -> Undo:
         """Return what leaves releases as they are."""
@@ -274,6 +266,8 @@ class Matched(Wrapped):
 
     name: ClassVar[str] = "matched"
     summary: ClassVar[str] = "all releases matched to all people at once, by the scores of another attack"
+    joint: ClassVar[bool] = True
+    enrols: ClassVar[bool] = False
 
     seed: int = field(default=0, kw_only=True)
 
@@ -281,16 +275,6 @@ class Matched(Wrapped):
         if self.inner.joint:
             problem = "looks at all releases together already"
             raise InvalidParameter("inner", self.inner.label, problem, hint="such as matched(pixels)")
-
-    @property
-    def joint(self) -> bool:
-        """Whether it looks at all releases together: yes."""
-        return True
-
-    @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: no."""
-        return False
 
     def undo(self, background: Background) -> Undo:
         """Return what leaves releases as they are."""

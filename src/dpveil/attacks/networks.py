@@ -39,14 +39,10 @@ class NetworkAttack(Attack):
 
     sees: ClassVar[tuple[str, ...]] = (PIXELS,)
     needs: ClassVar[str] = "attacks"
+    enrols: ClassVar[bool] = True
 
     seed: int
     epochs: int
-
-    @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: yes, by what the last layer reads."""
-        return True
 
     @abstractmethod
     def network(self, people: int, channels: int) -> torch.nn.Sequential:

@@ -228,14 +228,10 @@ class Eigenfaces(_Pixels):
     summary: ClassVar[str] = (
         "principal components of the picture, 23 × 28 pixels, nearest mean of clean photos"
     )
+    learns: ClassVar[bool] = False
 
     components: int = COMPONENTS
     colour: bool | None = None
-
-    @property
-    def learns(self) -> bool:
-        """Whether it learns from releases: no."""
-        return False
 
     def space(self, known: Vectors, background: Background) -> Space:
         """Return the principal components of clean pictures."""
@@ -259,16 +255,8 @@ class Reader(Attack):
     summary: ClassVar[str] = "text that is read in a release, most similar text of a clean photo"
     sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = "text"
-
-    @property
-    def about(self) -> str:
-        """What photos have to show: plates."""
-        return "plates"
-
-    @property
-    def enrols(self) -> bool:
-        """Whether it can enrol new people: yes, it learns nothing of anybody but texts."""
-        return True
+    about: ClassVar[str] = "plates"
+    enrols: ClassVar[bool] = True
 
     def fit(self, background: Background) -> Fitted:
         """Return the attacker that has read everybody's photos.

@@ -434,7 +434,7 @@ def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list
 
 @stopping("no cell was changed")
 def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool, quiet: bool) -> int:
-    from dpveil.bench.check import again, check, left_out, other_code
+    from dpveil.bench.run import again, check, left_out, other_code
 
     if folder is None or (every and not data):
         raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")

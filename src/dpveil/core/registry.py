@@ -229,7 +229,7 @@ ATTACKS: Final = Table(
         "subspaces": "dpveil.attacks.matched:Subspaces",
         "intersected": "dpveil.attacks.matched:Intersected",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
-        "iris": "dpveil.attacks.iris.codes:Iris",
+        "iris": "dpveil.attacks.iris:Iris",
         "text": "dpveil.attacks.vectors:Reader",
         "placement": "dpveil.attacks.around:Placement",
         "context": "dpveil.attacks.around:Context",
