@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.bench.drawn.plates import face
+from dpveil.bench.drawn import plate_face
 
 SIZE: Final = (640, 896)
 """Rows and columns of a scene."""
@@ -136,7 +136,7 @@ def _colours(kind: str, bits: np.random.Generator) -> tuple[np.ndarray, np.ndarr
 
 
 def _plate(text: str, height: int) -> tuple[np.ndarray, np.ndarray]:
-    plate = face(text)
+    plate = plate_face(text)
     ratio = height / 26  # letters of a plate of 52 rows
     size = (max(1, round(plate.shape[1] * ratio)), max(1, round(plate.shape[0] * ratio)))
     ink = (plate.max(axis=2) < 80).astype(np.float32)

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
 import dpveil
-from dpveil.bench.drawn.plates import face
+from dpveil.bench.drawn import plate_face
 
 OUT = Path(__file__).parent / "text.png"
 FRAME = (230, 40, 120)
@@ -32,7 +32,7 @@ def photo() -> np.ndarray:
     turned = np.asarray(label.rotate(35, expand=True, fillcolor=(0, 0, 0)))
     part = image[80 : 80 + turned.shape[0], 10 : 10 + turned.shape[1]]
     part[:] = np.where(turned.max(axis=2, keepdims=True) > 0, turned, part)
-    plate = cv2.resize(face("KX 90 RTM"), (150, 33), interpolation=cv2.INTER_AREA)
+    plate = cv2.resize(plate_face("KX 90 RTM"), (150, 33), interpolation=cv2.INTER_AREA)
     image[460:493, 20:170] = plate
     return image
 

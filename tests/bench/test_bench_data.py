@@ -19,8 +19,7 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
-from dpveil.bench.drawn import DRAWN, DrawnEye, DrawnPlate, drawn
-from dpveil.bench.drawn.base import IRIS, texture
+from dpveil.bench.drawn import DRAWN, IRIS, DrawnEye, DrawnPlate, drawn, texture
 from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import cells, released

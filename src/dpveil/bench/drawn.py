@@ -1,0 +1,433 @@
+"""Photos that are drawn by dpveil's own code, so that a benchmark runs without any data."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import ClassVar, Final
+
+import cv2
+import numpy as np
+from scipy.special import ndtri
+
+from dpveil.bench.items import Item, digest_of
+from dpveil.core.arrays import Float32, Float64
+from dpveil.core.photo import Photo
+from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.head_gallery import default_heads
+from dpveil.faces.released import HeadFace, portrait
+from dpveil.noise.bits import BitSource, SeededBits
+
+MOST: Final = (10_000, 100)
+"""The most subjects, and photos of each."""
+
+
+@dataclass(frozen=True)
+class DrawnItem(Item):
+    """A photo that is drawn: what `number` names stays the same, and the rest varies by `photo`."""
+
+    kind: ClassVar[str]
+    """What the data set is called, on the command line, too."""
+    usual: ClassVar[tuple[int, int]]
+    """Subjects, and photos of each, unless it is said."""
+    subject: ClassVar[str]
+    """What the photos show: faces, eyes, plates or scenes."""
+    summary: ClassVar[str]
+
+    number: int
+    photo: int
+
+    @classmethod
+    def of(cls, number: int, photo: int) -> DrawnItem:
+        """Return a photo of the subject with this number."""
+        return cls(f"{number:04}", f"{number:04}/{photo:02}", number, photo)
+
+    @property
+    def own(self) -> SeededBits:
+        """Public bits of the subject."""
+        return SeededBits(self.number, self.kind)
+
+    @property
+    def moment(self) -> SeededBits:
+        """Public bits of the photo alone."""
+        return SeededBits(self.number * MOST[1] + self.photo, f"photo of {self.kind}")
+
+    @abstractmethod
+    def read(self) -> Photo:
+        """Return the photo, the same in every run."""
+
+    @property
+    def digest(self) -> str:
+        """A hash of the drawing's code and numbers."""
+        return digest_of(f"{_code()} {self.kind} {self.number} {self.photo}")
+
+
+@cache
+def _code() -> str:
+    """Return a hash of the code that draws."""
+    return digest_of(f"{default_heads().digest} {Path(__file__).read_text(encoding='utf-8')}")
+
+
+def shares(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
+    """Return numbers between 0 and 1, neither of which is one."""
+    return ((bits.words(count) >> np.uint64(12)).astype(np.float64) + 0.5) / 2.0**52
+
+
+def normals(bits: BitSource, *shape: int) -> Float64[np.ndarray, ...]:
+    """Return normal numbers, which are not for privacy."""
+    return np.asarray(ndtri(shares(bits, int(np.prod(shape)))).reshape(shape))
+
+
+def levels(image: Float64[np.ndarray, "h w c"], bits: BitSource, grain: float) -> Photo:
+    """Return a photo of these levels with a camera's noise, of `grain` levels' standard deviation."""
+    noisy = image + grain * normals(bits, *image.shape)
+    return Photo(np.rint(noisy.clip(0, 255)).astype(np.uint8))
+
+
+EYE_SIZE: Final = (200, 240)
+"""Rows and columns of a photo."""
+IRIS: Final = (58.0, 66.0)
+"""Radii of irises, in pixels."""
+PUPIL: Final = (0.3, 0.5)
+"""Radii of pupils, in radii of the iris: light changes them."""
+GAZE: Final = 14.0
+"""Largest shift of the iris, in pixels, to each side."""
+ROLL: Final = 5.0
+"""Largest turn of the head, in degrees, to each side."""
+BANDS: Final = ((10.0, 3.0, 16.0), (5.0, 1.6, 14.0), (2.5, 1.0, 10.0))
+"""Standard deviations along the radius and around, of a texture of 64 × 512 pixels, and the contrast in
+levels."""
+TEXTURE: Final = (64, 512)
+EYE_GRAIN: Final = 3.0
+
+Plane = Float64[np.ndarray, "h w"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Where pupil and iris are in a photo, in pixels: the truth, which no attacker is told."""
+
+    x: float
+    y: float
+    pupil: float
+    iris: float
+    roll: float
+
+
+@dataclass(frozen=True)
+class DrawnEye(DrawnItem):
+    """A photo of an eye: the texture of the iris stays, and pupil, gaze, lids, light and focus vary."""
+
+    kind: ClassVar[str] = "drawn-eyes"
+    usual: ClassVar[tuple[int, int]] = (30, 5)
+    subject: ClassVar[str] = "eyes"
+    summary: ClassVar[str] = "irises in infrared light; pupil, gaze, lids, reflections and focus vary"
+
+    @property
+    def shape(self) -> Shape:
+        """Where pupil and iris are."""
+        of_own, of_photo = shares(self.own, 1), shares(self.moment, 4)
+        iris = IRIS[0] + float(of_own[0]) * (IRIS[1] - IRIS[0])
+        across, down, wide, turn = (float(one) for one in of_photo)
+        return Shape(
+            x=EYE_SIZE[1] / 2 + GAZE * (2 * across - 1),
+            y=EYE_SIZE[0] / 2 + 0.6 * GAZE * (2 * down - 1),
+            pupil=iris * (PUPIL[0] + wide * (PUPIL[1] - PUPIL[0])),
+            iris=iris,
+            roll=ROLL * (2 * turn - 1),
+        )
+
+    def read(self) -> Photo:
+        """Return the photo, uint8 grey of `EYE_SIZE`."""
+        shape, bits = self.shape, self.moment
+        bits.words(4)  # those of the shape
+        rows, columns = np.mgrid[: EYE_SIZE[0], : EYE_SIZE[1]].astype(np.float64)
+        x, y = columns - shape.x, rows - shape.y
+        away, angle = np.hypot(x, y), np.degrees(np.arctan2(y, x)) - shape.roll
+        image = 182 + 10 * np.cos(x / 90) - 6 * (y / 100) ** 2  # the white
+        image = _over(image, self._iris(shape, away, angle), away, shape.iris, soft=2.0)
+        image = _over(image, np.full(EYE_SIZE, 22.0), away, shape.pupil, soft=1.0)
+        image = _lids(image, shape, bits)
+        image = _lit(image, shape, bits)
+        return levels(image[..., None], bits, EYE_GRAIN)
+
+    def _iris(self, shape: Shape, away: Plane, angle: Plane) -> Plane:
+        """Return the iris: its texture is stretched from the pupil to the white (rubber sheet)."""
+        depth = (away - shape.pupil) / (shape.iris - shape.pupil)
+        across = ((angle / 360) % 1 * TEXTURE[1]).astype(np.float32)
+        down = (depth.clip(0, 1) * (TEXTURE[0] - 1)).astype(np.float32)
+        wide = np.concatenate([texture(self.number), texture(self.number)[:, :1]], axis=1)
+        found = cv2.remap(wide, across, down, cv2.INTER_LINEAR)
+        return np.asarray(found - 22 * depth.clip(0, 1) ** 6, np.float64)
+
+
+@lru_cache(maxsize=256)
+def texture(number: int) -> Float32[np.ndarray, "64 512"]:
+    """Return the texture of an iris, in levels: rows from the pupil outwards, columns around."""
+    bits = DrawnEye.of(number, 0).own
+    tone, ring, *_ = shares(bits, 8)
+    out = np.full(TEXTURE, 92 + 26 * tone)
+    for along, around, contrast in BANDS:
+        noise = normals(bits, *TEXTURE).astype(np.float32)
+        padded = np.concatenate([noise[:, -64:], noise, noise[:, :64]], axis=1)
+        smooth = cv2.GaussianBlur(padded, (0, 0), sigmaX=around, sigmaY=along)[:, 64:-64]
+        out += contrast * smooth / smooth.std()
+    depth = np.linspace(0, 1, TEXTURE[0])[:, None]
+    edge = 0.28 + 0.1 * ring + 0.03 * cv2.GaussianBlur(normals(bits, 1, TEXTURE[1]), (0, 0), 8)
+    out += 14 * np.exp(-(((depth - edge) / 0.06) ** 2))  # the collarette
+    return np.asarray(out, np.float32)
+
+
+def _over(below: Plane, above: Plane, away: Plane, radius: float, *, soft: float) -> Plane:
+    """Return a disc over an image, with a soft edge."""
+    share = np.clip((radius - away) / soft + 0.5, 0, 1)
+    return np.asarray(below + share * (above - below))
+
+
+def _lids(image: Plane, shape: Shape, bits: BitSource) -> Plane:
+    """Return the eye between its lids, with lashes that hang from the upper one."""
+    rows, columns = np.mgrid[: EYE_SIZE[0], : EYE_SIZE[1]].astype(np.float64)
+    open_up, open_down, bend, tilt = shares(bits, 4)
+    x = (columns - shape.x) / shape.iris
+    upper = shape.y - shape.iris * (0.66 + 0.45 * open_up) + shape.iris * (0.24 + 0.1 * bend) * x**2
+    lower = shape.y + shape.iris * (0.86 + 0.4 * open_down) - shape.iris * 0.2 * (x + 0.1 * tilt) ** 2
+    skin = 150 + 14 * np.sin(rows / 13) + 12 * (columns / EYE_SIZE[1] - 0.5)
+    closed = np.clip((upper - rows) / 3 + 0.5, 0, 1) + np.clip((rows - lower) / 3 + 0.5, 0, 1)
+    image = image + closed.clip(0, 1) * (skin - image)
+    shade = np.clip(1 - np.abs(rows - upper - 3) / 9, 0, 1)
+    image = image * (1 - 0.35 * shade)
+    strokes = np.zeros(EYE_SIZE, np.uint8)
+    for root, length, lean in shares(bits, 3 * 26).reshape(26, 3):
+        column = int(root * EYE_SIZE[1])
+        start = (column, int(upper[0, column]))
+        end = (int(column + 14 * (lean - 0.5)), int(start[1] + 8 + 16 * length))
+        cv2.line(strokes, start, end, 255, 1, cv2.LINE_AA)
+    return np.asarray(image * (1 - 0.6 * strokes / 255), np.float64)
+
+
+def _lit(image: Plane, shape: Shape, bits: BitSource) -> Plane:
+    """Return the eye with reflections of the lamp, light from a side, and as sharp as the camera was."""
+    bright, side, focus, x, y = shares(bits, 5)
+    spots = np.zeros(EYE_SIZE, np.uint8)
+    for shift in (-6, 7):
+        at = round(shape.x + shift + 8 * (x - 0.5)), round(shape.y - 5 + 8 * (y - 0.5))
+        cv2.circle(spots, at, 3, 255, -1, cv2.LINE_AA)
+    image = image + spots / 255 * (245 - image)
+    image = cv2.GaussianBlur(image, (0, 0), 0.5 + 0.9 * focus)
+    across = np.linspace(-1, 1, EYE_SIZE[1])[None]
+    return np.asarray(image * (0.85 + 0.3 * bright) * (1 + 0.12 * (2 * side - 1) * across), np.float64)
+
+
+PERSON_SIZE: Final = (112, 92)
+"""Rows and columns of a photo: AT&T's."""
+PERSON_ROOM: Final = 16
+"""Pixels around it, within which the head is shifted."""
+LIGHT: Final = (0.75, 1.25)
+PERSON_GRAIN: Final = 5.0
+"""Standard deviation of the noise, in grey levels."""
+
+
+@dataclass(frozen=True)
+class DrawnPerson(DrawnItem):
+    """A photo of a rendered head: the person stays, while pose, backdrop, light and place vary.
+
+    There are as many people as heads in the default gallery; larger numbers begin again.
+    """
+
+    kind: ClassVar[str] = "drawn"
+    usual: ClassVar[tuple[int, int]] = (20, 5)
+    subject: ClassVar[str] = "faces"
+    summary: ClassVar[str] = "rendered heads; pose, backdrop, light and place vary"
+
+    def read(self) -> Photo:
+        """Return the photo, uint8 sRGB of `PERSON_SIZE`."""
+        gallery = default_heads()
+        bits = self.moment
+        down, right, light, turn = shares(bits, 4)
+        yaw = YAW * (int(3 * turn) - 1)
+        person = np.array([self.number % len(gallery)])
+        backdrop = int(bits.words(1)[0])
+        shown = portrait(
+            HeadFace(gallery, person, backdrop, yaw), *(side + PERSON_ROOM for side in PERSON_SIZE)
+        )
+        top, left = int(down * PERSON_ROOM), int(right * PERSON_ROOM)
+        cut = shown[top : top + PERSON_SIZE[0], left : left + PERSON_SIZE[1]].astype(np.float64)
+        return levels(cut * (LIGHT[0] + light * (LIGHT[1] - LIGHT[0])), bits, PERSON_GRAIN)
+
+
+PLATE_SIZE: Final = (80, 200)
+"""Rows and columns of a photo."""
+LETTERS: Final = "ABCDEFGHJKLMNPRSTUVWXYZ"
+"""Letters that are not taken for digits."""
+PATTERN: Final = "LL DD LLL"
+"""Letters and digits of a plate."""
+PLATE: Final = (52, 240)
+"""Rows and columns of the plate before it is seen at an angle."""
+SHIFT: Final = 0.09
+"""Largest shift of a corner, in sides of the photo."""
+PLATE_GRAIN: Final = 6.0
+
+
+@dataclass(frozen=True)
+class DrawnPlate(DrawnItem):
+    """A photo of a licence plate: its text stays, and angle, light, dirt and focus vary."""
+
+    kind: ClassVar[str] = "drawn-plates"
+    usual: ClassVar[tuple[int, int]] = (40, 5)
+    subject: ClassVar[str] = "plates"
+    summary: ClassVar[str] = "licence plates; angle, light, dirt and focus vary"
+
+    @property
+    def text(self) -> str:
+        """The text on the plate."""
+        drawn = iter(shares(self.own, len(PATTERN)))
+        digit = {"L": LETTERS, "D": "0123456789"}
+        return "".join(
+            " " if one == " " else digit[one][int(next(drawn) * len(digit[one]))] for one in PATTERN
+        )
+
+    def read(self) -> Photo:
+        """Return the photo, uint8 sRGB of `PLATE_SIZE`."""
+        bits = self.moment
+        moved, (bright, side, focus, dirt, paint) = shares(bits, 8).reshape(4, 2), shares(bits, 5)
+        height, width = PLATE_SIZE
+        inner = np.array([[0.06, 0.2], [0.94, 0.2], [0.94, 0.8], [0.06, 0.8]])
+        to = (inner + SHIFT * (2 * moved - 1)) * [width, height]
+        rows, columns = PLATE
+        corners = np.array([[0, 0], [columns, 0], [columns, rows], [0, rows]], np.float32)
+        view = cv2.getPerspectiveTransform(corners, to.astype(np.float32))
+        body = np.array([70, 74, 82]) + 90 * (paint - 0.3) * np.array([0.9, 1.0, 1.1])
+        image = np.broadcast_to(body, (*PLATE_SIZE, 3)).astype(np.float32)
+        plate = plate_face(self.text)
+        seen = cv2.warpPerspective(plate, view, (width, height), flags=cv2.INTER_AREA)
+        there = cv2.warpPerspective(np.ones(PLATE, np.float32), view, (width, height))[..., None]
+        image = image * (1 - there) + seen * there
+        specks = cv2.resize(shares(bits, 200).reshape(10, 20), (width, height), interpolation=cv2.INTER_CUBIC)
+        image = image * (1 - 0.35 * dirt * np.clip(specks - 0.6, 0, 1)[..., None] / 0.4)
+        image = cv2.GaussianBlur(image, (0, 0), 0.4 + 0.9 * focus)
+        across = np.linspace(-1, 1, width)[None, :, None]
+        lit = image * (0.6 + 0.5 * bright) * (1 + 0.2 * (2 * side - 1) * across)
+        return levels(np.asarray(lit, np.float64), bits, PLATE_GRAIN)
+
+
+def plate_face(text: str) -> Float32[np.ndarray, "52 240 3"]:
+    """Return a plate with a text, seen from ahead."""
+    rows, columns = PLATE
+    plate = np.full((rows, columns, 3), 236, np.uint8)
+    cv2.rectangle(plate, (0, 0), (columns - 1, rows - 1), (40, 40, 40), 3)
+    cv2.rectangle(plate, (3, 3), (22, rows - 4), (28, 60, 150), -1)
+    step = (columns - 34) / len(text)
+    for place, letter in enumerate(text):
+        (wide, high), _ = cv2.getTextSize(letter, cv2.FONT_HERSHEY_SIMPLEX, 1.15, 3)
+        at = round(28 + step * (place + 0.5) - wide / 2), (rows + high) // 2
+        cv2.putText(plate, letter, at, cv2.FONT_HERSHEY_SIMPLEX, 1.15, (24, 24, 28), 3, cv2.LINE_AA)
+    return np.asarray(plate, np.float32)
+
+
+SCENE_SIZE: Final = (144, 192)
+"""Rows and columns of a photo."""
+WALL: Final = (230, 330)
+"""Rows and columns of the wall of which a photo shows a part."""
+SCENE_ROOM: Final = 0.12
+"""How far the view moves, in sides of the wall, to each side of the middle."""
+SCENE_GRAIN: Final = 5.0
+THINGS: Final = (5, 9)
+"""Pictures, windows and the like on a wall, at least and at most."""
+
+Colour = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class DrawnScene(DrawnItem):
+    """A photo of a room: walls and things stay, while view, daylight and what stands about vary."""
+
+    kind: ClassVar[str] = "drawn-scenes"
+    usual: ClassVar[tuple[int, int]] = (30, 5)
+    subject: ClassVar[str] = "scenes"
+    summary: ClassVar[str] = "rooms; view, daylight and what stands about vary"
+
+    def read(self) -> Photo:
+        """Return the photo, uint8 sRGB of `SCENE_SIZE`."""
+        bits = self.moment
+        wall = _room(self.own)
+        for _ in range(3):  # what somebody left there
+            _thing(wall, bits, low=True)
+        across, down, close, turn, bright, warm = shares(bits, 6)
+        middle = (
+            (0.5 + SCENE_ROOM * (2 * across - 1)) * WALL[1],
+            (0.5 + SCENE_ROOM * (2 * down - 1)) * WALL[0],
+        )
+        view = cv2.getRotationMatrix2D(middle, 6 * (2 * turn - 1), 0.85 + 0.25 * close)
+        view[:, 2] += np.array([SCENE_SIZE[1] / 2, SCENE_SIZE[0] / 2]) - middle
+        seen = cv2.warpAffine(
+            wall, view, SCENE_SIZE[::-1], flags=cv2.INTER_AREA, borderMode=cv2.BORDER_REFLECT
+        ).astype(np.float64)
+        light = (0.6 + 0.6 * bright) * (1 + 0.12 * (2 * warm - 1) * np.array([1, 0, -1]))
+        return levels(seen * light, bits, SCENE_GRAIN)
+
+
+def _colour(bits: BitSource, least: int = 40, most: int = 225) -> Colour:
+    red, green, blue = (int(least + one * (most - least)) for one in shares(bits, 3))
+    return red, green, blue
+
+
+def _room(bits: BitSource) -> np.ndarray:
+    """Return a wall with its floor, and what hangs and stands there for good."""
+    wall = np.empty((*WALL, 3), np.uint8)
+    wall[:] = _colour(bits, 110, 230)
+    stripes, height, count, board = shares(bits, 4)
+    if stripes < 0.4:
+        paler = tuple(min(255, level + 14) for level in wall[0, 0].tolist())
+        step = 12 + int(30 * stripes)
+        for x in range(0, WALL[1], 2 * step):
+            cv2.rectangle(wall, (x, 0), (x + step, WALL[0]), paler, -1)
+    floor = int(WALL[0] * (0.68 + 0.12 * height))
+    cv2.rectangle(wall, (0, floor), (WALL[1], WALL[0]), _colour(bits, 50, 150), -1)
+    cv2.rectangle(wall, (0, floor - 4 - int(5 * board)), (WALL[1], floor), _colour(bits, 170, 240), -1)
+    for _ in range(THINGS[0] + int(count * (THINGS[1] - THINGS[0] + 1))):
+        _thing(wall, bits, low=False)
+    return wall
+
+
+def _thing(wall: np.ndarray, bits: BitSource, *, low: bool) -> None:
+    """Draw a picture, a window, a lamp or a piece of furniture."""
+    kind, x, y, wide, high, inner = shares(bits, 6)
+    size = int(16 + 52 * wide), int(16 + 46 * high)
+    top = int((0.6 + 0.25 * y if low else 0.05 + 0.6 * y) * WALL[0])
+    left = int(x * (WALL[1] - size[0]))
+    if low:
+        size = size[0] // 2 + 6, size[1] // 2 + 6
+    corner, end = (left, top), (left + size[0], top + size[1])
+    if kind < 0.3:
+        centre = (left + size[0] // 2, top + size[1] // 2)
+        cv2.circle(wall, centre, min(size) // 2, _colour(bits), -1, cv2.LINE_AA)
+        return
+    cv2.rectangle(wall, corner, end, _colour(bits), -1)
+    edge = 2 + int(4 * inner)
+    if kind < 0.75 and min(size) > 2 * edge + 4:
+        inside = (left + edge, top + edge), (end[0] - edge, end[1] - edge)
+        cv2.rectangle(wall, *inside, _colour(bits), -1)
+        middle = left + size[0] // 2
+        cv2.line(wall, (middle, top + edge), (middle, end[1] - edge), _colour(bits), 2, cv2.LINE_AA)
+    else:
+        for shelf in range(top + 10, end[1], 12):
+            cv2.line(wall, (left, shelf), (end[0], shelf), _colour(bits), 2)
+
+
+DRAWN: Final[Mapping[str, type[DrawnItem]]] = {
+    kind.kind: kind for kind in (DrawnPerson, DrawnEye, DrawnPlate, DrawnScene)
+}
+"""The drawn data sets."""
+
+
+def drawn(kind: str, count: int | None, photos: int | None) -> list[DrawnItem]:
+    """Return the photos of as many subjects of a kind, with as many of each."""
+    made = DRAWN[kind]
+    numbers, each = (
+        min(asked or usual, most)
+        for asked, usual, most in zip((count, photos), made.usual, MOST, strict=True)
+    )
+    return [made.of(number, photo) for number in range(numbers) for photo in range(each)]
