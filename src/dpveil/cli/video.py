@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.clips import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.cli.command import Command
 from dpveil.cli.key import opened
 from dpveil.cli.options import (
@@ -25,11 +28,15 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.cli.progress import frames_bar, stopping
-from dpveil.cli.run_report import paying
+from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
+from dpveil.errors import ClipError, UsageError
+from dpveil.io.names import shown
 
 if TYPE_CHECKING:
+    from dpveil.batch.report import Entry
     from dpveil.mechanisms.method import Method
+    from dpveil.video.plan import Payment, VideoPlan
 
 video_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -182,8 +189,6 @@ def render_command(
     Everybody is drawn once, paid before that, and shown in every frame from that draw. After any end, also
     kill -9, the same command goes on where it was, and pays nothing twice. A plan of another file is refused.
     """
-    from dpveil.cli.video_render import Rendering
-
     given = {"keep": keep, "link": link}
     chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
     rendering = Rendering(
@@ -200,3 +205,139 @@ def render_command(
     payer = paying(ledger, subject, other_regions, seed, (plan_file, sheet, preview, out, clip))
     key = None if sign is None else opened(sign)
     return rendering.run({**payer, "seed": seed, "sign": key}, at_least=at_least, dry=dry_run)
+
+
+KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rendering:
+    """One call: its files, and how it tells of them."""
+
+    plan_file: Path
+    clip: Path | None
+    out: Path | None
+    sheet: Path | None
+    preview: Path | None
+    force: bool
+    quiet: bool
+    json: bool
+    chosen: Mapping[str, Any]
+    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arranged`."""
+
+    def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
+        """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
+        from dpveil.video.analyzing import arranged
+        from dpveil.video.plan_file import read_plan
+
+        if self.out is None and not dry and self.preview is None:
+            raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
+        plan = read_plan(self.plan_file)
+        plan = replace(plan, tracks=arranged(plan.tracks, **self.chosen)) if self.chosen else plan
+        plan.check_strength(at_least)
+        source = self.clip or self.plan_file.with_name(plan.clip)
+        if self.clip is None and not source.exists():
+            raise ClipError(f"there is no {shown(source)}, beside the plan", hint="name the clip with --clip")
+        check_apart_from(
+            [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
+        )
+        self._check_names(source)
+        if dry and (there := self._there(plan, source, paying)) is not None:
+            return self._told(there)
+        self._tell_price(plan, paying, dry=dry)
+        if dry or self.preview is not None:
+            return self._show(plan, source, paying)
+        return self._release(plan, source, paying)
+
+    def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
+        """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
+        from dpveil.batch.task import Task
+        from dpveil.video.obfuscating import again
+        from dpveil.video.rendering import check_out
+
+        if self.out is None:
+            return None
+        check_out(self.out, source)
+        return None if self.force else again(Task(source, self.out, self.out.name), plan, paying)
+
+    def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
+        """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
+        from dpveil.video.obfuscating import GOES_ON
+        from dpveil.video.state import begun, settings_of
+
+        payment = _payment(paying)
+        out, seed = self.out or Path(), paying.get("seed")
+        nonce = None if self.out is None else begun(out, settings_of(plan, out, payment.payer, seed))
+        if nonce is not None:
+            say.note(GOES_ON)
+        elif paying.get("ledger") is not None:
+            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
+        if dry:
+            payment.check_room(payment.due(plan, nonce))
+
+    def _check_names(self, source: Path) -> None:
+        """Raise `OutputError` if one file would replace another, the release's certificate included."""
+        from dpveil.release.saving import certificate_path
+
+        named = {"the plan": self.plan_file, "the clip": source, "the release": self.out}
+        named["the release's certificate"] = None if self.out is None else certificate_path(self.out)
+        check_different({**named, "the sheet": self.sheet, "the preview": self.preview})
+
+    def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
+        from dpveil.video.reading import open_clip
+        from dpveil.video.rendering import check_possible, check_same
+        from dpveil.video.sheets import preview_sheet, write_sheet
+        from dpveil.video.writing import container_for
+
+        _payment(paying).check(plan)
+        with open_clip(source) as opened:
+            check_same(plan, opened.facts, source)
+            container = None if self.out is None else container_for(self.out)
+            check_possible(plan, opened, container, paid=paying.get("ledger") is not None)
+            if self.preview is not None:
+                write_sheet(self.preview, preview_sheet(plan, opened), replace=self.force)
+        if self.json:
+            say.document(plan_document(plan, self.plan_file, self.preview))
+        tell_plan(plan, say.note if self.json else say.answer)
+        if self.preview is not None:
+            tell_private(self.preview)
+        say.note("nothing was drawn, paid or released")
+        return exits.DONE
+
+    def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
+        from dpveil.video.sheets import write_release_sheet
+
+        with stopping(KEPT), frames_bar(quiet=self.quiet, as_json=self.json) as progress:
+            entry = self._entry(plan, source, paying, progress)
+            if self.sheet is not None and self.out is not None:
+                write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
+        code = self._told(entry)
+        tell_terms((plan.method, *plan.post_processing))
+        if self.sheet is not None:
+            tell_private(self.sheet)
+        tell_budget(paying.get("ledger"), paying.get("subject"))
+        return code
+
+    def _told(self, entry: Entry) -> int:
+        """Print the report of one clip, and return its exit code."""
+        from dpveil.batch.report import Report
+
+        report = Report(entries=[entry])
+        print_report(report, self.json)
+        return exit_code(report)
+
+    def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
+        from dpveil.batch.task import Task
+        from dpveil.video.obfuscating import again, released
+
+        out = self.out or Path()
+        task = Task(source, out, out.name)
+        there = None if self.force else again(task, plan, paying)
+        return there or released(task, plan, {**paying, "replace": self.force, "progress": progress})
+
+
+def _payment(paying: Mapping[str, Any]) -> Payment:
+    from dpveil.video.plan import Payment
+
+    payer = {name: paying.get(name) for name in ("ledger", "subject")}
+    return Payment(**payer, other_regions=bool(paying.get("other_regions")))
