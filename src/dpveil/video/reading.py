@@ -10,7 +10,6 @@ from fractions import Fraction
 from importlib.util import find_spec
 from itertools import chain, islice
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -195,9 +194,7 @@ class Clip:
     def __enter__(self) -> Clip:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -269,9 +266,7 @@ class Reader:
     def __enter__(self) -> Reader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.way.source.close()
 
     def frame(self, start: int, stop: int, index: int) -> Frame | None:
