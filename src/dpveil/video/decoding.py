@@ -9,7 +9,7 @@ import hashlib
 import os
 import stat
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -281,11 +281,6 @@ def _is_cover(stream: Any) -> bool:
     return bool(stream.disposition & (Disposition.attached_pic | Disposition.timed_thumbnails))
 
 
-def _tells(metadata: Mapping[str, str]) -> bool:
-    """Whether metadata has more than what every file of its format has."""
-    return any(key.lower() not in USUAL for key in metadata)
-
-
 def dropped(container: Any, chosen: Any) -> tuple[str, ...]:
     """Return in words what the file holds beside the pictures of `chosen` and the first sound stream."""
     counts: Counter[str] = Counter()
@@ -299,7 +294,9 @@ def dropped(container: Any, chosen: Any) -> tuple[str, ...]:
     counts["chapter"] = len(container.chapters())
     counts["further sound stream"] = max(0, counts.pop("sound", 0) - 1)
     words = [counted(count, name) for name, count in counts.items() if count]
-    if any(_tells(part.metadata) for part in (container, *container.streams)):
+    if any(
+        any(key.lower() not in USUAL for key in part.metadata) for part in (container, *container.streams)
+    ):
         words.append("metadata")
     return tuple(words)
 
