@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair
-from dpveil.accounting.search import least_scale
+from dpveil.accounting.zcdp import least_scale
 from dpveil.core.arrays import Bool, Float64, Int16, Shaped, UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, Neighbourhood

@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes
-from dpveil.accounting.search import least_scale
+from dpveil.accounting.zcdp import least_scale
 from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count
