@@ -160,7 +160,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     longer = len(task.former.name) > len(task.output.name)
     if longer and (stated := same(task.former, choices)):
         return task.former, stated
-    raise _of_whom(task, task.former)
+    raise DPVeilError(
+        f"{shown(task.former)} may be an earlier release of it, so it is not released again",
+        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, {ALONE}",
+        arguments=ARGUMENTS,
+    )
 
 
 def released_again(choices: Choices) -> str:
@@ -179,15 +183,6 @@ def taken(output: Path, alone: str = ALONE) -> DPVeilError:
     return DPVeilError(
         f"{shown(output)} exists and is not a release with these settings",
         hint=f"choose another {{out}}, or {alone}",
-        arguments=ARGUMENTS,
-    )
-
-
-def _of_whom(task: Task, former: Path) -> DPVeilError:
-    """Return the error for a photo if `former` may be a release of it, or of another with the same stem."""
-    return DPVeilError(
-        f"{shown(former)} may be an earlier release of it, so it is not released again",
-        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, {ALONE}",
         arguments=ARGUMENTS,
     )
 

@@ -87,11 +87,6 @@ SOFT = "#8a8d94"
 LINE = "#0b7a75"
 
 
-def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -> None:
-    """Write a PNG with the guarantee's detection bound over all false-alarm rates; raises as `write_plot`."""
-    write_plot(path, (6.4, 6.4), partial(_curve, explanation), replace=replace)
-
-
 def _alarms(guarantee: Guarantee) -> tuple[float, float] | None:
     """Return the ends of the false-alarm axis, 0 for a linear one; None if no test is ruled out."""
     if detection_bound(guarantee, SHOWN_ALARM) < 0.9:
@@ -259,7 +254,7 @@ def explain_command(
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
     if plot is not None:
-        draw_curve(explanation, plot, replace=force)
+        write_plot(plot, (6.4, 6.4), partial(_curve, explanation), replace=force)
         say.note(f"wrote {plot}")
     if json:
         say.document(explanation.to_json())

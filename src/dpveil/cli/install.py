@@ -75,7 +75,10 @@ class Package:
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
-        return found.version == self.version and _intact(found)
+        return found.version == self.version and all(
+            file.hash is None or file.hash.value == _hash(Path(str(file.locate())))
+            for file in found.files or ()
+        )
 
 
 def packages() -> list[Package]:
@@ -209,13 +212,6 @@ def _distribution(name: str) -> Distribution | None:
         return distribution(name)
     except PackageNotFoundError:
         return None
-
-
-def _intact(found: Distribution) -> bool:
-    """Whether every file has the hash recorded at its installation."""
-    return all(
-        file.hash is None or file.hash.value == _hash(Path(str(file.locate()))) for file in found.files or ()
-    )
 
 
 def _hash(path: Path) -> str:

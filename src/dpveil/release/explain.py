@@ -230,13 +230,8 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
         needs=tuple(need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
-        metric=_distances(method, guarantee),
+        metric=meaning(guarantee, method.pair_distances()) if guarantee.metric else None,
     )
-
-
-def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
-    """Return what a metric guarantee means at several distances; None for other guarantees."""
-    return meaning(guarantee, method.pair_distances()) if guarantee.metric else None
 
 
 def _check_method(method: object) -> None:
