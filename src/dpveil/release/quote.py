@@ -176,7 +176,7 @@ def quote_of(certificate: Certificate) -> Quote:
     )
 
 
-def with_sentences(certificate: Certificate, quote: Quote | None = None) -> Certificate:
+def with_sentences(certificate: Certificate) -> Certificate:
     """Return a saved certificate with the sentences that this version makes of its data.
 
     These are the scopes of its guarantees and its `warnings`. Regions of all but the first MOST_SIZES sizes
@@ -185,7 +185,7 @@ def with_sentences(certificate: Certificate, quote: Quote | None = None) -> Cert
     if not certificate.guarantees:
         return replace(certificate, warnings=(UNPROTECTED,))
     missing = tuple(MISSING.format(text) for text in certificate.exposed)
-    quote = quote or quote_of(certificate)
+    quote = quote_of(certificate)
     posed = () if certificate.pose is None else (POSED.format(*certificate.pose),)
     warnings = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES), *missing, *posed)
     return replace(certificate, guarantees=quote.guarantees, composition=quote.total, warnings=warnings)

@@ -15,7 +15,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.limits import Account, Limit, Paid, check_subject, limit_json
+from dpveil.ledger.limits import Account, Limit, check_subject, limit_json
 from dpveil.service.keys import Caller
 from dpveil.service.problems import Gone, WorkerEnded
 
@@ -77,7 +77,7 @@ class Budget:
         if self.ledger is None or subject is None:
             return {}
         paid, account = self.ledger.paid(subject, _unit(caller, key)), self.ledger.show(subject)
-        told = {} if paid is None else {"paid": paid_json(paid)}
+        told = {} if paid is None else {"paid": {"subject": paid.subject, **paid.cost.to_json()}}
         return {**told, "left": left_json(account, caller)}
 
     def forecast(self, caller: Caller, subject: str | None, total: Any) -> dict[str, Json]:
@@ -187,11 +187,6 @@ def _told(
 
 def _above(name: str) -> BudgetRefused:
     return BudgetRefused(ABOVE.format(name), hint=LESS)
-
-
-def paid_json(paid: Paid) -> dict[str, Json]:
-    """Return who paid for a release, and how much."""
-    return {"subject": paid.subject, **paid.cost.to_json()}
 
 
 def left_json(account: Account, caller: Caller) -> dict[str, Json]:

@@ -91,7 +91,7 @@ def draw_tracks(title: str, seconds: float, cuts: Sequence[float], rows: Sequenc
     return np.asarray(page)
 
 
-def draw_moments(title: str, moments: Sequence[Moment], *, warning: str = PRIVATE) -> Levels:
+def draw_moments(title: str, moments: Sequence[Moment]) -> Levels:
     """Return a sheet of pictures over time, in reading order, each with its time."""
     height, width = moments[0].pictures[0].shape[:2]
     size = PICTURE, max(1, min(2 * PICTURE, round(PICTURE * height / width)))
@@ -103,7 +103,7 @@ def draw_moments(title: str, moments: Sequence[Moment], *, warning: str = PRIVAT
         "RGB", (max(least, MARGIN * 2 + columns * (PICTURE + GAP)), HEAD + rows * step + MARGIN), PAPER
     )
     draw = ImageDraw.Draw(page)
-    _head(draw, page.width, title, warning)
+    _head(draw, page.width, title)
     for place, moment in enumerate(moments):
         x, y = MARGIN + place % columns * (PICTURE + GAP), HEAD + place // columns * step
         draw.text((x, y), clock(moment.seconds), INK, _font(17))
@@ -112,10 +112,9 @@ def draw_moments(title: str, moments: Sequence[Moment], *, warning: str = PRIVAT
     return np.asarray(page)
 
 
-def _head(draw: ImageDraw.ImageDraw, width: int, title: str, warning: str = PRIVATE) -> None:
-    if warning:
-        draw.rectangle((0, 0, width, 34), fill=ALARM)
-        draw.text((MARGIN, 8), warning, (255, 255, 255), _font(16))
+def _head(draw: ImageDraw.ImageDraw, width: int, title: str) -> None:
+    draw.rectangle((0, 0, width, 34), fill=ALARM)
+    draw.text((MARGIN, 8), PRIVATE, (255, 255, 255), _font(16))
     draw.text((MARGIN, 50), title, INK, _font(26))
 
 
