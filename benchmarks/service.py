@@ -48,8 +48,9 @@ def photo(width: int, height: int) -> bytes:
 
 def request(contents: bytes, settings: dict[str, object]) -> bytes:
     told = json.dumps(settings).encode()
-    head = f'--{EDGE}\r\ncontent-disposition: form-data; name="%s"\r\n\r\n'
-    parts = ((head % "photo").encode(), contents, b"\r\n", (head % "settings").encode(), told)
+    head = f"--{EDGE}\r\ncontent-disposition: form-data; name=%s\r\n\r\n"
+    photo, rest = head % '"photo"; filename="photo.jpg"', head % '"settings"'
+    parts = (photo.encode(), contents, b"\r\n", rest.encode(), told)
     return post(b"".join(parts) + f"\r\n--{EDGE}--\r\n".encode(), EDGE)
 
 
@@ -118,8 +119,10 @@ def served(arguments: list[str], workers: int = WORKERS) -> Iterator[tuple[int, 
     with tempfile.TemporaryFile() as log, subprocess.Popen(command, stderr=log) as process:
         while not (told := re.search(rb":([0-9]+)\n", _read(log))):
             time.sleep(0.1)
-        yield process.pid, int(told[1])
-        process.terminate()
+        try:
+            yield process.pid, int(told[1])
+        finally:
+            process.terminate()
 
 
 def _read(file: object) -> bytes:

@@ -126,8 +126,10 @@ def test_the_nearest_yaw_is_shown_and_mirrored_to_the_other_side():
 # Who is shown
 
 
-def around(skin: float | None, protect: str = "head") -> SimpleNamespace:
-    return SimpleNamespace(skin=skin, protect=protect, picture=np.zeros((128, 128, 3), np.uint8))
+def around(skin: float | None, protect: str = "head", shown: tuple = ()) -> SimpleNamespace:
+    cheeks = None if skin is None else np.array([skin, 15.0, 18.0])
+    picture = np.zeros((128, 128, 3), np.uint8)
+    return SimpleNamespace(cheeks=cheeks, protect=protect, picture=picture, shown=frozenset(shown))
 
 
 def shown(persons, count=2000, seed=3, model=None, **where) -> Counter:
@@ -154,6 +156,12 @@ def test_of_several_persons_those_are_shown_whose_tone_is_nearest_to_the_skin_ar
     dark = EVERY[tones >= 3]
     assert {int(tones[person]) for person in shown(dark, skin=LEVELS[0])} == {3}
     assert len(shown(EVERY, skin=None)) == 20
+
+
+def test_nobody_is_shown_twice_in_a_photo_unless_there_is_nobody_else():
+    for number in SeededBits(1).words(20).tolist():
+        assert HeadFace(HEADS, np.arange(3), number).person(around(None, shown=(0, 2))) == 1
+        assert HeadFace(HEADS, np.arange(1), number).person(around(None, shown=(0,))) == 0
 
 
 def test_gender_and_age_that_a_model_reads_around_are_shown_as_often_as_it_says():

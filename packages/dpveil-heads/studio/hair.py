@@ -291,17 +291,17 @@ def _cut(points: np.ndarray, height: np.ndarray) -> None:
 
 # Brows, lashes and beards ---------------------------------------------------------------------------
 
-BROW = np.array([[0.115, 8.372], [0.20, 8.386], [0.31, 8.400], [0.42, 8.400], [0.50, 8.376], [0.555, 8.340]])
+BROW = np.array([[0.115, 8.345], [0.20, 8.358], [0.31, 8.370], [0.42, 8.370], [0.50, 8.350], [0.555, 8.318]])
 
 
 def brows(base: Base, head: Head, person: Person) -> Strands:
     """Return the strands of both eyebrows."""
     rng, male = person.rng("brows"), person.gender == "male"
-    n = int((300 if male else 240) * rng.uniform(0.75, 1.2))
+    n = int((240 if male else 180) * rng.uniform(0.75, 1.2))
     near = np.flatnonzero((head.rest[:, 2] > 0.9) & (head.rest[:, 1] > 8.2) & (head.rest[:, 1] < 8.75))
     tree = cKDTree(head.rest[near][:, :2])
     arch, rise = rng.normal(0, 0.010), rng.normal(0, 0.010)
-    width = (0.042 if male else 0.032) * rng.uniform(0.75, 1.25)
+    width = (0.036 if male else 0.027) * rng.uniform(0.75, 1.25)
     out = []
     for sign in (1, -1):
         t = rng.beta(1.35, 1.4, n)
@@ -333,7 +333,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         out.append(points)
     points = np.concatenate(out)
     grey = rng.random(len(points)) < 0.75 * person.grey
-    dark = np.clip(np.array(person.colour) * 0.75 + 0.006, 0, 0.16)
+    dark = np.clip(np.array(person.colour) * (0.75 if male else 1.0) + (0.006 if male else 0.016), 0, 0.16)
     colour = np.where(grey[:, None], GREY * 0.7, dark) * np.exp(rng.normal(0, 0.2, (len(points), 1)))
     return Strands(points, np.full(len(points), 0.0016), colour, 0.85)
 

@@ -102,8 +102,8 @@ def stand(studio, base, person):
 
     far = cKDTree(brows.points[:, :2].reshape(-1, 3)).query(head.fine)[0]
     near = np.exp(-((far / 0.022) ** 2)) * (head.rest[:, 2] > 0.8)
-    colour = skin.tint_scalp(colour, near, np.clip(tint, 0, 0.1), 0.30)
-    values = {"albedo": colour, "rough": rough, "rest": head.rest}
+    colour = skin.tint_scalp(colour, near, np.clip(tint, 0, 0.1), 0.18)
+    values = {"albedo": colour, "rough": rough, "rest": head.rest, "neck": skin.neck_area(head.rest)}
     studio.add_mesh(wear.Mesh(head.fine, head.quads, values), "skin")
     for ball, cornea in scene.eyeballs(head, person):
         studio.add_mesh(ball, "eye")
@@ -122,6 +122,7 @@ def stand(studio, base, person):
     if (strands := hair.head_hair(base, head, person)) is not None:
         studio.add_strands(strands, "hair")
     studio.look_at(head.eye_height)
+    studio.light_from(*person.rng("light").normal((0, 40), (16, 5)))
     return head
 
 

@@ -25,8 +25,8 @@ OPPOSITE = {
     "compress": "uncompress", "uncompress": "compress",
 }  # fmt: skip
 SPREAD = {
-    "head": 0.17, "nose": 0.24, "mouth": 0.22, "eyes": 0.17, "chin": 0.20, "cheek": 0.16, "ears": 0.3,
-    "forehead": 0.22, "neck": 0.1, "eyebrows": 0.12,
+    "head": 0.20, "nose": 0.30, "mouth": 0.27, "eyes": 0.20, "chin": 0.25, "cheek": 0.20, "ears": 0.3,
+    "forehead": 0.22, "neck": 0.1, "eyebrows": 0.15,
 }  # fmt: skip
 """Standard deviation of the weights of detail targets, by folder."""
 UNUSED = (
@@ -261,7 +261,7 @@ def _add_details(add, names: list[str], person: Person, rng: np.random.Generator
         spread = SPREAD[folder] * (0.6 if "trans" in core else 1) * (1 if person.gender == "male" else 0.8)
         weight, uneven = float(np.clip(rng.normal(0, spread), -0.45, 0.45)), rng.normal(0, 0.05)
         if what == "mouth-angles":
-            weight *= 0.4  # faces that look unhappy by themselves are rare
+            weight *= 0.25  # faces that look unhappy by themselves are rare
         if weight < 0:
             direction, weight = (OPPOSITE.get(direction, direction), -weight)
         if core == stem:
@@ -292,7 +292,7 @@ def _add_character(add, person: Person, rng: np.random.Generator) -> None:
         add("mouth/mouth-upperlip-height-incr", 0.15)
         add("mouth/mouth-lowerlip-height-incr", 0.15)
     for side in "lr":
-        add(f"eyes/{side}-eye-scale-incr", 0.28 if female else 0.18)
+        add(f"eyes/{side}-eye-scale-incr", 0.12 if female else 0.04)
         add(f"cheek/{side}-cheek-volume-incr", 0.45 if female else 0.25)
         add(f"cheek/{side}-cheek-inner-incr", 0.15)
         add(f"cheek/{side}-cheek-bones-decr", 0.15)
@@ -306,7 +306,7 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
     smile, teeth = person.smile, person.teeth
     for side in ("Left", "Right"):
         k = smile * (1 + rng.normal(0, 0.06))
-        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k + 0.10)
+        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k + 0.17)
         add(f"fu/cheekSquint{side}", 0.55 * k)
         add(f"fu/mouthDimple{side}", 0.15 * k)
         add(f"fu/eyeSquint{side}", 0.28 * k)
@@ -322,7 +322,7 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
 
 def _open_lids(base: Base, vertices: np.ndarray, add, person: Person, rng: np.random.Generator) -> None:
     """Move upper lids so that they cover the top of the iris, neither staring nor drooping."""
-    wanted = rng.normal(0.285, 0.03) - 0.07 * person.old - 0.06 * person.smile
+    wanted = rng.normal(0.245, 0.035) - 0.06 * person.old - 0.05 * person.smile
     for side, word in (("l", "Left"), ("r", "Right")):
         ball = vertices[base.group(f"helper-{side}-eye")]
         centre, radius = (ball.max(0) + ball.min(0)) / 2, np.ptp(ball[:, 0]) / 2
@@ -370,7 +370,7 @@ def _wrinkles(rest: np.ndarray, person: Person, rng: np.random.Generator) -> tup
     for dy in (0.06, 0.0, -0.06):
         path = [(0.51, 8.19 + 0.3 * dy), (0.57, 8.19 + dy), (0.64, 8.19 + 1.9 * dy)]
         line(path, 0.012, (0.010 * old + 0.004 * person.smile) * rng.uniform(0.5, 1.1))
-    fold = (0.014 * old + 0.006 * person.smile + 0.003) * (1 if person.gender == "male" else 0.65)
+    fold = (0.009 * old + 0.002 * person.smile + 0.001) * (1 if person.gender == "male" else 0.65)
     line([(0.19, 7.90), (0.29, 7.78), (0.36, 7.64), (0.38, 7.53)], 0.030, fold * rng.uniform(0.7, 1.2))
     line([(0.31, 7.50), (0.34, 7.38), (0.33, 7.28)], 0.020, 0.010 * max(0, old - 0.25))
     line(

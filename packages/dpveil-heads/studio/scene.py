@@ -124,20 +124,22 @@ class Studio:
         """One large key in front and above, and a bright room around: cool above, warm below."""
         world = bpy.data.worlds.new("room")
         self.scene.world, world.use_nodes = world, True
-        shaders.set_room(world, 0.62)
+        shaders.set_room(world, 0.38)
         world.cycles.sampling_method = "NONE"  # smooth enough to be found by the surfaces' own samples
-        for azimuth, elevation, power, size, colour in (
-            (14, 34, 0.62, 9.0, (1.0, 0.965, 0.92)),
-            (-60, 20, 0.12, 9.0, (0.90, 0.95, 1.0)),
-        ):
-            a, e = np.radians([azimuth, elevation])
-            d = np.array([np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)])
+        self.lamps = []
+        for power, size, colour in ((1.0, 6.0, (1.0, 0.965, 0.92)), (0.10, 9.0, (0.90, 0.95, 1.0))):
             light = bpy.data.lights.new("light", "AREA")
             light.energy, light.size, light.color = power * 14**2 * 4, size, colour
-            lamp = bpy.data.objects.new("light", light)
+            self.lamps.append(bpy.data.objects.new("light", light))
+            self.scene.collection.objects.link(self.lamps[-1])
+
+    def light_from(self, azimuth: float, elevation: float) -> None:
+        """Put the key where it shines from these degrees, and a weak fill on the other side."""
+        for lamp, place in zip(self.lamps, ((azimuth, elevation), (azimuth - 60, 20)), strict=True):
+            a, e = np.radians(place)
+            d = np.array([np.sin(a) * np.cos(e), np.sin(e), np.cos(a) * np.cos(e)])
             lamp.location = blender(np.array([0, 8.1, 0.6]) + 14 * d)
             lamp.rotation_euler = Vector(blender(-d)).to_track_quat("-Z", "Y").to_euler()
-            self.scene.collection.objects.link(lamp)
 
     def _set_camera(self) -> None:
         camera = bpy.data.cameras.new("camera")
@@ -265,7 +267,7 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
 def _eye_colour(t: np.ndarray, f: np.ndarray, iris: np.ndarray, person: Person, rng) -> np.ndarray:
     around = np.c_[np.cos(f), np.sin(f), 0.4 * t]
     white = (
-        np.array([0.64, 0.58, 0.54])
+        np.array([0.42, 0.37, 0.335])
         * (1 - 0.05 * person.tone)
         * (1 - 0.06 * person.old * np.array([0, 1, 2.5]))
     )

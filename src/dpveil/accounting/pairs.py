@@ -17,10 +17,10 @@ from math import log1p
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import MOST_DRAWS, SMALLEST_DELTA, float_slack, zcdp_epsilon
+from dpveil.core.arrays import Float64
 from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above

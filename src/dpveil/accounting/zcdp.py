@@ -23,9 +23,9 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, Int64
 
 from dpveil.accounting.search import TOLERANCE, least_scale
+from dpveil.core.arrays import Float, Int64
 from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter

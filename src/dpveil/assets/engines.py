@@ -16,8 +16,8 @@ from tempfile import NamedTemporaryFile
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float32
 
+from dpveil.core.arrays import Float32
 from dpveil.errors import InstallationWarning
 
 SIZE: Final = 155_005

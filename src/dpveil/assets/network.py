@@ -10,10 +10,10 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float32
 
 from dpveil.assets.confined import Confined
 from dpveil.assets.engines import Engine, fastest
+from dpveil.core.arrays import Float32
 from dpveil.errors import ModelError
 
 MOST: Final = 1 << 25

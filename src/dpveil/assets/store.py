@@ -9,7 +9,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar, Final, Self, TypeVar
@@ -45,10 +45,15 @@ def default_path(name: str) -> Path:
 
 def installed(name: str) -> Path | None:
     """Return the path of a default file, such as "pca" or "gallery", or None if it is not installed."""
-    spec = find_spec(PACKAGE)
-    places = [OWN, *((spec.submodule_search_locations if spec else None) or ())]
-    paths = (Path(place) / f"{name}.safetensors" for place in places)
+    paths = (Path(place) / f"{name}.safetensors" for place in (OWN, *_packaged(PACKAGE)))
     return next((path for path in paths if path.is_file()), None)
+
+
+@cache
+def _packaged(package: str) -> tuple[str, ...]:
+    """Return the folders of an installed package, or none."""
+    spec = find_spec(package)
+    return tuple((spec.submodule_search_locations if spec else None) or ())
 
 
 FORMAT: Final = 2

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from typing import ClassVar, Final, Generic, TypeVar
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt8
 
+from dpveil.core.arrays import Bool, Float64, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, UInt8
 
 from dpveil.assets.store import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
 from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
+from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError, RegionError, UsageError

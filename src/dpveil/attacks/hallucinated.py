@@ -9,12 +9,12 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from dpveil.attacks.base import Background, View
 from dpveil.attacks.resampling import TOP, coloured, largest_box, small
 from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
+from dpveil.core.arrays import Float64, Int64
 from dpveil.postprocessing import Step, opens, parse
 
 

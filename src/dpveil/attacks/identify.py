@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.resampling import Interval, by_person
+from dpveil.core.arrays import Bool, Float64, Int64
 from dpveil.errors import InvalidParameter
 
 Embeddings = Float64[np.ndarray, "n d"]

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
@@ -16,6 +15,7 @@ from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View, 
 from dpveil.attacks.measures import standard
 from dpveil.attacks.vectors import check_people
 from dpveil.attacks.wrapped import Wrapped
+from dpveil.core.arrays import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 

@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.special import log_softmax
 
@@ -18,6 +17,7 @@ from dpveil.attacks.measures import standard
 from dpveil.attacks.resampling import OUTSIDE, TOP, coloured, patch, small
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors, check_people
 from dpveil.attacks.wrapped import Undo, Wrapped
+from dpveil.core.arrays import Bool, Float32, Float64, Int64
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 

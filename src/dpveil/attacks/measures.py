@@ -8,12 +8,12 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, Shaped
 
 from dpveil.attacks.base import Scores
 from dpveil.attacks.identify import Embeddings, check_named, means_of
 from dpveil.attacks.resampling import Interval, by_person, drawn_people, ends
 from dpveil.attacks.vectors import UNKNOWN
+from dpveil.core.arrays import Bool, Float64, Int64, Shaped
 from dpveil.errors import InvalidParameter, UsageError
 
 Features = Shaped[np.ndarray, "n d"]

@@ -7,9 +7,9 @@ from typing import Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.attacks.base import Background, View
+from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits

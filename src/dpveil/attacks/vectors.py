@@ -11,12 +11,12 @@ from functools import lru_cache
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
 from dpveil.attacks.identify import whitening
 from dpveil.attacks.resampling import coloured, small
+from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.networks import NetworkAttack
 from dpveil.attacks.vectors import PixelDiscriminant
+from dpveil.core.arrays import UInt8
 
 if TYPE_CHECKING:
     import torch

@@ -9,12 +9,12 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.bench.galleries import AnySetting
 from dpveil.bench.items import Item
+from dpveil.core.arrays import Bool, Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import Number, exact, float_above
 

@@ -9,12 +9,12 @@ from typing import Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, UInt8
 from scipy.special import softmax
 
 from dpveil.assets.store import default_path
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import face_boxes
+from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.accounting import compose
 from dpveil.assets.reference import Reference
@@ -18,6 +17,7 @@ from dpveil.bench import faces_seen
 from dpveil.bench.data import Split
 from dpveil.bench.items import Item
 from dpveil.codecs import CODEC, Codec
+from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo

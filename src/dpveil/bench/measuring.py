@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import Verified, equal_error_rate, named, open_set, passed
@@ -28,6 +27,7 @@ from dpveil.bench.data import Dataset, split
 from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
 from dpveil.bench.utility import measured, usable
+from dpveil.core.arrays import Float64
 from dpveil.errors import DataError, PluginError
 from dpveil.io import is_present, received, write_together
 from dpveil.io.refused import Refused

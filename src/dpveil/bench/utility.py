@@ -8,12 +8,12 @@ from typing import Final, Literal
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.attacks.base import Memo, installed
 from dpveil.attacks.iris import Eye, eye
 from dpveil.attacks.vectors import read, similarity
 from dpveil.bench import faces_seen
+from dpveil.core.arrays import UInt8
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
 from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -78,6 +79,7 @@ def _root(
 
 def main() -> None:
     """Run the command line and exit the process with its exit code."""
+    gc.disable()  # loading modules makes no garbage, and looking for it takes a fifth of the time
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = _one_line
     say.never_break_on_letters()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -109,6 +110,9 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; raises `Refusal` for every `DPVeilError`."""
+        if not gc.isenabled():  # by `main`
+            gc.freeze()
+            gc.enable()
         try:
             return super().invoke(ctx)
         except DPVeilError as error:

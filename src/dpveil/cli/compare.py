@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 import typer
-from jaxtyping import UInt8
 
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, loud, noise_line, within
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL

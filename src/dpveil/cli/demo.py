@@ -9,11 +9,11 @@ from typing import Annotated, Final
 
 import numpy as np
 import typer
-from jaxtyping import UInt8
 
 from dpveil.catalogue import build
 from dpveil.cli import say
 from dpveil.cli.sheet import SIDE, Row, Sheet, Tile, draw_sheet, loud, noise_line
+from dpveil.core.arrays import UInt8
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, OutputError, UsageError

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.batch.task import check_private, within
 from dpveil.cli import say
+from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord

@@ -8,9 +8,9 @@ from textwrap import wrap
 from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.envelope import PUBLISHABLE
 from dpveil.core.region import Box
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import numpy as np
 import typer
-from jaxtyping import Int64
 
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.bench.items import Item, ShardPhoto
@@ -23,6 +22,7 @@ from dpveil.cli.ledger import check_limited, digest_of
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
+from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.errors import BudgetExceeded, BudgetRefused, DataError, DPVeilError, PhotoError, UsageError

@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.arrays import Float32, Float64, Int64
 from dpveil.errors import InvalidParameter, ModelError
 
 ON_A_SIDE: Final = 3

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float32, UInt8
 
 from dpveil.assets import store
 from dpveil.assets.cards import CardWords
 from dpveil.assets.reference import Kind
 from dpveil.assets.store import Stored
 from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.numbers import Json
 from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter

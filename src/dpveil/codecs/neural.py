@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.arrays import Bool, Float32, Float64
 from dpveil.errors import InvalidParameter, ModelError
 
 OVAL: Final = (0.5, 0.5, 0.47, 0.56)

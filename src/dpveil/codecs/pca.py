@@ -8,12 +8,12 @@ from math import prod
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Float32, Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
+from dpveil.core.arrays import Float32, Float64
 from dpveil.core.parameters import check_count
 from dpveil.errors import ModelError
 from dpveil.noise.bits import BitSource, check_bits, normals, uniforms

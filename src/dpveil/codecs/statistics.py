@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import Any, Final, Self
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64
 
+from dpveil.core.arrays import Float32, Float64, Int64
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.noise.bits import SeededBits

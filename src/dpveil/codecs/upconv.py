@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Float32, Float64
 from scipy.optimize import OptimizeResult, linprog
 
 from dpveil.assets.cards import Card
@@ -18,6 +17,7 @@ from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.core.arrays import Float32, Float64
 from dpveil.errors import DataError, InvalidParameter, ModelError
 
 Points = Float64[np.ndarray, "n d"]

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Bool, UInt8
 
+from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import Relation
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.accounting.compose import compose
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo

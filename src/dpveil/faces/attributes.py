@@ -10,10 +10,10 @@ from itertools import product
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Int64
 
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
 from dpveil.assets.store import FILES, default_path
+from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive

@@ -9,8 +9,8 @@ from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
@@ -97,6 +97,11 @@ class FaceMethod(Method):
     def reads(self) -> bool:
         """Whether the face is read: one that is not needs no landmarks."""
         return True
+
+    @property
+    def nothing(self) -> UInt8[np.ndarray, "s s 3"]:
+        """The crop for a method that reads none."""
+        return np.zeros((self.frame.size, self.frame.size, 3), np.uint8)
 
     @property
     def made(self) -> str:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, UInt8
 
 from dpveil.assets.store import INSTALL
+from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points

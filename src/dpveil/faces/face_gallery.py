@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
-from jaxtyping import Float32, Float64, Int8, Int64, UInt8
 
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.reference import Kind
 from dpveil.assets.store import Stored, Tensors
+from dpveil.core.arrays import Float32, Float64, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces import readings

@@ -8,8 +8,8 @@ from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
+from dpveil.core.arrays import Bool, Float64
 from dpveil.core.envelope import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -78,7 +78,8 @@ class Heads(Placement):
 
     def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
-        crops = np.stack([one.crop(photo) for one in self.places])
+        method = self.method
+        crops = np.stack([one.crop(photo) if method.reads else method.nothing for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
         image = _shown(photo.image, self.method, places, views, steps, None)

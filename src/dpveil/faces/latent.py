@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final, Self, cast
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from dpveil.assets.reference import AssetField, Reference
 from dpveil.assets.store import FILES
 from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive

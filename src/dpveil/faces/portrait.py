@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
@@ -56,9 +56,9 @@ class Portrait(Placement):
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
-        views = self.method.views(
-            canonical(self.photo, self.method.frame, self.method.placing)[None], bits=bits
-        )
+        method = self.method
+        crop = canonical(self.photo, method.frame, method.placing) if method.reads else method.nothing
+        views = method.views(crop[None], bits=bits)
         shown = partial(_shown, self.photo.image.shape, self.method.frame, views, steps)
         return Drawn(shown(None), shown if self.method.posed else None)
 

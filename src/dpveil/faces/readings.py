@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64
 
 from dpveil.assets.store import FORMAT, default_path, opened, sealed
+from dpveil.core.arrays import Int64
 from dpveil.errors import ModelError, UsageError
 from dpveil.io.names import shown
 

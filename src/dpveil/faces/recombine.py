@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below
+from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.light import light_of
@@ -46,15 +46,25 @@ Head = tuple[Box, Share, UInt8[np.ndarray, "h w c"]]
 class Part:
     """A released face as it is seen, and its place; independent of the photo's hidden pixels.
 
-    `place` maps the photo to a head's frame with a side of 1. With `toned`, skin stays as light as it is.
+    `around` is what is seen of the photo around it. With `toned`, skin stays as light as it is.
     """
 
     region: Region
-    place: Similarity
+    around: Around
     view: View
-    protect: str
     number: int
     toned: bool = False
+    person: int | None = None
+
+    @property
+    def place(self) -> Similarity:
+        """Maps the photo to a head's frame with a side of 1."""
+        return self.around.place
+
+    @property
+    def inner(self) -> bool:
+        """Whether a face within a head is replaced, rather than the head."""
+        return self.around.protect == FACE
 
     @property
     def row(self) -> float:
@@ -76,20 +86,23 @@ def part_of(
     toned: bool = False,
     turned: bool = False,
     yaw: int | None = None,
+    shown: frozenset[int] = frozenset(),
 ) -> Part:
     """Return a released face as it is shown in a place: turned to `yaw`, or if `turned` to its cell's.
 
-    `outside` is the photo with 0 under `hidden`: no pixel under `hidden` has influence. Raises
-    `InvalidParameter` for a face alone where a whole head is replaced.
+    `outside` is the photo with 0 under `hidden`: no pixel under `hidden` has influence. `shown` are persons
+    of a gallery who are shown already: another is shown, if there is one. Raises `InvalidParameter` for a
+    face alone where a whole head is replaced.
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = YAW * placed.cell.yaw
-    place = between(placed.pose, placed.frame, ONE)
-    view = released.view(yaw, Around(place, outside, hidden, placed.protect))
+    around = Around(between(placed.pose, placed.frame, ONE), outside, hidden, placed.protect, shown)
+    person = released.person(around)
+    view = released.view(yaw, person)
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
-    return Part(placed.region, place, view, placed.protect, released.number, toned)
+    return Part(placed.region, around, view, released.number, toned, person)
 
 
 def recombine(
@@ -119,10 +132,11 @@ def recombine(
         view = hidden[place.region.box.slices]
         view |= True if place.region.mask is None else place.region.mask
     outside = image * ~hidden[..., None]
-    parts = [
-        part_of(place, face, outside, hidden, toned=toned, turned=turned, yaw=yaw)
-        for place, face in zip(places, faces, strict=True)
-    ]
+    parts: list[Part] = []
+    for place, face in zip(places, faces, strict=True):
+        shown = frozenset(part.person for part in parts if part.person is not None)
+        made = part_of(place, face, outside, hidden, toned=toned, turned=turned, yaw=yaw, shown=shown)
+        parts.append(made)
     out, match = outside.copy(), match_of(outside, hidden)
     each(lambda group: _put(out, outside, hidden, group, match), _groups(parts))
     return out
@@ -155,7 +169,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part], matc
         if known.shape[2] == 1:
             filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
     else:
-        plain = all(part.protect == FACE for part in group)
+        plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
     for part in group:
         box, alpha, face = _shown(part, outside, hidden, match)
@@ -183,41 +197,39 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     import cv2
 
     box = part.region.box
-    alpha, levels, skin = painted(part, outside, hidden, part.place, box, match)
+    alpha, levels, skin = painted(part, part.place, box, match)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
     soft = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
-    for alike in (True, False) if part.protect == FACE else (False,):
+    for alike in (True, False) if part.inner else (False,):
         face = met(face, box, outside, hidden, part.unit, skin=alike)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
-def painted(
-    part: Part, outside: Photo, hidden: Hidden, at: Similarity, box: Box, match: ColourMatch
-) -> tuple[Share, Levels, Share]:
+def painted(part: Part, at: Similarity, box: Box, match: ColourMatch) -> tuple[Share, Levels, Share]:
     """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
 
     `at` maps the picture to a head's frame with a side of 1.
 
     Light and tone are those that are seen in the photo around its place. An inner face is shown in the light
     of the skin around it, and its skin goes on where there is skin at the region's edge. A whole head has the
-    tone of skin that is seen below it, and ends in a neck: collars are the photo's own.
+    colour of skin that is seen below it, and ends in a neck: collars are the photo's own.
     """
     view = part.view
-    if part.protect == FACE:
-        light = light_of(view, part.place, part.region, outside, hidden)
-        levels, planes = view.on(at, box, skin=True)
+    if part.inner:
+        light = light_of(view, part.region, part.around)
+        levels, face = view.on(at, box, "face", skin=True)
         gain, skin = light.on(at, box)
-        return np.maximum(planes[..., 3], skin), match(light.lit(levels, gain)), skin
-    levels, planes = view.on(at, box)
+        return np.maximum(face[..., 0], skin), match(light.lit(levels, gain)), skin
+    levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
-    below = None if part.toned else skin_below(outside, hidden, part.place, ONE)
-    if below is not None:
+    wanted = part.around.cheeks
+    if wanted is not None and not part.toned:
         patch = view.framed(FINE.size)[0][patch_of(FINE)]
         share = np.clip(1 - hair - garment, 0, 1)
-        levels = levels + share * (brought_to(levels, patch, below) - levels)
+        levels = levels + share * (brought_to(levels, patch, float(wanted[0])) - levels)
     neck = np.maximum(_column(at, box), hair[..., 0])
     alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
 
+from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.geometry.align import Frame, Similarity
@@ -56,11 +56,18 @@ class Released(ABC):
         """Return the same, followed by post-processing of its picture."""
 
     @abstractmethod
-    def view(self, yaw: int | None, around: Around | None) -> View:
+    def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the face as it is seen, turned to a yaw in degrees (None: as it is).
+
+        `person` is what `person` returned, or None for a portrait.
+        """
+
+    def person(self, around: Around | None) -> int | None:
+        """Return who of a gallery is shown, or None if it is nobody's head.
 
         `around` is what stays of the photo around it, or None for a portrait.
         """
+        return None
 
     @abstractmethod
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
@@ -83,7 +90,7 @@ class CropFace(Released):
         """Return the crop after a step."""
         return replace(self, picture=step(self.picture))
 
-    def view(self, yaw: int | None, around: Around | None) -> View:
+    def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the crop, turned to a yaw."""
         return View.of_crop(self.picture, self.frame, yaw)
 
@@ -124,11 +131,14 @@ class HeadFace(Released):
                 if label is not None and (chances * (label[self.persons] == 0)).any():
                     chances *= label[self.persons] == 0
             tones = self.gallery.looks(TONE)
-            if around.skin is not None and tones is not None:
-                away = np.abs(tones[self.persons] - tone_class(around.skin))
+            if around.cheeks is not None and tones is not None:
+                away = np.abs(tones[self.persons] - tone_class(float(around.cheeks[0])))
                 chances *= away == away[chances > 0].min()
             if self.model is not None:
                 chances *= self._suiting(self.model, around)
+            others = ~np.isin(self.persons, list(around.shown))
+            if (chances * others).any():
+                chances *= others
         upto = np.cumsum(chances / chances.sum())
         at = int(np.searchsorted(upto, self.number / 2**64, side="right"))
         return int(self.persons[min(at, len(upto) - 1)])
@@ -149,10 +159,11 @@ class HeadFace(Released):
             found *= share[kept] / np.bincount(kept, minlength=len(share))[kept]
         return np.asarray(chances + found)
 
-    def view(self, yaw: int | None, around: Around | None) -> View:
+    def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the head, turned to its own yaw or else to that of its place."""
         turned = self.own_yaw if self.own_yaw is not None else (yaw or 0)
-        return self.gallery.view(self.person(around), turned).after(self.steps)
+        shown = self.person(None) if person is None else person
+        return self.gallery.view(shown, turned).after(self.steps)
 
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
         """Return the head, looking ahead, in a canonical crop before a backdrop."""
@@ -162,9 +173,9 @@ class HeadFace(Released):
 
 def before_backdrop(face: Released, place: Similarity, box: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a face before a backdrop, in a box of a picture that `place` maps to a head's frame."""
-    levels, planes = face.view(None, None).on(place, box)
+    levels, alpha = face.view(None).on(place, box, "alpha")
     behind = backdrop(face.number, box.h, box.w).astype(np.float32)
-    shown = behind + planes[..., :1] * (levels - behind)
+    shown = behind + alpha * (levels - behind)
     return np.clip(np.rint(shown), 0, 255).astype(np.uint8)
 
 

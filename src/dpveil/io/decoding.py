@@ -18,7 +18,6 @@ from io import BufferedIOBase, BytesIO
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import UInt8
 from PIL import (
     BmpImagePlugin,
     GifImagePlugin,
@@ -33,6 +32,7 @@ from PIL import (
 )
 
 from dpveil import processes
+from dpveil.core.arrays import UInt8
 from dpveil.core.photo import Grid
 from dpveil.io.heif import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
 from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged

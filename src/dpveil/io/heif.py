@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.photo import Grid
 from dpveil.io.refused import SAVE_ANEW, Refused, animation, damaged
 

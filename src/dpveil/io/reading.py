@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-from jaxtyping import Bool
 from PIL import Image
 
+from dpveil.core.arrays import Bool
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url

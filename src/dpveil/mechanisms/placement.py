@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Final, NamedTuple, TypedDict
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 import numpy as np
-from jaxtyping import Shaped
 
+from dpveil.core.arrays import Shaped
 from dpveil.errors import InvalidParameter
 
 Image = Shaped[np.ndarray, "h w *c"]

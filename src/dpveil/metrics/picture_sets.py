@@ -7,8 +7,8 @@ from typing import Final, Self
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt8
 
+from dpveil.core.arrays import Bool, Float64, Int64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits, normals, uniforms

@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Integer, UInt64
 
+from dpveil.core.arrays import Bool, Integer, UInt64
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 

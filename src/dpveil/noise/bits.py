@@ -18,8 +18,8 @@ from typing import Final, NoReturn, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from jaxtyping import Float64, UInt64
 
+from dpveil.core.arrays import Float64, UInt64
 from dpveil.errors import InvalidParameter, UsageError
 
 SECURE: Final = "secure"

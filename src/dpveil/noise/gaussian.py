@@ -9,8 +9,8 @@ from math import isqrt
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt64
 
+from dpveil.core.arrays import Bool, Float64, Int64, UInt64
 from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend

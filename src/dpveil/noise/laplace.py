@@ -14,8 +14,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt64
 
+from dpveil.core.arrays import Int64, UInt64
 from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend

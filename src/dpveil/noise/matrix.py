@@ -15,8 +15,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Integer, UInt64
 
+from dpveil.core.arrays import Integer, UInt64
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.bernoulli import build_alias, look_up

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Guarantee, Scope, counted
 from dpveil.core.numbers import Json, Number, exact, to_json
 from dpveil.errors import DataError, InvalidParameter, NoiseError, UnknownName, UsageError, nearest

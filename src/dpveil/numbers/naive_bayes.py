@@ -11,8 +11,8 @@ from operator import index
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import SCALE, positive

@@ -13,12 +13,12 @@ from typing import Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.network import Network
 from dpveil.assets.reference import AssetField, Kind, Reference
 from dpveil.assets.store import Stored, Tensors
+from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Between, Value, check_count
 from dpveil.errors import InvalidParameter, ModelError, UnknownName

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool
 
+from dpveil.core.arrays import Bool
 from dpveil.core.origin import BOX, MASK, OBJECT, Origin
 from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside

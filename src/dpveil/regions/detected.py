@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float, Float32, UInt8
 
 from dpveil.assets.confined import Confined
+from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import BOX, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin

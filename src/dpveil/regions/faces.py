@@ -12,8 +12,8 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
 
+from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, Origin

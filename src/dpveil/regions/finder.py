@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float, Int
 
+from dpveil.core.arrays import Float, Int
 from dpveil.core.parameters import Parameter, check_count
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region

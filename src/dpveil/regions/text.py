@@ -14,9 +14,9 @@ from typing import ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
 from dpveil.assets.engines import fastest
+from dpveil.core.arrays import Float, UInt8
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
 
+from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.photo import BLOCKS, ESCAPING, MOST_GROWTH, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
@@ -163,7 +163,7 @@ def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int
     `first` is the coordinate of the first pixel; blocks start at multiples of `size`.
     """
     length = mask.shape[axis]
-    starts = np.unique(np.concatenate(([0], np.arange(-first % size, length, size))))
+    starts = np.concatenate(([0], np.arange(-first % size or size, length, size)))
     touched = np.logical_or.reduceat(mask, starts, axis=axis)
     return np.repeat(touched, np.diff(np.append(starts, length)), axis=axis)
 

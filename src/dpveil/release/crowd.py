@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import UInt16
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
+from dpveil.core.arrays import UInt16
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import EXCEPT, FACE, PLATE, SAME, TEXT, Origin
 from dpveil.core.photo import Photo

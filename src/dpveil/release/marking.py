@@ -56,7 +56,6 @@ MARKED: Final = ("png", "jpeg", "webp")
 """Formats that have a place for a manifest, and are written."""
 ASSERTIONS: Final = frozenset({"c2pa.actions.v2", "c2pa.hash.data"})
 """What a manifest of dpveil's states: what was done, and the hash of the file."""
-TRIAL: Final = encode(np.zeros((1, 1), np.uint8), "png")
 NEEDED: Final = "C2PA manifests need the package c2pa-python"
 CHAIN_HINT: Final = "give the signer's X.509 certificate and those up to its root, in PEM, the signer's first"
 
@@ -108,7 +107,7 @@ class Marker:
         algorithm, sign = _signer(private_key(key, passphrase, argument="c2pa_key"), key)
         made = cls(text, algorithm, sign)
         try:
-            made._embedded(TRIAL, "png", TERMS[ALTERED, True])
+            made._embedded(encode(np.zeros((1, 1), np.uint8), "png"), "png", TERMS[ALTERED, True])
         except OutputError as error:
             problem = f"cannot sign with {{c2pa_key}}: {error.message}"
             arguments = {"c2pa_key": "c2pa_key"}

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import Guarantee, counted

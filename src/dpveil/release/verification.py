@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 import numpy as np
-from jaxtyping import Int64
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
+from dpveil.core.arrays import Int64
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import EXCEPT, FACE, WHOLE

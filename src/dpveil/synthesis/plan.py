@@ -10,13 +10,13 @@ from functools import cached_property
 from typing import Final, Self
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from dpveil.accounting import zcdp_rho
 from dpveil.accounting.meaning import strength
 from dpveil.assets.reference import AssetField
 from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
 from dpveil.core.numbers import Json, show, to_json, two_digits
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability

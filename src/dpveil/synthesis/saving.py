@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import strength
 from dpveil.codecs.base import Crops
+from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import (
     MOST_BYTES,

@@ -11,11 +11,11 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64, UInt8
 
 from dpveil.codecs.base import Codec, Crops
 from dpveil.codecs.neural import EncoderDecoder, shown
 from dpveil.codecs.statistics import Codes
+from dpveil.core.arrays import Float64, Int16, Int64, UInt8
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, normals
 from dpveil.noise.gaussian import discrete_gaussian

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import counted
 from dpveil.errors import ClipError, DPVeilError, UsageError
 from dpveil.io.names import shown

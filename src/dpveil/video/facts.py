@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter

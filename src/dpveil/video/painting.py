@@ -14,8 +14,8 @@ from tempfile import TemporaryFile
 from typing import Final, Self
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.base import FaceMethod
@@ -179,7 +179,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
             region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
         )
         part = part_of(there, drawn.face, outside, hidden, toned=method.toned, turned=method.turned)
-        alpha, levels, _ = painted(part, outside, hidden, own, box, match)
+        alpha, levels, _ = painted(part, own, box, match)
         layers[yaw] = _stored(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
     return layers
 

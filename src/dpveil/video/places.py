@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
+from dpveil.core.arrays import Bool, Float64
 from dpveil.core.origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError

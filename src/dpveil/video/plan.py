@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Final, NamedTuple, Protocol
 
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count

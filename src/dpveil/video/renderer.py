@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity

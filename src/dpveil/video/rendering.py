@@ -25,8 +25,8 @@ from typing import Final, ParamSpec
 from zipfile import BadZipFile
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.landmarks import predictor

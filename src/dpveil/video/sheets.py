@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import counted
 from dpveil.core.origin import WHOLE
 from dpveil.video.facts import Facts, Frame, Key, Track, clock

@@ -102,10 +102,10 @@ def test_heads_look_where_a_pose_says_and_else_where_the_cell_does() -> None:
         for head in shown:
             for cell in (None, -20, 40):
                 wanted = gallery.view(head.person(None), own)
-                assert (head.view(cell, None).levels == wanted.levels).all()
+                assert (head.view(cell).levels == wanted.levels).all()
     for head in Attributes(attributes="none", gallery=gallery).shown(crops, bits=SeededBits(1)):
         for yaw in (-40, 20, 0):
-            assert (head.view(yaw, None).levels == gallery.view(head.person(None), yaw).levels).all()
+            assert (head.view(yaw).levels == gallery.view(head.person(None), yaw).levels).all()
 
 
 def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
@@ -117,6 +117,6 @@ def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
             pytest.skip(f"needs {package}")
     gallery = Reference.of("default", GALLERY).held
     for face in gallery.decoded([5]):
-        seen = [CropFace(face, Frame()).view(yaw, None).levels for yaw in (-20, 0, 20)]
+        seen = [CropFace(face, Frame()).view(yaw).levels for yaw in (-20, 0, 20)]
         found = np.array([yaw_of(levels, Frame()) for levels in seen])
         assert np.abs(found - (-20, 0, 20)).max() < 8

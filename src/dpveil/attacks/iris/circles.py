@@ -7,7 +7,8 @@ from typing import Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+
+from dpveil.core.arrays import Float64, Int64, UInt8
 
 SMALLEST: Final = 32
 """Least rows and columns of a picture."""

@@ -8,11 +8,11 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float64, UInt8, UInt64
 
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
 from dpveil.attacks.iris.circles import Eye, eye
 from dpveil.attacks.vectors import UNKNOWN, check_people
+from dpveil.core.arrays import Bool, Float64, UInt8, UInt64
 
 SHEET: Final = (16, 240)
 """Rows, from the pupil to the white, and columns around: four bits each make 64 of a column."""

@@ -10,10 +10,10 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float32, Float64
 from scipy.special import ndtri
 
 from dpveil.bench.items import Item, digest_of
+from dpveil.core.arrays import Float32, Float64
 from dpveil.core.photo import Photo
 from dpveil.noise.bits import BitSource, SeededBits
 

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Float32
 
 from dpveil.bench.drawn.base import DrawnItem, levels, shares
+from dpveil.core.arrays import Float32
 from dpveil.core.photo import Photo
 
 SIZE: Final = (80, 200)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, UInt8
 
+from dpveil.core.arrays import Float64, Shaped, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
@@ -167,6 +167,12 @@ def of_points(found: Points, wanted: Points) -> Similarity:
     turn = complex(np.vdot(a - a.mean(), b - b.mean())) / spread
     move = complex(b.mean() - turn * a.mean())
     return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)
+
+
+def median(values: Shaped[np.ndarray, "n ..."]) -> np.ndarray:
+    """Return the median of the rows, as NumPy's, which is slow to load."""
+    ordered = np.sort(values, axis=0)
+    return np.asarray((ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2)
 
 
 def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c"]]:

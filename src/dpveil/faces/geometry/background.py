@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.fill import fill
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.noise.bits import SeededBits
 

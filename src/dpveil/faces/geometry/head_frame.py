@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float64
 
+from dpveil.core.arrays import Bool, Float64
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-from dpveil.faces.geometry.membrane import skin_weights, stretched
+from dpveil.faces.geometry.membrane import TINT, levels_of, skin_weights, stretched
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import View, seen
 
@@ -26,9 +27,10 @@ CHIN: Final = 0.6
 """Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
 BROW: Final = 0.1
 """How likely a pixel of the rim above it is to be skin, beside one below."""
-DOME: Final = 0.1
-"""By how much the middle of a face is lighter beside its rim than renders are, as a logarithm: the median of
-70 photos of LFW."""
+DOME: Final = (-0.25, 0.35)
+"""Least and largest gain of a face's middle beside its rim, as a logarithm; the rest is gained all over."""
+WHOLE: Final = 1.15
+"""The gain in the middle, for a mean of 1 over cheeks and nose."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
 DARK: Final = 12.0
@@ -69,32 +71,39 @@ class Light:
 
 def light_of(
     view: View,
-    place: Similarity,
     region: Region,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
+    around: Around,
 ) -> Light:
     """Return the light of a released face in its region.
 
-    `place` maps the photo to a head's frame with a side of 1. `outside` is the photo with 0 under `hidden`:
-    no pixel under `hidden` has influence.
+    Only what is `around` it has influence.
     """
     import cv2
 
-    side, there = FRAME.size, between(place, HeadFrame(1), FRAME)
-    around, sure = seen(outside, hidden, there, side)
+    side, there = FRAME.size, between(around.place, HeadFrame(1), FRAME)
+    outside, sure = seen(around.outside, around.hidden, there, side)
     wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
     inside = (cv2.dilate(_mask(region, there), wide) > 0) & ~sure
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
-    face, _ = view.framed(side, skin=True)
-    tone = face[patch_of(FRAME)].reshape(-1, 3).mean(axis=0)
-    missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
+    patch, read = patch_of(FRAME), rim.copy()
+    read[patch] = True
+    rows, columns = (np.flatnonzero(read.any(axis=axis)).tolist() for axis in (1, 0))
+    near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
+    face, _ = view.framed(side, skin=True, near=near)
+    missed = np.log((outside[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
-    correction, skin = stretched(inside, rim, skin_weights(around[rim], tone, sure), missed)
-    domed = DOME * np.clip(1 - INNER.far(pixel_grid(side)) ** 2, 0, 1)[..., None]
-    return Light(np.exp(correction + domed).astype(np.float32), skin)
+    correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure), missed)
+    gain = np.exp(correction).astype(np.float32)
+    now = Light.lit(face[patch], gain[patch]).reshape(-1, 3).mean(axis=0)
+    wanted = now if around.cheeks is None else levels_of(around.cheeks)
+    missed = np.log((wanted + DARK) / (now + DARK))
+    light = missed.mean()
+    domed = np.clip(light, *DOME)
+    dome = WHOLE * (domed + np.clip(missed - light, -TINT, TINT))
+    gain *= np.exp(np.clip(1 - INNER.far(pixel_grid(side)) ** 2, 0, 1)[..., None] * dome + (light - domed))
+    return Light(gain, skin)
 
 
 def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:

@@ -6,21 +6,22 @@ editing), Welsch's robust weights.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64
+
+from dpveil.core.arrays import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
 GREY: Final = 5.0
-"""Chroma of a released face up to which the photo is taken for a grey one: only lightness counts there."""
+"""Chroma up to which all but `FEW` of a grey photo lie: only lightness counts there."""
 FEW: Final = 0.03
 """Least share of the rim that may be skin; with less, nothing of it counts."""
-LIKE_FACE: Final = (42.0, 23.0)
-"""Standard deviations of CIE L* and of a* and b* by which skin at the rim may differ from the face."""
+TYPICAL: Final = ((58.0, 13.0, 17.0), 22.0, 10.0)
+"""CIE Lab of skin in photos, and standard deviations of L* and of a* and b* by which one photo's differs."""
 LIKE_CENTRE: Final = (14.0, 7.0)
-"""The same around the centre of the rim's skin, while it is looked for."""
+"""The same standard deviations around the centre of the skin, while it is looked for."""
 WIDER: Final = 1.6
 """Factor by which these are larger for the weights."""
 ROUNDS: Final = 12
@@ -40,25 +41,34 @@ Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 
 
-def skin_weights(
-    rim: Rim, tone: Float64[np.ndarray, 3], sure: Float64[np.ndarray, " n"]
-) -> Float64[np.ndarray, " n"]:
+def skin_centre(
+    lab: Float64[np.ndarray, "n 3"], sure: Float64[np.ndarray, " n"]
+) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " n"]]:
+    """Return the CIE Lab of skin among colours, a robust centre (Welsch), and how like skin each colour is.
+
+    `sure` says how likely each is to be skin by its place.
+    """
+    like = _like_skin(lab)
+    weight = like * sure
+    if not weight.sum() > 0:
+        return np.array(TYPICAL[0]), like
+    centre = np.array([_median(part, weight) for part in lab.T])
+    for _ in range(ROUNDS):
+        near = weight * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)
+        centre = (near[:, None] * lab).sum(axis=0) / near.sum()
+    return centre, like
+
+
+def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
     """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
-    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face, and `sure` says how
-    likely each pixel is to be skin by its place. The centre is the robust one (Welsch) of those pixels that
-    may be skin, from where they are like the released face.
+    `rim` are sRGB levels, and `sure` says how likely each pixel is to be skin by its place.
     """
-    lab, of_face = lab_of(rim), lab_of(tone[None])[0]
-    may = may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
-    if not may.sum() > FEW * len(rim):
+    lab = lab_of(rim)
+    centre, like = skin_centre(lab, sure)
+    if not (like > 0).sum() > FEW * len(rim):
         return np.zeros(len(rim))
-    like = may * sure * np.maximum(_near(lab, of_face, *LIKE_FACE), 1e-6)
-    centre = np.array([_median(part, like) for part in lab.T])
-    for _ in range(ROUNDS):
-        weight = like * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)
-        centre = (weight[:, None] * lab).sum(axis=0) / weight.sum()
-    return np.asarray(may * _near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
+    return np.asarray(like * _near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
 
 
 def stretched(
@@ -83,54 +93,81 @@ def stretched(
         correction += light + tint
         apart = np.clip(lights - light, -MOST[1], MOST[1]) + np.clip(missed - lights, -TINT, TINT) - tint
         both = inside | rim
-        number = np.where(both, np.cumsum(both).reshape(both.shape) - 1, -1)
-        correction[both] += _harmonic(number, number[rim], STIFF[0] * weights, apart, SLACK)
-        held = np.full(len(weights), STIFF[1])
-        skin[both] = _harmonic(number, number[rim], held, weights[:, None], 1e-9)[:, 0]
+        held = np.stack([STIFF[0] * weights, np.full(len(weights), STIFF[1])])
+        wanted = np.concatenate([apart, weights[:, None]], axis=1)
+        found = _harmonic(both, rim, held, wanted, np.array([SLACK, 1e-9]))
+        correction[both] += found[0, both, :-1]
+        skin[both] = found[1, both, -1]
     return correction.astype(np.float32), np.clip(skin, 0, 1).astype(np.float32)
 
 
 def _harmonic(
-    number: Int64[np.ndarray, "h w"],
-    at: Int64[np.ndarray, " n"],
-    held: Float64[np.ndarray, " n"],
+    both: Bool[np.ndarray, "h w"],
+    rim: Bool[np.ndarray, "h w"],
+    held: Float64[np.ndarray, "k n"],
     values: Float64[np.ndarray, "n c"],
-    slack: float,
-) -> Float64[np.ndarray, "m c"]:
-    """Return the values of all pixels with a `number` that are smoothest, held at those of some of them."""
-    from scipy.sparse import diags
-    from scipy.sparse.linalg import splu
+    slack: Float64[np.ndarray, " k"],
+) -> Float64[np.ndarray, "k h w c"]:
+    """Return the smoothest values of the pixels in `both`, held at those of the rim, once for each of k ways
+    to hold them; 0 elsewhere.
 
-    count = int(number.max()) + 1
-    pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
-    pull[at], wanted[at] = held, held[:, None] * values
-    matrix = _steps(number, count) + diags(pull + slack)
-    return np.asarray(
-        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
-    )
+    Row after row is eliminated from the linear equations, whose matrix is block tridiagonal.
+    """
+    down = (both[:-1] & both[1:]).astype(np.float64)
+    right = (both[:, :-1] & both[:, 1:]).astype(np.float64)
+    own = np.zeros((len(slack), *both.shape))
+    own[:, rim] = held
+    wanted = np.zeros((*own.shape, values.shape[1]))
+    wanted[:, rim] = held[..., None] * values
+    own = np.where(both, own + slack[:, None, None], 1.0)
+    own[:, :-1] += down
+    own[:, 1:] += down
+    own[..., :-1] += right
+    own[..., 1:] += right
+    solved = list[tuple[int, int, int, np.ndarray]]()
+    for row in np.flatnonzero(both.any(axis=1)).tolist():
+        columns = np.flatnonzero(both[row]).tolist()
+        start, end = columns[0], columns[-1] + 1
+        block, at = np.zeros((len(slack), end - start, end - start)), np.arange(end - start)
+        block[:, at, at] = own[:, row, start:end]
+        block[:, at[1:], at[:-1]] = block[:, at[:-1], at[1:]] = -right[row, start : end - 1]
+        if solved and (shared := down[row - 1, start:end]).any():
+            _, first, last, inverse = solved[-1]
+            low, high = max(start, first), min(end, last)
+            here, there = slice(low - start, high - start), slice(low - first, high - first)
+            shared = shared[here]
+            block[:, here, here] -= shared[:, None] * inverse[:, there, there] * shared
+            wanted[:, row, low:high] += shared[:, None] * (inverse[:, there] @ wanted[:, row - 1, first:last])
+        solved.append((row, start, end, np.linalg.inv(block)))
+    for row, start, end, inverse in reversed(solved):
+        if row + 1 < len(both):
+            wanted[:, row] += down[row, :, None] * wanted[:, row + 1]
+        wanted[:, row, start:end] = inverse @ wanted[:, row, start:end]
+    return wanted
 
 
-def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
-    """Return the graph Laplacian of the pixels with a number, as a sparse matrix."""
-    from scipy.sparse import coo_matrix, diags
-
-    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
-    ends = [(a[(a >= 0) & (b >= 0)], b[(a >= 0) & (b >= 0)]) for a, b in pairs]
-    one, other = (np.concatenate(side) for side in zip(*ends, strict=True))
-    near = coo_matrix((np.ones(len(one)), (one, other)), (count, count))
-    near = (near + near.T).tocsr()
-    return diags(np.asarray(near.sum(axis=1)).ravel()) - near
-
-
-def may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool = False) -> Bool[np.ndarray, " n"]:
-    """Return which colours may be those of skin; in a `grey` photo, by their lightness alone."""
+def may_be_skin(lab: Float64[np.ndarray, "n 3"]) -> Bool[np.ndarray, " n"]:
+    """Return which colours may be those of skin; in a grey photo, by their lightness alone."""
     light, a, b = lab.T
     looks = np.degrees(np.arctan2(b, a)), np.hypot(a, b), light
     fits = [(one >= low) & (one <= high) for one, (low, high) in zip(looks, MAY_BE_SKIN, strict=True)]
-    return np.asarray(fits[2] if grey else np.logical_and.reduce(fits))
+    return np.asarray(fits[2] if _grey(lab) else np.logical_and.reduce(fits))
 
 
-def _near(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray, light: float, colour: float) -> np.ndarray:
+def _like_skin(lab: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, " n"]:
+    """Return how like the skin in photos colours are, 0 to 1; in a grey photo, by their lightness alone."""
+    typical, light, colour = TYPICAL
+    near = _near(lab, typical, light, np.inf if _grey(lab) else colour)
+    return np.asarray(may_be_skin(lab) * np.maximum(near, 1e-6))
+
+
+def _grey(lab: Float64[np.ndarray, "n 3"]) -> bool:
+    return bool((np.hypot(lab[:, 1], lab[:, 2]) > GREY).sum() <= FEW * len(lab))
+
+
+def _near(
+    lab: Float64[np.ndarray, "n 3"], centre: np.ndarray | tuple[float, ...], light: float, colour: float
+) -> np.ndarray:
     away = (lab - centre) / (light, colour, colour)
     return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
 
@@ -145,5 +182,17 @@ def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
     """Return the CIE Lab of sRGB levels, 0 to 255."""
     import cv2
 
+    if not len(levels):  # OpenCV refuses empty arrays
+        return np.zeros((0, 3))
     row = np.clip(levels, 0, 255)[None].astype(np.float32) / np.float32(255)
     return np.asarray(cv2.cvtColor(row, cv2.COLOR_RGB2LAB)[0], np.float64)
+
+
+def levels_of(lab: Float64[np.ndarray, " 3"]) -> Float64[np.ndarray, " 3"]:
+    """Return the sRGB levels, 0 to 255, of a CIE Lab."""
+    import cv2
+
+    return (
+        np.asarray(cv2.cvtColor(lab[None, None].astype(np.float32), cv2.COLOR_LAB2RGB)[0, 0], np.float64)
+        * 255
+    )

@@ -8,8 +8,8 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region

@@ -9,8 +9,8 @@ import math
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.membrane import lab_of, may_be_skin
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool
 
+from dpveil.core.arrays import Bool
 from dpveil.core.origin import EXCEPT, FACE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter

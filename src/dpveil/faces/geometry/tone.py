@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
+from dpveil.core.arrays import Float32, Float64, Int64, Shaped, UInt8
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.head_frame import AnyFrame
 

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
@@ -24,10 +24,14 @@ SKIN: Final = (0.495, 0.49, 0.385, 0.50)
 crop."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
+BESIDE: Final = 4
+"""Pixels around a part that are read for it: those of interpolation and of the blur before it."""
+GROWN: Final = 16
+"""Pixels by which a part with continued skin is larger than asked for."""
 EDGE: Final = 1.5
 """Standard deviation of the blur of the face's outline, in pixels of the picture."""
 BARE: Final = (0.95, 0.25)
-"""Least alpha and most hair or garment of a pixel that shows the face itself."""
+"""Least alpha, and most hair, garment or neck of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]
 Share = Float32[np.ndarray, "_ _"]
 Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
@@ -37,8 +41,8 @@ Step = Callable[[UInt8[np.ndarray, "h w c"]], UInt8[np.ndarray, "h w c"]]
 class View:
     """A released head, seen from one side: uint8 sRGB `levels`, h × w × 3, and shares of each pixel, 0 to 1.
 
-    `alpha` is the share of the head, with its neck and what it wears; `hair` and `garment` are shares of
-    these. `pose` maps pixels of the picture to a head's frame with a side of 1. A crop shows a face alone:
+    `alpha` is the share of the head, with its neck and what it wears; `hair`, `garment` and `neck` are shares
+    of these. `pose` maps pixels of the picture to a head's frame with a side of 1. A crop shows a face alone:
     `whole` is False.
     """
 
@@ -46,6 +50,7 @@ class View:
     alpha: Share
     hair: Share
     garment: Share
+    neck: Share
     pose: Similarity
     whole: bool = True
 
@@ -61,52 +66,100 @@ class View:
         far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
         alpha = shown * _step((1 - far) / SOFT + 0.5)
         none = np.zeros_like(alpha)
-        return cls(crop, alpha, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+        return cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
 
     def after(self, steps: tuple[Step, ...]) -> View:
         """Return the same picture after post-processing."""
         levels = self.levels
         for step in steps:
             levels = step(levels)
-        return replace(self, levels=levels) if steps else self
+        return self.showing(levels) if steps else self
+
+    def showing(self, levels: UInt8[np.ndarray, "h w 3"]) -> View:
+        """Return the same head with other levels."""
+        other = replace(self, levels=levels)
+        other.__dict__["face"] = self.face
+        return other
 
     @cached_property
     def face(self) -> Share:
-        """The share of each pixel that shows the face itself, and neither hair nor garment."""
+        """The share of each pixel that shows the face itself: no hair, garment or neck."""
         import cv2
 
         least, most = BARE
-        bare = (self.alpha > least) & (self.hair < most) & (self.garment < most)
+        bare = (self.alpha > least) & (self.hair + self.garment + self.neck < most)
         inner = cv2.erode(bare.astype(np.float32), np.ones((3, 3), np.uint8))
         return np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE))
 
-    @cached_property
-    def skin(self) -> UInt8[np.ndarray, "h w 3"]:
-        """The levels with the face's skin continued where the picture shows no face."""
-        more = fill(self.levels, self.face == 0)
-        levels = more + self.face[..., None] * (self.levels.astype(np.float32) - more)
-        return np.asarray(np.rint(levels), np.uint8)
+    def skin(self, part: Box) -> UInt8[np.ndarray, "h w 3"]:
+        """Return a part of the levels, with the face's skin continued where the picture shows no face.
 
-    def on(self, place: Similarity, box: Box, *, skin: bool = False) -> tuple[Levels, Levels]:
+        The last part is kept, as a face is seen several times in one place.
+        """
+        import cv2
+
+        known, levels = self.__dict__.get("skinned", (part, None))
+        if levels is None or min(known.beyond(part)) < 0:
+            known = self._read(part, GROWN)
+            face = cv2.merge([self.face[known.slices]] * 3)
+            more = fill(self.levels, self.face == 0, known)
+            levels = np.rint(more + face * (self.levels[known.slices].astype(np.float32) - more))
+            self.__dict__["skinned"] = known, levels = known, np.asarray(levels, np.uint8)
+        there = Box(part.x - known.x, part.y - known.y, part.w, part.h)
+        return np.asarray(levels[there.slices])
+
+    def on(
+        self, place: Similarity, box: Box, *shares: str, skin: bool = False, near: Box | None = None
+    ) -> tuple[Levels, Levels]:
         """Return the picture in a box of the photo that `place` maps to a head's frame with a side of 1.
 
-        The first are sRGB levels, h × w × 3, with the `skin` continued if asked for; the second are alpha,
-        and the shares of hair, garment and face, h × w × 4.
+        The first are sRGB levels, h × w × 3, with the `skin` continued if asked for; the second have a plane
+        for each of `shares`: of alpha, hair, garment and face. What is not `near` need not be right.
         """
+        import cv2
+
         to = through(self.pose, place.inverse)
         to = replace(to, x=to.x - box.x, y=to.y - box.y)
-        alpha = self.alpha[..., None]
-        planes = np.dstack([self.alpha, self.hair, self.garment, self.face])
+        part = self._seen_in(to, Box(0, 0, box.w, box.h) if near is None else near)
+        x, y = to.to(np.array([[part.x, part.y]], np.float64))[0].tolist()
+        to = replace(to, x=x, y=y)
         if skin:
-            levels = _moved(self.skin.astype(np.float32), to, box.w, box.h)
+            levels = _moved(self.skin(part).astype(np.float32), to, box.w, box.h)
         else:  # colours count by how much of the head a pixel shows
-            both = _moved(np.dstack([self.levels * alpha, alpha]), to, box.w, box.h)
-            levels = both[..., :3] / np.maximum(both[..., 3:], np.float32(1 / 255))
-        return np.clip(levels, 0, 255), np.clip(_moved(planes, to, box.w, box.h, constant=True), 0, 1)
+            alpha = self.alpha[part.slices]
+            colours = (plane * alpha for plane in cv2.split(self.levels[part.slices]))
+            both = _moved(cv2.merge([*colours, alpha]), to, box.w, box.h)
+            levels = both[..., :3] / cv2.merge([np.maximum(both[..., 3], np.float32(1 / 255))] * 3)
+        planes = np.zeros((box.h, box.w, 0), np.float32)
+        if shares:
+            asked = cv2.merge([getattr(self, name)[part.slices] for name in shares]).reshape(
+                part.h, part.w, -1
+            )
+            planes = np.clip(_moved(asked, to, box.w, box.h, constant=True), 0, 1)
+        return np.clip(levels, 0, 255), planes
 
-    def framed(self, size: int, *, skin: bool = False) -> tuple[Levels, Levels]:
+    def _seen_in(self, to: Similarity, canvas: Box) -> Box:
+        """Return the part of the picture that is read for a part of a canvas, to which `to` maps it."""
+        right, bottom = canvas.x + canvas.w, canvas.y + canvas.h
+        ends = np.array([[canvas.x, canvas.y], [right, canvas.y], [right, bottom], [canvas.x, bottom]])
+        ends = to.back(ends.astype(np.float64))
+        (left, top), (right, bottom) = ends.min(axis=0).tolist(), ends.max(axis=0).tolist()
+        more = BESIDE + math.ceil(BESIDE / to.scale)
+        wide, high = math.ceil(right) - math.floor(left), math.ceil(bottom) - math.floor(top)
+        return self._read(Box(math.floor(left), math.floor(top), max(wide, 1), max(high, 1)), more)
+
+    def _read(self, part: Box, more: int) -> Box:
+        """Return a part that is wider on each side, within the picture."""
+        rows = _within(part.y - more, part.y + part.h + more, self.levels.shape[0])
+        columns = _within(part.x - more, part.x + part.w + more, self.levels.shape[1])
+        return Box(columns.start, rows.start, columns.stop - columns.start, rows.stop - rows.start)
+
+    def framed(
+        self, size: int, *shares: str, skin: bool = False, near: Box | None = None
+    ) -> tuple[Levels, Levels]:
         """Return the same in a `HeadFrame` of `size` × `size` pixels."""
-        return self.on(between(ONE, HeadFrame(size), HeadFrame(1)), Box(0, 0, size, size), skin=skin)
+        place = between(ONE, HeadFrame(size), HeadFrame(1))
+        return self.on(place, Box(0, 0, size, size), *shares, skin=skin, near=near)
 
 
 def through(first: Similarity, second: Similarity) -> Similarity:
@@ -146,8 +199,8 @@ def seen(
     rows = _within(math.floor(top) - more, math.ceil(bottom) + more, height)
     columns = _within(math.floor(left) - more, math.ceil(right) + more, width)
     known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
-    levels = cv2.copyTo(outside[rows, columns], known).reshape(*known.shape, -1)
-    both = np.dstack([np.broadcast_to(levels, (*known.shape, 3)), known])
+    colours = cv2.split(cv2.copyTo(outside[rows, columns], known))
+    both = cv2.merge([*(colours * (3 // len(colours))), known])
     moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
     there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
     return there[..., :3].astype(np.float32), there[..., 3] == 255

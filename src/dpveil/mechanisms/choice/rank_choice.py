@@ -16,12 +16,11 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, OptionalCount, Positive, Value
 from dpveil.errors import InvalidParameter, NoiseError, meant
-from dpveil.mechanisms.scalar.exponential import law as flips
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certified, log_above
@@ -142,6 +141,8 @@ def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights
     farthest. The rate is the largest, up to a part in 10^9, at which p_0/p_(K-1) ≤ e^ε. Source: McKenna &
     Sheldon 2020.
     """
+    from dpveil.mechanisms.scalar.exponential import law as flips  # slow to import, and most do without
+
     rate = epsilon * _rate(count, float(epsilon))
     chances = [1 << FINE] + [exp_below(rate * rank / (count - 1), FINE) for rank in range(1, count)]
     fine, units = flips(np.array(chances, dtype=object)), BITS - 1 - count.bit_length()

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
-from jaxtyping import Float64, Int64, Num, UInt8
 
+from dpveil.core.arrays import Float64, Int64, Num, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, Flag, check_count
 from dpveil.core.photo import check_unmasked

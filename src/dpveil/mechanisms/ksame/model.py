@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.parameters import Flag
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame.base import (

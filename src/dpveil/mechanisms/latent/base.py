@@ -8,8 +8,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance, Json, Number, to_json
 from dpveil.core.parameters import Between

@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.parameters import Value
 from dpveil.errors import InvalidParameter, meant
 from dpveil.mechanisms.latent.base import STEPS, Codes, CodeSpace, LatentMechanism

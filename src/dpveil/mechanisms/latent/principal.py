@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.core.numbers import Distance, show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter

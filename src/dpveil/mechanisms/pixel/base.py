@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
 
+from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo, check_image
 from dpveil.core.region import Region

@@ -9,8 +9,8 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import UInt8
 
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Between, Count, Probability, Whole

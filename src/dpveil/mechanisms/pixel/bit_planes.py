@@ -10,10 +10,10 @@ from math import cosh, exp, log1p, sqrt, tanh
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int16, Shaped, UInt8
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.search import least_scale
+from dpveil.core.arrays import Bool, Float64, Int16, Shaped, UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size

@@ -10,9 +10,9 @@ from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.accounting.account import ZeroConcentrated
+from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import TOP, check_size

@@ -10,10 +10,10 @@ from math import sqrt
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
 from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
+from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, pixelise

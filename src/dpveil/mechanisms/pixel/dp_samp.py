@@ -11,9 +11,9 @@ from typing import ClassVar, Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float64, Int64, UInt8, UInt64
 
 from dpveil.accounting.compose import any_of
+from dpveil.core.arrays import Bool, Float64, Int64, UInt8, UInt64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalProbability, Positive

@@ -11,9 +11,9 @@ from math import isqrt, sqrt
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float, Float64, UInt8
 from threadpoolctl import ThreadpoolController
 
+from dpveil.core.arrays import Float, Float64, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance, Json, root_above
 from dpveil.core.parameters import Count, Positive

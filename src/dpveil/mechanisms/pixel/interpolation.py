@@ -15,8 +15,8 @@ from typing import Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float32, Float64, Int64, UInt8
 
+from dpveil.core.arrays import Bool, Float32, Float64, Int64, UInt8
 from dpveil.mechanisms.pixel import triangles as triangle_loops
 from dpveil.mechanisms.pixel.triangles import ROUNDING
 from dpveil.noise import backend

@@ -10,10 +10,10 @@ from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import UInt8
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes
 from dpveil.accounting.search import least_scale
+from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count
 from dpveil.errors import NoiseError

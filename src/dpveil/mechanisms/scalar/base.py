@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, exact, show, to_json
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Rows
 from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise

@@ -8,8 +8,8 @@ from math import exp
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, RECORD

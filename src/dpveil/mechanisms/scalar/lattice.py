@@ -12,8 +12,8 @@ from numbers import Rational
 from typing import Any, Final, Self
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
 
+from dpveil.core.arrays import Bool, Float64, Int64
 from dpveil.core.numbers import exact, show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.ranges import Range

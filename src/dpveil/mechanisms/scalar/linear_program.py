@@ -10,10 +10,10 @@ from math import ldexp
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 from scipy import sparse
 from scipy.optimize import linprog
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism

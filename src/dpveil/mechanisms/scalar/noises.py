@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
+from dpveil.core.arrays import Float64, Int64
 from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, Rows
 from dpveil.noise.bernoulli import look_up

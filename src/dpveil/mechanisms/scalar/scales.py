@@ -24,8 +24,8 @@ from typing import Final
 
 import mpmath
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.core.arrays import Float64
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 

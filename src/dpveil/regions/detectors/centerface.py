@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
 from dpveil.assets.engines import fastest
 from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
+from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.table import REMEDY, Detector, suppress
 
@@ -25,6 +25,10 @@ OUTPUTS: Final = ("537", "538", "539")
 """Names of the output maps in the file: heat map of face centres, log size, and offset of the centre."""
 FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
+
+HEAD: Final = 2
+TAIL: Final = 1 << 13
+"""Bytes of the file that begin with the version of its format, and that end with these shapes."""
 
 
 class CenterFace(Detector):
@@ -76,11 +80,10 @@ def _network(path: Path, modified: int, size: int) -> bytes:
     if hashlib.sha256(contents).hexdigest() != CENTERFACE_SHA256:
         raise UsageError("the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL)
     # Version 4 of the format lets callers replace weights, so that onnxruntime does not optimise them.
-    contents = contents.replace(b"\x08\x04\x12\x07pytorch", b"\x08\x03\x12\x07pytorch", 1)
+    first, last = contents[:HEAD].replace(b"\x08\x04", b"\x08\x03", 1), contents[-TAIL:]
     for batch, channels, height, width in FIXED:
-        stated = _shape(batch, channels, height, width)
-        contents = contents.replace(stated, _shape(None, channels, None, None))
-    return contents
+        last = last.replace(_shape(batch, channels, height, width), _shape(None, channels, None, None))
+    return b"".join((first, contents[HEAD:-TAIL], last))
 
 
 def _shape(*sides: int | None) -> bytes:

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
 from dpveil.assets.engines import frontal_detector
 from dpveil.assets.store import INSTALL
+from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import UsageError
 from dpveil.regions.detectors.table import Detector, suppress
 

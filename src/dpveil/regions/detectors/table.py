@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
 from dpveil.assets.confined import Confined
 from dpveil.assets.store import INSTALL
+from dpveil.core.arrays import Float, UInt8
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName, UsageError
 

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
 
+from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError

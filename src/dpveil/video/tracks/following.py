@@ -6,7 +6,8 @@ import math
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
+
+from dpveil.core.arrays import Bool, Float, UInt8
 
 Boxes = Float[np.ndarray, "n 4"]
 """Left, top, right and bottom, in pixels."""

@@ -12,8 +12,8 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float32, UInt8
 
+from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo

@@ -10,8 +10,8 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float, UInt8
 
+from dpveil.core.arrays import Float, UInt8
 from dpveil.video.facts import MERGED, Key
 from dpveil.video.tracks.following import inside
 

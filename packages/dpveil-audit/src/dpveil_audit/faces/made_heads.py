@@ -57,11 +57,12 @@ def made_heads(
 
 
 def _head(tone: int, yaw: int, size: int, bits: BitSource) -> tuple[Picture, Picture]:
-    """Return a picture in blue, green, red and alpha, and its shares of skin, garment and hair."""
+    """Return a picture in blue, green, red and alpha, and its shares of neck, garment and hair."""
     at = pixel_grid(size)
     x, y = at[..., 0] - 0.5, at[..., 1] - 0.47
     hair = (np.hypot(x / 0.2, (y + 0.02) / 0.27) < 1) & (y < -0.12)
-    skin = ((np.hypot((x - yaw / 800) / 0.18, y / 0.25) < 1) | ((abs(x) < 0.09) & (y > 0))) & ~hair
+    face = (np.hypot((x - yaw / 800) / 0.18, y / 0.25) < 1) & ~hair
+    skin = face | ((abs(x) < 0.09) & (y > 0))
     garment = (y > 0.36) & (abs(x) < 0.35)
     hairs, worn = bits.words(6).astype(np.int64).reshape(2, 3) % 200
     levels = np.zeros((size, size, 3), np.int64)
@@ -69,7 +70,7 @@ def _head(tone: int, yaw: int, size: int, bits: BitSource) -> tuple[Picture, Pic
         levels[place] = colour
     noise = bits.words(size * size).astype(np.int64).reshape(size, size, 1) % 16
     shown = np.dstack([(levels + noise)[..., ::-1], 255 * (skin | hair | garment)])
-    mask = 255 * np.dstack([skin & ~garment, garment, hair & ~garment])
+    mask = 255 * np.dstack([skin & ~face & ~garment, garment, hair & ~garment])
     return shown.astype(np.uint8), mask.astype(np.uint8)
 
 

@@ -9,7 +9,8 @@ from decimal import Context, Decimal
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+
+from dpveil.core.arrays import Float64, Int64, UInt8
 
 _WORK = Context(prec=60)
 _STEP = _WORK.divide(_WORK.ln(Decimal(2)), Decimal(128))

@@ -12,10 +12,10 @@ from math import ceil, exp, log2, prod
 from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int32, Int64, UInt8
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import SMALLEST_DELTA, smallest, zcdp_epsilon, zcdp_rho
+from dpveil.core.arrays import Float64, Int32, Int64, UInt8
 from dpveil.core.numbers import float_above, root_above
 from dpveil.core.parameters import Count, Flag
 from dpveil.errors import InvalidParameter, NoiseError

@@ -18,8 +18,8 @@ from math import comb
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64, UInt8, UInt16
 
+from dpveil.core.arrays import Float64, Int16, Int64, UInt8, UInt16
 from dpveil.mechanisms.pixel.base import TOP
 from dpveil.noise.bits import SeededBits
 
