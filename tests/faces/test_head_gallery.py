@@ -18,7 +18,7 @@ from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.tone import LEVELS
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.released import SURE, HeadFace, portrait
+from dpveil.faces.released import DIM_LIGHT, SURE, HeadFace, portrait
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -150,7 +150,7 @@ def test_all_persons_are_as_likely_and_a_number_decides():
 def test_of_several_persons_those_are_shown_whose_tone_is_nearest_to_the_skin_around():
     tones = HEADS.labels["tone"]
     for tone, light in enumerate(LEVELS):
-        found = shown(EVERY, skin=light)
+        found = shown(EVERY, skin=light - DIM_LIGHT)
         assert {int(tones[person]) for person in found} == {tone}
         assert len(found) == 4
     dark = EVERY[tones >= 3]

@@ -459,3 +459,28 @@ def test_what_is_no_probability_is_refused(delta):
 def test_a_missing_delta_says_what_it_means_here():
     with pytest.raises(InvalidParameter, match="share of pixels that are shown"):
         Snow()
+
+
+def test_gaussian_release_has_the_stated_spread():
+    """Sample standard deviation of 30 000 draws within 7 standard errors: fails by chance below 1e-11."""
+    image = np.full((100, 100, 3), 128, np.uint8)
+    method = DPPixGaussian(rho=200, neighbourhood=1)
+    sigma = method.noise_scale(height=100, width=100, channels=3)
+    assert 15 < sigma < 30  # clamping at 0 and 255 plays no part
+    spread = method.release(image, bits=SeededBits(2)).astype(float).std()
+    assert abs(spread / sigma - 1) < 7 / math.sqrt(2 * 30_000)
+
+
+def test_a_better_accountant_is_not_a_different_law():
+    """The release with δ is the same sums plus noise of the stated scale: of 30 000 draws, the part that is
+    not clamped is within 7 standard errors, which fails by chance below 1e-11.
+    """
+    image = np.full((100, 100, 3), 128, np.uint8)
+    method = DPPix(epsilon=60, delta="1e-6", neighbourhood=4)
+    scale = float(method.sum_scale(height=100, width=100, channels=3))
+    levels = method.release(image, bits=SeededBits(1)).astype(int)
+    q = math.exp(-1 / scale)
+    inside = (np.abs(levels - 128) <= 100).mean()
+    expected = 1 - 2 * q**101 / (1 + q)
+    assert 0.2 < expected < 0.99
+    assert abs(inside - expected) < 7 * math.sqrt(0.25 / 30_000)

@@ -173,19 +173,53 @@ def pack(args: argparse.Namespace) -> None:
         values={name: tuple(words) for name, words in VALUES.items()},
         card=Card("heads", data, "CC0-1.0", facts[0]["drawn"]["seed"], settings),
     )
-    gallery = fringed(gallery)
+    gallery = fringed(lit(gallery))
     digest = save(gallery, args.to, replace=True)
     print(f"{len(kept)} people, {len(facts)} pictures, {Path(args.to).stat().st_size} bytes, {digest}")
+
+
+def lit(gallery):
+    """Return a gallery in which skin of each class of tone is as light as in photos, on average."""
+    from dataclasses import replace
+
+    import cv2
+
+    from dpveil.faces.geometry.head_frame import HeadFrame
+    from dpveil.faces.geometry.tone import LEVELS, brought_to, lightness, patch_of
+
+    frame, tone = HeadFrame(96), gallery.labels["tone"]
+    patches = [gallery.view(p, 0).framed(96)[0][patch_of(frame)] for p in range(len(gallery))]
+    own = np.array([lightness(patch) for patch in patches])
+    mean = [own[tone == c].mean() if (tone == c).any() else 0 for c in range(len(LEVELS))]
+    pictures = []
+    for row, person in enumerate(gallery.person):
+        c = tone[person]
+        picture = cv2.imdecode(np.frombuffer(gallery.pictures[row], np.uint8), cv2.IMREAD_UNCHANGED)
+        mask = cv2.imdecode(np.frombuffer(gallery.masks[row], np.uint8), cv2.IMREAD_UNCHANGED)
+        worn = cv2.resize(mask, picture.shape[:2], interpolation=cv2.INTER_LINEAR)[..., 1:].max(axis=2)
+        skin = 1 - worn[..., None].astype(np.float32) / 255
+        levels = picture[..., 2::-1].astype(np.float32)
+        light = brought_to(levels, patches[person], LEVELS[c] + 0.5 * (own[person] - mean[c]))
+        shown = np.dstack([levels + skin * (light - levels), picture[..., 3]])
+        held = io.BytesIO()
+        Image.fromarray(np.rint(shown).astype(np.uint8)).save(
+            held, "WEBP", method=6, quality=QUALITY, alpha_quality=ALPHA_QUALITY
+        )
+        pictures.append(held.getvalue())
+    return replace(gallery, pictures=tuple(pictures))
 
 
 def fringed(gallery):
     """Return a gallery with a label that says whose hair covers some of the inner face."""
     from dataclasses import replace
 
-    from dpveil.faces.geometry.head_frame import INNER, pixel_grid
+    from dpveil.core.region import Box
+    from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
+    from dpveil.faces.geometry.view import ONE
 
-    inside = INNER.holds(pixel_grid(96))
-    bare = [gallery.view(person, 0).framed(96)[1][..., 3][inside].mean() for person in range(len(gallery))]
+    inside, box = INNER.holds(pixel_grid(96)), Box(0, 0, 96, 96)
+    place = between(ONE, HeadFrame(96), HeadFrame(1))
+    bare = [gallery.view(p, 0).on(place, box, "face")[1][inside].mean() for p in range(len(gallery))]
     label = np.array([share < 0.97 for share in bare], np.int8)
     labels, values = {**gallery.labels, "fringe": label}, {**gallery.values, "fringe": ("no", "yes")}
     return replace(gallery, labels=labels, values=values)

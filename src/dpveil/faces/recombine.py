@@ -19,7 +19,8 @@ from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between
-from dpveil.faces.geometry.light import light_of
+from dpveil.faces.geometry.light import DARK, light_of
+from dpveil.faces.geometry.membrane import TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
@@ -230,8 +231,11 @@ def painted(part: Part, at: Similarity, box: Box, match: ColourMatch) -> tuple[S
     wanted = part.around.cheeks
     if wanted is not None and not part.toned:
         patch = view.framed(FINE.size)[0][patch_of(FINE)]
-        share = np.clip(1 - hair - garment, 0, 1)
-        levels = levels + share * (brought_to(levels, patch, float(wanted[0])) - levels)
+        share, tone = np.clip(1 - hair - garment, 0, 1), float(wanted[0])
+        own = brought_to(patch, patch, tone).mean(axis=(0, 1))
+        missed = np.log((levels_of(wanted) + DARK) / (own + DARK))
+        tint = np.exp(np.clip(missed - missed.mean(), -TINT, TINT)).astype(np.float32)
+        levels = levels + share * (brought_to(levels, patch, tone) * tint - levels)
     neck = np.maximum(_column(at, box), hair[..., 0])
     alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)

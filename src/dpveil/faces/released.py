@@ -26,6 +26,8 @@ SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
+DIM_LIGHT: Final = 5.0
+"""CIE L* that is added to that of the face: dim light is commoner than the darker of two tones of skin."""
 BACKDROPS: Final = (
     (128, 134, 140),
     (158, 152, 142),
@@ -132,7 +134,7 @@ class HeadFace(Released):
                     chances *= label[self.persons] == 0
             tones = self.gallery.looks(TONE)
             if around.cheeks is not None and tones is not None:
-                away = np.abs(tones[self.persons] - tone_class(float(around.cheeks[0])))
+                away = np.abs(tones[self.persons] - tone_class(DIM_LIGHT + float(around.cheeks[0])))
                 chances *= away == away[chances > 0].min()
             if self.model is not None:
                 chances *= self._suiting(self.model, around)
