@@ -16,7 +16,7 @@ from dpveil.core.arrays import Float32, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.geometry.align import FIVE, median, of_points
+from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.view import View
 
@@ -185,7 +185,7 @@ def contrasted(view: View) -> UInt8[np.ndarray, "h w 3"]:
     at = view.face > 0.5
     if not at.any():
         return view.levels
-    apart = light - median(light[sums[at]])
+    apart = light - np.median(light[sums[at]])
     more = np.where(apart < 0, (CONTRAST[0] - 1) * apart, (CONTRAST[1] - 1) * np.minimum(apart, BRIGHTER))
     share = cv2.GaussianBlur(np.clip(1 - view.hair - view.garment, 0, 1), (0, 0), 1.0)
     gain = cv2.merge([np.exp(share * more[sums])] * 3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64, Shaped, UInt8
+from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
@@ -167,22 +167,6 @@ def of_points(found: Points, wanted: Points) -> Similarity:
     turn = complex(np.vdot(a - a.mean(), b - b.mean())) / spread
     move = complex(b.mean() - turn * a.mean())
     return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)
-
-
-def median(values: Shaped[np.ndarray, "n ..."]) -> np.ndarray:
-    """Return the median of the rows, as NumPy's, which is slow to load."""
-    ordered = np.sort(values, axis=0)
-    return np.asarray((ordered[(len(values) - 1) // 2] + ordered[len(values) // 2]) / 2)
-
-
-def quantile(values: Shaped[np.ndarray, "n ..."], share: float) -> Any:
-    """Return a quantile of the rows, bit for bit NumPy's, in less time."""
-    at = (len(values) - 1) * share
-    low = math.floor(at)
-    high, part = min(low + 1, len(values) - 1), at - low
-    ordered = np.partition(values, (low, high), axis=0)
-    first, last = ordered[low], ordered[high]
-    return last - (last - first) * (1 - part) if part >= 0.5 else first + (last - first) * part
 
 
 def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c"]]:

