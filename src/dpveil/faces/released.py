@@ -164,8 +164,7 @@ class HeadFace(Released):
     def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the head, turned to its own yaw or else to that of its place."""
         turned = self.own_yaw if self.own_yaw is not None else (yaw or 0)
-        shown = self.person(None) if person is None else person
-        return self.gallery.view(shown, turned).after(self.steps)
+        return self.gallery.view(self.person(None) if person is None else person, turned).after(self.steps)
 
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
         """Return the head, looking ahead, in a canonical crop before a backdrop."""
