@@ -74,7 +74,7 @@ class Person:
             "tone": self.tone,
             "smile": int(self.smile > 0.5),
             "glasses": int(self.glasses != "none"),
-            "beard": int(self.beard in ("short", "full", "goatee", "moustache")),
+            "beard": int(self.beard not in ("none", "shadow")),
             "hair": VALUES["hair"].index(self.hair),
         }
 

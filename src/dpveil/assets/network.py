@@ -19,9 +19,9 @@ from dpveil.errors import ModelError
 MOST: Final = 1 << 25
 """Largest network in bytes."""
 MEMORY: Final = 1 << 32
-"""Memory of the process that runs one, in bytes; that which completes heads takes 121 MB."""
+"""Memory of the process that runs one, in bytes."""
 SECONDS: Final = 60
-"""Time of a run; that which completes heads takes half a second of the slowest core."""
+"""Time of a run."""
 OURS: Final = frozenset(
     {
         "03a99bdbbff6019d861336f3182c4f5c5c1ce0b240d2df15f475dc0e9396d86e",  # denoiser
@@ -38,7 +38,7 @@ ENGINES: Final = threading.local()
 class Network:
     """The `contents` of an ONNX file with one input and one output of fixed shapes, `takes` and `gives`.
 
-    `job` says what it does, for errors: a network that "completes heads". `large` is the factor by which it
+    `job` says what it does, for errors: a network that "finds faces". `large` is the factor by which it
     may exceed `MOST`, `MEMORY` and `SECONDS`.
     """
 

@@ -105,9 +105,9 @@ class CropFace(Released):
 class HeadFace(Released):
     """A head of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
 
-    It suits what stays around the face, a function of pixels outside of all regions: the tone is nearest to
-    that of the skin, and gender and age are those that `model`, if there is one, reads there, each as
-    probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
+    It suits what stays around the face, a function of pixels outside of all regions: tones are the likelier
+    the nearer they are to that of the skin, and gender and age are those that `model`, if there is one, reads
+    there, each as probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
     """
 
     gallery: HeadGallery
@@ -135,7 +135,7 @@ class HeadFace(Released):
             tones = self.gallery.looks(TONE)
             if around.cheeks is not None and tones is not None:
                 away = np.abs(tones[self.persons] - tone_class(DIM_LIGHT + float(around.cheeks[0])))
-                chances *= away == away[chances > 0].min()
+                chances *= np.exp(-((away - away[chances > 0].min()) ** 2.0))
             if self.model is not None:
                 chances *= self._suiting(self.model, around)
             others = ~np.isin(self.persons, list(around.shown))

@@ -10,9 +10,10 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-from dpveil.faces.geometry.membrane import GREY, lab_of, skin_centre
+from dpveil.faces.geometry.membrane import lab_of, skin_centre
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.view import seen
 
@@ -64,6 +65,11 @@ class Around:
         return np.where(known[..., None], picture, fill(picture, ~known))
 
     @cached_property
+    def grey(self) -> bool:
+        """Whether the photo has no colour."""
+        return self.outside.shape[2] == 1 or match_of(self.outside, self.hidden).colour == 0
+
+    @cached_property
     def cheeks(self) -> Float64[np.ndarray, " 3"] | None:
         """The CIE Lab that cheeks and nose have by the skin of chin and jaws, or below a head.
 
@@ -80,9 +86,9 @@ class Around:
             place, fit = (abs(right) < half) & (low > top) & (low < bottom), OF_NECK
             sure = np.exp(-0.5 * (right / THROAT[0]) ** 2 - np.maximum(low - 0.8, 0) / THROAT[1])
         seen_there = known & place
-        centre, like = skin_centre(lab_of(levels[seen_there]), sure[seen_there])
+        centre, like = skin_centre(lab_of(levels[seen_there]), sure[seen_there], grey=self.grey)
         weight = float(like @ sure[seen_there])
-        if self.protect != FACE and (weight < LEAST or np.hypot(*centre[1:]) <= GREY):
+        if self.protect != FACE and (weight < LEAST or self.grey):
             return None
         share = min(1.0, weight / ENOUGH)
         return np.asarray(USUAL + share * (fit[:, 0] * centre + fit[:, 1] - USUAL))

@@ -94,7 +94,7 @@ def light_of(
     face, _ = view.framed(side, skin=True, near=near)
     missed = np.log((outside[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
-    correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure), missed)
+    correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure, grey=around.grey), missed)
     gain = np.exp(correction).astype(np.float32)
     now = Light.lit(face[patch], gain[patch]).reshape(-1, 3).mean(axis=0)
     wanted = now if around.cheeks is None else levels_of(around.cheeks)

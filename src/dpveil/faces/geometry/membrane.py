@@ -14,8 +14,6 @@ from dpveil.core.arrays import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
-GREY: Final = 5.0
-"""Chroma up to which all but `FEW` of a grey photo lie: only lightness counts there."""
 FEW: Final = 0.03
 """Least share of the rim that may be skin; with less, nothing of it counts."""
 TYPICAL: Final = ((58.0, 13.0, 17.0), 22.0, 10.0)
@@ -42,13 +40,13 @@ Plane = Float32[np.ndarray, "h w"]
 
 
 def skin_centre(
-    lab: Float64[np.ndarray, "n 3"], sure: Float64[np.ndarray, " n"]
+    lab: Float64[np.ndarray, "n 3"], sure: Float64[np.ndarray, " n"], *, grey: bool
 ) -> tuple[Float64[np.ndarray, " 3"], Float64[np.ndarray, " n"]]:
     """Return the CIE Lab of skin among colours, a robust centre (Welsch), and how like skin each colour is.
 
-    `sure` says how likely each is to be skin by its place.
+    `sure` says how likely each is to be skin by its place; in a `grey` photo only lightness counts.
     """
-    like = _like_skin(lab)
+    like = _like_skin(lab, grey)
     weight = like * sure
     if not weight.sum() > 0:
         return np.array(TYPICAL[0]), like
@@ -59,13 +57,13 @@ def skin_centre(
     return centre, like
 
 
-def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"], *, grey: bool) -> Float64[np.ndarray, " n"]:
     """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
     `rim` are sRGB levels, and `sure` says how likely each pixel is to be skin by its place.
     """
     lab = lab_of(rim)
-    centre, like = skin_centre(lab, sure)
+    centre, like = skin_centre(lab, sure, grey=grey)
     if not (like > 0).sum() > FEW * len(rim):
         return np.zeros(len(rim))
     return np.asarray(like * _near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
@@ -146,23 +144,19 @@ def _harmonic(
     return wanted
 
 
-def may_be_skin(lab: Float64[np.ndarray, "n 3"]) -> Bool[np.ndarray, " n"]:
-    """Return which colours may be those of skin; in a grey photo, by their lightness alone."""
+def may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool = False) -> Bool[np.ndarray, " n"]:
+    """Return which colours may be those of skin; in a `grey` photo, by their lightness alone."""
     light, a, b = lab.T
     looks = np.degrees(np.arctan2(b, a)), np.hypot(a, b), light
     fits = [(one >= low) & (one <= high) for one, (low, high) in zip(looks, MAY_BE_SKIN, strict=True)]
-    return np.asarray(fits[2] if _grey(lab) else np.logical_and.reduce(fits))
+    return np.asarray(fits[2] if grey else np.logical_and.reduce(fits))
 
 
-def _like_skin(lab: Float64[np.ndarray, "n 3"]) -> Float64[np.ndarray, " n"]:
-    """Return how like the skin in photos colours are, 0 to 1; in a grey photo, by their lightness alone."""
+def _like_skin(lab: Float64[np.ndarray, "n 3"], grey: bool) -> Float64[np.ndarray, " n"]:
+    """Return how like the skin in photos colours are, 0 to 1."""
     typical, light, colour = TYPICAL
-    near = _near(lab, typical, light, np.inf if _grey(lab) else colour)
-    return np.asarray(may_be_skin(lab) * np.maximum(near, 1e-6))
-
-
-def _grey(lab: Float64[np.ndarray, "n 3"]) -> bool:
-    return bool((np.hypot(lab[:, 1], lab[:, 2]) > GREY).sum() <= FEW * len(lab))
+    near = _near(lab, typical, light, np.inf if grey else colour)
+    return np.asarray(may_be_skin(lab, grey=grey) * np.maximum(near, 1e-6))
 
 
 def _near(
