@@ -96,13 +96,13 @@ def light_of(
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
     correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure, grey=around.grey), missed)
     gain = np.exp(correction).astype(np.float32)
-    now = Light.lit(face[patch], gain[patch]).reshape(-1, 3).mean(axis=0)
-    wanted = now if around.cheeks is None else levels_of(around.cheeks)
-    missed = np.log((wanted + DARK) / (now + DARK))
-    light = missed.mean()
-    domed = np.clip(light, *DOME)
-    dome = WHOLE * (domed + np.clip(missed - light, -TINT, TINT))
-    gain *= np.exp(np.clip(1 - INNER.far(pixel_grid(side)) ** 2, 0, 1)[..., None] * dome + (light - domed))
+    middle = np.clip(1 - INNER.far(pixel_grid(side)) ** 2, 0, 1)[..., None]
+    goal = None if around.cheeks is None else np.log(levels_of(around.cheeks) + DARK)
+    for _ in range(0 if goal is None else 2):  # light that is compressed answers less
+        missed = goal - np.log(Light.lit(face[patch], gain[patch]).mean(axis=(0, 1)) + DARK)
+        light, domed = missed.mean(), np.clip(missed.mean(), *DOME)
+        dome = WHOLE * (domed + np.clip(missed - light, -TINT, TINT))
+        gain *= np.exp(middle * dome + (light - domed)).astype(np.float32)
     return Light(gain, skin)
 
 
