@@ -99,7 +99,7 @@ class FaceMethod(Method):
         return True
 
     @property
-    def nothing(self) -> UInt8[np.ndarray, "s s 3"]:
+    def blank_crop(self) -> UInt8[np.ndarray, "s s 3"]:
         """The crop for a method that reads none."""
         return np.zeros((self.frame.size, self.frame.size, 3), np.uint8)
 

@@ -79,7 +79,7 @@ class Heads(Placement):
     def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
         method = self.method
-        crops = np.stack([one.crop(photo) if method.reads else method.nothing for one in self.places])
+        crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
         image = _shown(photo.image, self.method, places, views, steps, None)

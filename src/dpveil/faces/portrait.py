@@ -57,7 +57,7 @@ class Portrait(Placement):
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
         method = self.method
-        crop = canonical(self.photo, method.frame, method.placing) if method.reads else method.nothing
+        crop = canonical(self.photo, method.frame, method.placing) if method.reads else method.blank_crop
         views = method.views(crop[None], bits=bits)
         shown = partial(_shown, self.photo.image.shape, self.method.frame, views, steps)
         return Drawn(shown(None), shown if self.method.posed else None)

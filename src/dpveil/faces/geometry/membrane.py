@@ -109,7 +109,7 @@ def _harmonic(
     """Return the smoothest values of the pixels in `both`, held at those of the rim, once for each of k ways
     to hold them; 0 elsewhere.
 
-    Row after row is eliminated from the linear equations, whose matrix is block tridiagonal.
+    The matrix is block tridiagonal, by rows. SciPy is as fast, but takes 0.3 s to load, a quarter of a run.
     """
     down = (both[:-1] & both[1:]).astype(np.float64)
     right = (both[:, :-1] & both[:, 1:]).astype(np.float64)
