@@ -6,7 +6,7 @@ from io import BytesIO
 from typing import Any
 
 import numpy as np
-from PIL import Image
+from PIL import Image, ImageCms
 
 
 def picture(height: int, width: int, channels: int = 3) -> np.ndarray:
@@ -58,3 +58,9 @@ def tiff(width: int, height: int, bits: int, data: bytes, *, order: str = "<", p
         body += struct.pack(order + "HHII", tag, 4, 1, at if tag == 273 else value)
     magic = b"II" if order == "<" else b"MM"
     return magic + struct.pack(order + "HI", 42, 8) + body + bytes(4) + data
+
+
+def swapped_profile() -> bytes:
+    """An sRGB profile with the red and the green primaries exchanged: applying it cannot go unnoticed."""
+    data = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    return data.replace(b"rXYZ", b"tmp_").replace(b"gXYZ", b"rXYZ").replace(b"tmp_", b"gXYZ")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from io_samples import file_bytes, picture, png
-from PIL import Image, ImageCms, TiffImagePlugin
+from io_samples import file_bytes, picture, png, swapped_profile
+from PIL import Image, TiffImagePlugin
 
 import dpveil
 import dpveil.io as dio
@@ -139,12 +139,6 @@ def test_subsampled_ycbcr_tiff_is_refused(put):
     tags[530] = (2, 2)
     with pytest.raises(dio.reading.PhotoError, match="lossy compression"):
         dio.read(put(image, "a.tiff", tiffinfo=tags))
-
-
-def swapped_profile() -> bytes:
-    """An sRGB profile with the red and the green primaries exchanged: applying it cannot go unnoticed."""
-    data = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    return data.replace(b"rXYZ", b"tmp_").replace(b"gXYZ", b"rXYZ").replace(b"tmp_", b"gXYZ")
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "tiff", "webp"])

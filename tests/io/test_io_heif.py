@@ -7,7 +7,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from io_samples import file_bytes, picture
+from io_samples import file_bytes, picture, swapped_profile
 from pi_heif.as_plugin import HeifImageFile
 from PIL import Image
 
@@ -130,12 +130,10 @@ def test_colour_under_transparency_is_gone():
 
 
 def test_a_profile_is_applied_and_dynamic_range_is_refused():
-    from PIL import ImageCms
-
-    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
-    photo = dio.read(file_bytes(picture(32, 48), "avif", icc_profile=srgb))
+    profile = swapped_profile()
+    photo = dio.read(file_bytes(picture(32, 48), "avif", icc_profile=profile))
     assert "its colour profile was applied" in photo.notes
-    photo = dio.read(heic(picture(32, 48), (b"colr", b"prof" + srgb)))
+    photo = dio.read(heic(picture(32, 48), (b"colr", b"prof" + profile)))
     assert "its colour profile was applied" in photo.notes
     for transfer in (16, 18):
         bright = b"nclx" + struct.pack(">HHHB", 9, transfer, 9, 0x80)

@@ -101,7 +101,7 @@ def test_the_grid_turns_with_the_photo(put, value):
         (0x221111, Grid(16, 16)),
         (0x211111, Grid(16, 8)),
         (0x121111, Grid(8, 16)),
-        (0x111111, Grid(8, 8)),
+        (0x111111, Grid(8, 8, margin=0)),
     ],
 )
 def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
@@ -112,10 +112,10 @@ def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
 
 def test_a_grey_jpeg_has_small_blocks_whatever_its_factors(put):
     data = bytearray(file_bytes(np.full((20, 20), 9, np.uint8), "jpeg"))
-    assert dio.read(put(bytes(data))).grid == Grid(8, 8)
+    assert dio.read(put(bytes(data))).grid == Grid(8, 8, margin=0)
     frame = data.index(b"\xff\xc0")
     data[frame + 11] = 0x22
-    assert dio.read(put(bytes(data))).grid == Grid(8, 8)
+    assert dio.read(put(bytes(data))).grid == Grid(8, 8, margin=0)
 
 
 def encodings():

@@ -29,7 +29,7 @@ from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.spec import TABLE
 from dpveil.regions.tiling import grow, grown_mask, reach
 from dpveil.release.crowd import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
-from dpveil.release.words import CHANNELS, MASKED, STORED
+from dpveil.release.words import CHANNELS, MASKED, STORED, TABLES
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
@@ -248,7 +248,7 @@ def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
     ]
     for guarantee in certificate.guarantees:
         assert guarantee.scope.in_the_clear == (
-            *(FACE_BOX, FACE_COUNT, STORED.format("JPEG"), CHANNELS, NO_OTHER_FACE),
+            *(FACE_BOX, FACE_COUNT, STORED.format("JPEG") + TABLES, CHANNELS, NO_OTHER_FACE),
         )
     assert certificate.composition.epsilon == 60
     release.save(tmp_path / "out.png")

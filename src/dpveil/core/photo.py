@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from dpveil.core.arrays import UInt8
+from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import InvalidParameter
 
@@ -16,7 +18,7 @@ ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"}) | BLOCKLESS
 """Sources of which no margin contains all traces of a region: blocks predicted from one another, colours
 chosen for the whole picture, and pictures within a page."""
 BLOCKS: Final = {
-    "JPEG": ((8, 1), (16, 1), (24, 1), (32, 1)),
+    "JPEG": ((8, 0), (8, 1), (16, 1), (24, 1), (32, 1)),
     "WebP": ((16, 8),),
     "HEIC": ((64, 16), (1, 80)),
     "AVIF": ((128, 16), (1, 144)),
@@ -35,7 +37,8 @@ class Grid:
     The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
     oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
-    `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing.
+    `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing. `chroma` are width and height of
+    larger blocks in which a JPEG mixes colours alone: beyond a region, they are drawn anew.
     Raises `InvalidParameter` for non-integers, empty blocks, negative margins, and blocks that the
     format does not have.
     """
@@ -47,6 +50,7 @@ class Grid:
     margin: int = 1
     codec: str = "JPEG"
     lossless: bool = False
+    chroma: tuple[int, int] | None = None
 
     @classmethod
     def without_blocks(cls, codec: str) -> Grid:
@@ -78,6 +82,7 @@ class Photo:
 
     `image` is uint8 of shape height × width × channels (1 or 3), range 0..255, orientation applied, and
     read-only. `grid` is set if a lossy format mixed neighbouring pixels. `notes` say what was converted.
+    `blocks` reads those of a JPEG that holds these pixels, if they can be written again without loss.
     Raises `InvalidParameter` for another shape or type.
 
     >>> Photo(np.zeros((2, 3), np.uint8)).image.shape
@@ -87,13 +92,18 @@ class Photo:
     image: UInt8[np.ndarray, "h w c"]
     grid: Grid | None = None
     notes: tuple[str, ...] = field(default=())
+    blocks: Callable[[], JpegBlocks] | None = None
 
     def __repr__(self) -> str:
         """Return the size only: a representation ends up in logs, where no pixel may appear."""
         return f"Photo({self.width}×{self.height}, {self.channels} channels)"
 
     def __init__(
-        self, image: UInt8[np.ndarray, ...], grid: Grid | None = None, notes: tuple[str, ...] = ()
+        self,
+        image: UInt8[np.ndarray, ...],
+        grid: Grid | None = None,
+        notes: tuple[str, ...] = (),
+        blocks: Callable[[], JpegBlocks] | None = None,
     ) -> None:
         pixels = np.array(check_image(image), order="C", copy=True)
         pixels = pixels.reshape(pixels.shape[0], pixels.shape[1], -1)
@@ -101,6 +111,7 @@ class Photo:
         object.__setattr__(self, "image", pixels)
         object.__setattr__(self, "grid", grid)
         object.__setattr__(self, "notes", notes)
+        object.__setattr__(self, "blocks", blocks)
 
     def as_lossless(self) -> Photo:
         """Return the photo with its owner's word that its palette, bit depth or PDF page lost nothing."""

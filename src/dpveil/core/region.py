@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,11 +11,15 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import Relation
+from dpveil.core.jpeg_blocks import JpegBlocks, recoloured
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
+
+CHROMA_FROM: Final = 48
+"""How far around a region colours are looked for that go on there, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,12 @@ class Box:
         """
         left, top = inner.x - self.x, inner.y - self.y
         return left, top, self.w - inner.w - left, self.h - inner.h - top
+
+    def wider(self, more: int, width: int, height: int) -> Box:
+        """Return the box with `more` pixels on every side, clipped to a photo of width × height pixels."""
+        left, top = max(0, self.x - more), max(0, self.y - more)
+        right, bottom = min(width, self.x + self.w + more), min(height, self.y + self.h + more)
+        return Box(left, top, right - left, bottom - top)
 
     @property
     def slices(self) -> tuple[slice, slice]:
@@ -321,3 +331,33 @@ def _digest(header: object, data: np.ndarray) -> bytes:
     digest = hashlib.sha256(f"{header}\n".encode())
     digest.update(data.data)
     return digest.digest()
+
+
+def hidden_pixels(regions: Iterable[Region], height: int, width: int) -> Bool[np.ndarray, "h w"]:
+    """Return which pixels of a photo of this size are in any of the regions."""
+    hidden = np.zeros((height, width), np.bool_)
+    for region in regions:
+        part = hidden[region.box.slices]
+        part |= True if region.mask is None else region.mask
+    return hidden
+
+
+def keep_blocks(
+    photo: Photo, image: UInt8[np.ndarray, "h w c"], regions: Sequence[Region]
+) -> tuple[UInt8[np.ndarray, "h w c"], JpegBlocks | None]:
+    """Return an image drawn for a JPEG, and the photo's blocks that hold nothing of its regions.
+
+    Around the regions, where chroma follows from what is hidden, it is that of what is near and as light.
+    No blocks of other photos, and where all is hidden: then nothing of how the file was made is shown either.
+    """
+    hidden = hidden_pixels(regions, photo.height, photo.width)
+    if photo.blocks is None or hidden.all():
+        return image, None
+    blocks = photo.blocks()
+    stained = blocks.stained(hidden)
+    if stained.any():
+        image = image.copy()
+        for region in regions:
+            box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
+            recoloured(image[box], ~stained[box], stained[box], blocks.luma(*box))
+    return image, blocks.without(hidden)

@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float64
+from dpveil.core.arrays import Bool, Float32, Float64
 from dpveil.core.envelope import Note
+from dpveil.core.jpeg_blocks import recoloured
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place
+from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.membrane import lab_of, skin_centre
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
 from dpveil.faces.geometry.threads import each
@@ -43,6 +46,10 @@ CUT_NOTE: Final = (
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
+SMALL: Final = 8
+"""Longest side of blocks, in pixels, around which what is outside goes on."""
+SURROUNDINGS: Final = 48
+"""How far beyond a region pixels are read to go on in its blocks, in pixels."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -56,6 +63,7 @@ class Heads(Placement):
         found = [_placed(photo, region, method) for region in given]
         kept = [_keeping(one, r, photo) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
+        self._ungrown = kept
         self.regions = tuple(one.region for one in self.places)
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
         cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
@@ -74,7 +82,7 @@ class Heads(Placement):
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
-        return self.drawn_in(self.photo, bits, steps)
+        return self.drawn_in(unstained(self.photo, [one.region for one in self.places]), bits, steps)
 
     def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
@@ -82,9 +90,57 @@ class Heads(Placement):
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image = _shown(photo.image, self.method, places, views, steps, None)
+        image, regions = self._before_growth(photo)
+        there = [replace(one, region=region) for one, region in zip(places, regions, strict=True)]
+        image = _shown(image, self.method, there, views, steps, None)
         again = partial(_shown, image, self.method, places, views, steps)
         return Drawn(image, again if self.method.posed else None)
+
+    def _before_growth(self, photo: Photo) -> tuple[Image, Sequence[Region]]:
+        """Return a photo, and the regions in which faces are drawn there.
+
+        Regions of a lossy photo have grown to its blocks. Where blocks are small, faces are drawn in what
+        they would be without, and the rest of the blocks is what goes on from outside.
+        """
+        grid, regions = photo.grid, [one.region for one in self.places]
+        if grid is None or max(grid.width, grid.height) > SMALL:
+            return photo.image, regions
+        image = photo.image.copy()
+        hidden, faces = (hidden_pixels(some, photo.height, photo.width) for some in (regions, self._ungrown))
+        for part in (region.box for region in regions):
+            box = part.wider(SURROUNDINGS, photo.width, photo.height)
+            inner = Box(part.x - box.x, part.y - box.y, part.w, part.h)
+            filled = behind(image[box.slices], hidden[box.slices], inner, plain=True)
+            band = (hidden & ~faces)[part.slices]
+            image[part.slices][band] = filled[band]
+        return image, self._ungrown
+
+
+def unstained(photo: Photo, regions: Sequence[Region]) -> Photo:
+    """Return a photo outside of whose regions nothing follows from what they hide, if it is a JPEG.
+
+    Its luma does not; chroma does around them, and goes on from farther outside, as that of skin where it is
+    as light.
+    """
+    if photo.blocks is None or photo.channels == 1:
+        return photo
+    blocks, hidden = photo.blocks(), hidden_pixels(regions, photo.height, photo.width)
+    stained, image = blocks.stained(hidden), photo.image.copy()
+    for region in regions:
+        box = region.box.wider(SURROUNDINGS, photo.width, photo.height).slices
+        seen = ~(hidden | stained)[box]
+        skin = _skin(image[box], seen)
+        recoloured(image[box], seen, stained[box], blocks.luma(*box), skin=skin)
+    return Photo(image, photo.grid, photo.notes)
+
+
+def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
+    """Return how like skin what is seen of an image is, 0 to 1; nothing else is read."""
+    like = np.zeros(seen.shape, np.float32)
+    if seen.any():
+        lab = lab_of(image[seen].astype(np.float64))
+        like[seen] = skin_centre(lab, np.ones(len(lab)), grey=False)[1]
+    return like
 
 
 def _shown(

@@ -16,7 +16,7 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.faces.heads import Heads
+from dpveil.faces.heads import Heads, unstained
 from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
@@ -52,7 +52,8 @@ class Among(Placement):
         covered = self.covers.draw(bits, steps)
         if self.heads is None:
             return Drawn(covered)
-        return self.heads.drawn_in(Photo(covered, self.photo.grid), bits, steps)
+        photo = Photo(covered, self.photo.grid, blocks=self.photo.blocks)
+        return self.heads.drawn_in(unstained(photo, self.regions), bits, steps)
 
 
 def is_object(region: Region) -> bool:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from importlib import import_module
 from io import BufferedIOBase, BytesIO
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 from PIL import (
@@ -23,20 +23,22 @@ from PIL import (
     GifImagePlugin,
     Image,
     ImageFile,
-    JpegImagePlugin,
     PngImagePlugin,
     PpmImagePlugin,
     TiffImagePlugin,
     WebPImagePlugin,
     features,
 )
+from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 
 from dpveil import processes
 from dpveil.core.arrays import UInt8
+from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
 from dpveil.core.photo import Grid
-from dpveil.io.heif import TURNS, UPRIGHT, Turn, orientation, turned, turned_grid, words_of
+from dpveil.io.heif import UPRIGHT, orientation, turned_grid, words_of
+from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
-from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screened
+from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, luma_grid, screened
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None
@@ -175,6 +177,9 @@ RULES: Final[dict[str, Callable[[Image.Image, Stored], Layers]]] = {
 }
 """For each of Pillow's modes, the function that splits it into layers; other modes are refused."""
 
+APPLIED: Final = "its colour profile was applied"
+ROUNDING: Final = 2
+"""Largest change of a level by a profile that says what would hold without it."""
 SPACES: Final = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK", "LAB": "Lab"}
 """The colour space that an ICC profile for each mode has to be about."""
 
@@ -184,8 +189,10 @@ def _to_srgb(layers: Layers, profile: bytes | None) -> Image.Image:
     colour = layers.colour
     if profile is not None and colour.mode != "LAB":
         converted = _by_profile(colour, profile)
+        if converted is colour:
+            return colour
         if converted is not None:
-            layers.notes.append("its colour profile was applied")
+            layers.notes.append(APPLIED)
             return converted
         layers.notes.append("its colour profile is unusable, so its levels were taken as plain sRGB")
     if colour.mode == "LAB":
@@ -201,7 +208,14 @@ def _by_profile(colour: Image.Image, profile: bytes) -> Image.Image | None:
         if source.profile.xcolor_space.strip() != SPACES[colour.mode]:
             return None
         target = ImageCms.createProfile("sRGB")
-        return ImageCms.profileToProfile(colour, source, target, outputMode="RGB")
+        change = ImageCms.buildTransform(source, target, colour.mode, "RGB")
+        if colour.mode == "RGB":
+            steps = np.arange(0, 256, 15, dtype=np.uint8)
+            cube = np.stack(np.meshgrid(steps, steps, steps), axis=-1).reshape(len(steps), -1, 3)
+            there = np.asarray(ImageCms.applyTransform(Image.fromarray(cube), change), np.int16)
+            if np.abs(there - cube).max() <= ROUNDING:
+                return colour  # it is sRGB's own, as most cameras and editors embed it
+        return ImageCms.applyTransform(colour, change)
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
         return None
 
@@ -218,7 +232,7 @@ def _from_lab(colour: Image.Image) -> Image.Image:
 
 INSTALL: Final = "pip install 'dpveil[formats]'"
 OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
-    "JPEG": JpegImagePlugin.JpegImageFile,
+    "JPEG": JpegFile,
     "PNG": PngImagePlugin.PngImageFile,
     "WEBP": WebPImagePlugin.WebPImageFile,
     "TIFF": TiffImagePlugin.TiffImageFile,
@@ -249,11 +263,12 @@ CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)
 
 @dataclass(frozen=True)
 class Decoded:
-    """Levels, the grid of lossy blocks, and notes on what was converted."""
+    """Levels, the grid of lossy blocks, notes on what was converted, and what reads a JPEG's blocks."""
 
     levels: UInt8[np.ndarray, "h w c"]
     grid: Grid | None
     notes: tuple[str, ...]
+    blocks: Callable[[], JpegBlocks] | None = None
 
 
 def decoded(data: bytes, max_pixels: int, background: int) -> Decoded:
@@ -333,12 +348,22 @@ def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
         levels, converted = loaded(image, name, background)
         if name == "HEIC":  # libheif has turned and cropped it
             return _upright(levels, contents, (*notes, *converted))
-        turn = contents.turn or _turn(image, contents.words, notes)
+        number = _orientation(image, contents.words, notes)
+        turn = contents.turn or TURNS[number]
+        blocks = None
+        if grid is not None and _keeps_blocks(image, converted):
+            blocks = partial(read_blocks, contents.data, image.layer, image.size, number)
+            grid = luma_grid(grid)
     width, height = contents.size or (levels.shape[1], levels.shape[0])
-    oriented = turned(levels[:height, :width], turn)
+    oriented = turn.there(levels[:height, :width])
     if grid is not None:
         grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
-    return Decoded(oriented, grid, (*notes, *converted))
+    return Decoded(oriented, grid, (*notes, *converted), blocks)
+
+
+def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeGuard[JpegFile]:
+    """Return whether this is a JPEG whose blocks hold its levels."""
+    return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.mode)
 
 
 def _upright(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:
@@ -407,7 +432,7 @@ def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]
 
     Raises `Refused` for an image that dpveil cannot convert, and for several frames or pages.
     """
-    if isinstance(image, JpegImagePlugin.JpegImageFile):
+    if isinstance(image, JpegFile):
         if "mp" in image.info:
             notes.append("only the first picture of this multi-picture file was read")
         return jpeg_grid(image.layer)
@@ -467,16 +492,16 @@ def _stored(image: ImageFile.ImageFile) -> Stored:
     return Stored(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
 
 
-def _turn(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> Turn:
-    """Return how to orient the loaded pixels; Pillow has already oriented those of a TIFF."""
+def _orientation(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> int:
+    """Return how to orient the loaded pixels, a key of `TURNS`; Pillow has oriented those of a TIFF."""
     if isinstance(image, TiffImagePlugin.TiffImageFile):
-        return UPRIGHT
+        return 1
     try:
         value = orientation(*(words_of(image.info) if words is None else words))
     except ValueError:
         notes.append("its EXIF data are unreadable, so it was taken as upright")
-        return UPRIGHT
-    return TURNS.get(value or 1, UPRIGHT)
+        return 1
+    return value if value in TURNS else 1
 
 
 _lock = threading.Lock()

@@ -10,49 +10,23 @@ import re
 import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-import numpy as np
-
-from dpveil.core.arrays import UInt8
+from dpveil.core.jpeg_blocks import TURNS, Turn
 from dpveil.core.photo import Grid
 from dpveil.io.refused import SAVE_ANEW, Refused, animation, damaged
 
-
-class Turn(NamedTuple):
-    """A transposition, followed by reversing the columns (`flip_x`) and the rows (`flip_y`)."""
-
-    transpose: bool
-    flip_x: bool
-    flip_y: bool
-
-
-TURNS: Final[dict[int, Turn]] = {
-    1: Turn(False, False, False),
-    2: Turn(False, True, False),
-    3: Turn(False, True, True),
-    4: Turn(False, False, True),
-    5: Turn(True, False, False),
-    6: Turn(True, True, False),
-    7: Turn(True, True, True),
-    8: Turn(True, False, True),
-}
 UPRIGHT: Final = TURNS[1]
-
-
-def turned(pixels: UInt8[np.ndarray, "H W c"], turn: Turn) -> UInt8[np.ndarray, "h w c"]:
-    """Return a view of the stored `pixels` in the coordinates of the oriented photo."""
-    if turn.transpose:
-        pixels = pixels.transpose(1, 0, 2)
-    return pixels[:: -1 if turn.flip_y else 1, :: -1 if turn.flip_x else 1]
 
 
 def turned_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
     """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
     w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
-    x0 = width % w if turn.flip_x else 0
-    y0 = height % h if turn.flip_y else 0
-    return replace(grid, width=w, height=h, x0=x0, y0=y0)
+    chroma = grid.chroma[::-1] if grid.chroma and turn.transpose else grid.chroma
+    across, down = chroma or (w, h)
+    x0 = width % across if turn.flip_x else 0
+    y0 = height % down if turn.flip_y else 0
+    return replace(grid, width=w, height=h, x0=x0, y0=y0, chroma=chroma)
 
 
 ORIENTATION: Final = 0x0112

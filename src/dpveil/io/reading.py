@@ -49,7 +49,7 @@ SPARE_BYTES: Final = 2**26
 def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
     """Return the photo in the file at `path`, as `read` does."""
     found = _read(path, check_count(max_pixels, "max_pixels"), background=255)
-    return Photo(found.levels, found.grid, found.notes)
+    return Photo(found.levels, found.grid, found.notes, found.blocks)
 
 
 def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo:
@@ -64,7 +64,7 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
             found = decoded(data, most, 255)
     except Refused as refusal:
         raise refused(name, refusal) from refusal.__cause__
-    return Photo(found.levels, found.grid, found.notes)
+    return Photo(found.levels, found.grid, found.notes, found.blocks)
 
 
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:

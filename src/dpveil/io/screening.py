@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from dpveil.core.jpeg_blocks import Turn
 from dpveil.core.photo import Grid
-from dpveil.io.heif import Turn, brand_name, stated
+from dpveil.io.heif import brand_name, stated
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged, overloaded
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
@@ -75,12 +76,20 @@ def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
     """Return the MCU grid of a JPEG from its frame header.
 
     Each component is (identifier, horizontal and vertical sampling factor, quantisation table). A single
-    component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2). The
-    grid's margin of one pixel is the reach of chroma upsampling across a block's edge (docs: limits).
+    component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2). Where
+    chroma is subsampled, the grid's margin of one pixel is the reach of its upsampling across a block's edge
+    (docs: limits).
     """
-    if len(components) == 1:
-        return Grid(8, 8)
+    if len(components) == 1 or len({c[1:3] for c in components}) == 1:
+        return Grid(8, 8, margin=0)
     return Grid(8 * max(c[1] for c in components), 8 * max(c[2] for c in components))
+
+
+def luma_grid(grid: Grid) -> Grid:
+    """Return the grid of a JPEG of which luma is known apart from chroma: its blocks are smaller."""
+    if (grid.width, grid.height) == (8, 8):
+        return grid
+    return Grid(8, 8, margin=0, chroma=(grid.width, grid.height))
 
 
 WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")

@@ -23,20 +23,23 @@ from PIL import Image
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
+from dpveil.io.jpeg import TURNED
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, shown
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
+ORIENTED: Final = [TURNED % value for value in range(2, 9)]
+"""The segments that state an orientation."""
 NAMES: Final = {
     "png": re.compile(rb"IHDR(?P<manifest>caBX)?(?:IDAT)+IEND"),
-    "jpeg": re.compile(rb"(?P<manifest>\xeb)?[\xdb\xc0\xc4]+\xda\xd9"),
+    "jpeg": re.compile(rb"\xe1?(?P<manifest>\xeb)?\xe1?[\xdb\xc0\xc1\xc4]+\xda\xd9"),
     "webp": re.compile(rb"VP8L(?P<manifest>C2PA)?"),
     "tiff": re.compile(rb"(?:\x01[\x00-\x03\x06\x11\x15-\x17\x1c])+", re.DOTALL),
     "bmp": re.compile(rb"BM"),
 }
-"""Parts of what `encode` writes: PNG's and WebP's chunks; JPEG's markers, of tables, frame header, one scan
-and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
+"""Parts of what dpveil writes: PNG's and WebP's chunks; JPEG's markers, of an orientation, tables,
+frame header, one scan and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
 
 
 def only_picture(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
@@ -67,7 +70,8 @@ def _jpeg(data: bytes) -> bytes:
     if not data.startswith(JFIF):
         raise ValueError("no JFIF header")
     while codes[-1:] != b"\xda":
-        codes += data[at + 1 : at + 2] if data[at] == 0xFF else b"\0"
+        known = data[at] == 0xFF and (data[at + 1] != 0xE1 or data[at : at + len(ORIENTED[0])] in ORIENTED)
+        codes += data[at + 1 : at + 2] if known else b"\0"
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     end = re.compile(rb"\xff[^\0]").search(data, at)
     return b"" if end is None else _whole(data, end.end(), codes + end[0][1:])

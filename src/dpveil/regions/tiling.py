@@ -49,6 +49,9 @@ def reach(box: Box, grid: Grid | None) -> Box:
     """
     if grid is None:
         return box
+    if grid.chroma is not None:  # what stays keeps its colours, too
+        width, height = grid.chroma
+        return reach(box, replace(grid, width=width, height=height, margin=1, chroma=None))
     left, right = _blocks(box.x - grid.margin, box.x + box.w + grid.margin, grid.x0, grid.width)
     top, bottom = _blocks(box.y - grid.margin, box.y + box.h + grid.margin, grid.y0, grid.height)
     return Box(left, top, right - left, bottom - top)

@@ -25,7 +25,7 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
-from dpveil.core.region import Covered, Region
+from dpveil.core.region import Covered, Region, keep_blocks
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method
@@ -284,8 +284,9 @@ class Plan:
         certificate = self._certificate(self.quote, kind_of(source))
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
-        drawn.image.flags.writeable = False
-        return Release(drawn.image, certificate, self.remarks, drawn.again, paid)
+        image, blocks = keep_blocks(self.photo, drawn.image, self.placement.regions)
+        image.flags.writeable = False
+        return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
 
     def _certificate(self, quote: Quote, bits: str) -> Certificate:
         return Certificate(

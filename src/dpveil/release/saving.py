@@ -18,6 +18,7 @@ from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region import Covered
 from dpveil.core.urls import Url
 from dpveil.errors import (
@@ -42,6 +43,7 @@ from dpveil.io import (
     sole_writer,
     write_together,
 )
+from dpveil.io.jpeg import jpeg_file
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 from dpveil.io.screening import format_name
@@ -283,6 +285,7 @@ class Release:
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
     was not searched for in it; they are for the owner of the original, and are never saved. `again` shows
     the image with its faces in another pose, if anything can: see `render`. `paid` is the debit in a ledger.
+    `blocks` are those of an original JPEG that hold nothing of a region: a release that is a JPEG keeps them.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -290,6 +293,7 @@ class Release:
     notes: tuple[str, ...] = ()
     again: Callable[[Pose], Image] | None = None
     paid: Payment | None = None
+    blocks: JpegBlocks | None = None
 
     def __repr__(self) -> str:
         """Return the size and the certificate only: a representation ends up in logs."""
@@ -406,7 +410,8 @@ class Release:
         `sign` and `mark` are as in `save`. Raises `UnknownName` for a format that dpveil does not write, and
         `OutputError`.
         """
-        contents = encode(self.image, format)
+        kept = self.blocks if format == "jpeg" else None
+        contents = encode(self.image, format) if kept is None else jpeg_file(kept.drawn(self.image))
         stated = self._stated(format, contents)
         if mark is not None:
             contents = mark.marked(contents, format, stated)

@@ -56,6 +56,7 @@ SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
+TABLES: Final = ", and in a release that is a JPEG, too, its quantisation tables and its chroma sampling"
 STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 """What a source without blocks has, in words; those of few bits are called by these."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
@@ -120,7 +121,7 @@ def _stored(codec: str) -> str:
     """Return what a release shows of how the input was stored."""
     if codec in BLOCKLESS:
         return f"that the input had {STORED_SO.get(codec, f'{codec} pixels')}"
-    return STORED.format(codec)
+    return STORED.format(codec) + TABLES * (codec == "JPEG")
 
 
 def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:

@@ -1,0 +1,150 @@
+"""A JPEG stays a JPEG: blocks outside of regions stay as they are, and nothing hidden reaches the file."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from io_samples import picture, swapped_profile
+from PIL import Image, ImageCms
+
+import dpveil
+from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
+from dpveil.core.region import Box, hidden_pixels
+from dpveil.faces.attributes import Attributes
+from dpveil.io.jpeg import jpeg_file
+from dpveil.io.writing import only_picture
+from dpveil.mechanisms.pixel.baselines import Fill
+
+SHAPES = ((131, 203), (64, 64), (9, 17), (1, 1), (250, 33))
+SAMPLINGS = ("4:4:4", "4:2:2", "4:2:0")
+
+
+def jpeg(image: np.ndarray, *, orientation: int = 1, **options) -> bytes:
+    exif = Image.Exif()
+    exif[0x112] = orientation
+    exif[0x10F] = "a camera of somebody"
+    file = BytesIO()
+    Image.fromarray(image).save(file, "jpeg", exif=exif.tobytes(), comment=b"a comment", **options)
+    return file.getvalue()
+
+
+def smooth(height: int, width: int, channels: int) -> np.ndarray:
+    y, x = np.mgrid[:height, :width]
+    waves = [128 + 60 * np.sin(x / (5 + n)) + 60 * np.cos(y / (7 + n)) for n in range(channels)]
+    levels = np.stack(waves, axis=-1).clip(0, 255).astype(np.uint8)
+    return levels[..., 0] if channels == 1 else levels
+
+
+def outside(blocks: JpegBlocks, kept: JpegBlocks) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The coefficients of the units that `kept` knows, in both."""
+    pairs = []
+    for one, other, (down, across) in zip(blocks.planes, kept.planes, kept.factors, strict=True):
+        known = ~kept.missing.repeat(down, 0).repeat(across, 1)[: one.shape[0], : one.shape[1]]
+        pairs.append((one[known], other[known]))
+    return pairs
+
+
+@pytest.mark.parametrize(("shape", "sampling"), [*itertools.product(SHAPES, SAMPLINGS)])
+def test_blocks_outside_of_a_region_stay_and_others_are_drawn(shape, sampling):
+    for orientation, progressive, channels in itertools.product(range(1, 9), (False, True), (1, 3)):
+        options = {} if channels == 1 else {"subsampling": sampling}
+        levels = smooth(*shape, channels)
+        data = jpeg(levels, orientation=orientation, progressive=progressive, quality=80, **options)
+        photo = dpveil.read(data)
+        height, width = photo.image.shape[:2]
+        blocks = photo.blocks()
+        again = dpveil.read(jpeg_file(blocks))
+        assert np.array_equal(again.image, photo.image)
+
+        box = Box(width // 4, height // 3, max(1, width // 3), max(1, height // 4))
+        made = dpveil.plan(photo, "fill", regions=str(box), level=200)
+        release = made.release()
+        if release.blocks is None:
+            assert hidden_pixels(made.placement.regions, height, width).all()
+            continue
+        file, _ = release.encoded("jpeg")
+        assert only_picture(file, "jpeg")
+        assert not {b"camera", b"comment"} & {word for word in (b"camera", b"comment") if word in file}
+        read = dpveil.read(file)
+        for one, other in outside(read.blocks(), release.blocks):
+            assert np.array_equal(one, other)
+        for one, other in outside(blocks, release.blocks):
+            assert np.array_equal(one, other)
+        assert np.abs(read.image[box.slices].astype(int) - 200).mean() <= 8
+
+
+def changed_within(photo: dpveil.Photo, region: np.ndarray, blocks: JpegBlocks) -> bytes:
+    """The JPEG with other luma in blocks that the region touches, and other chroma in its units."""
+    original, noise = photo.blocks(), np.random.default_rng(5)
+    rows, columns = np.arange(0, region.shape[0], SIDE), np.arange(0, region.shape[1], SIDE)
+    dark = np.logical_or.reduceat(np.logical_or.reduceat(region, rows, 0), columns, 1)
+    planes = []
+    for n, plane in enumerate(original.planes):
+        hidden = dark if n == 0 else blocks.missing
+        change = noise.integers(-9, 10, plane.shape, np.int16)
+        planes.append(np.where(hidden[: plane.shape[0], : plane.shape[1], None, None], change, plane))
+    return jpeg_file(replace(original, planes=tuple(planes)))
+
+
+@pytest.mark.parametrize("method", [Fill(level=90), Attributes(protect="face", placing="box")])
+@pytest.mark.parametrize("sampling", SAMPLINGS)
+def test_no_byte_follows_from_hidden_coefficients(method, sampling):
+    photo = dpveil.read(jpeg(picture(120, 136), quality=85, subsampling=sampling))
+    made = dpveil.plan(photo, method, regions="41,35,50,60")
+    blocks = made.release(bits=dpveil.SeededBits(1)).blocks
+    region = hidden_pixels(made.placement.regions, 120, 136)
+    other = dpveil.read(changed_within(photo, region, blocks))
+    assert not np.array_equal(other.image, photo.image)
+    files = []
+    for one in (photo, other):
+        release = dpveil.obfuscate(one, method, regions="41,35,50,60", bits=dpveil.SeededBits(1))
+        files.append(release.encoded("jpeg")[0])
+        assert not np.array_equal(dpveil.read(files[-1]).image, one.image)
+    assert files[0] == files[1]
+
+
+def test_luma_is_that_of_its_own_block():
+    photo = dpveil.read(jpeg(picture(50, 70), quality=90, subsampling="4:2:0", orientation=6))
+    blocks, (height, width) = photo.blocks(), photo.image.shape[:2]
+    with Image.open(BytesIO(jpeg_file(blocks))) as stored:
+        stored.draft("YCbCr", stored.size)
+        expected = blocks.turn.there(np.asarray(stored)[..., 0])
+    for rows, columns in ((slice(0, height), slice(0, width)), (slice(3, 19), slice(11, 40))):
+        assert np.abs(blocks.luma(rows, columns) - expected[rows, columns]).max() < 1.5
+
+
+def test_a_picture_in_other_colours_is_coded_anew():
+    levels = picture(32, 32)
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    assert dpveil.read(jpeg(levels, icc_profile=srgb)).blocks is not None
+    assert dpveil.read(jpeg(levels, icc_profile=swapped_profile())).blocks is None
+    file = BytesIO()
+    Image.fromarray(levels).convert("CMYK").save(file, "jpeg")
+    photo = dpveil.read(file.getvalue())
+    assert photo.blocks is None
+    release = dpveil.obfuscate(photo, "fill", regions="4,4,9,9")
+    file, certificate = release.encoded("jpeg")
+    assert dpveil.read(file).image.shape == levels.shape
+    assert certificate.output.format == "jpeg"
+
+
+def test_tables_of_a_photo_that_is_all_replaced_are_not_shown():
+    photo = dpveil.read(jpeg(picture(24, 24), quality=31))
+    release = dpveil.obfuscate(photo, "fill", regions="whole")
+    with Image.open(BytesIO(release.encoded("jpeg")[0])) as image:
+        assert image.quantization != Image.open(BytesIO(jpeg(picture(24, 24), quality=31))).quantization
+    assert release.blocks is None
+
+
+def test_units_know_their_pixels():
+    blocks = dpveil.read(jpeg(smooth(40, 40, 3), subsampling="4:2:0")).blocks()
+    assert blocks.unit == (2 * SIDE, 2 * SIDE)
+    hidden = np.zeros((40, 40), bool)
+    hidden[16:32, 31:33] = True
+    expected = np.zeros((3, 3), bool)
+    expected[1, 1:] = True
+    assert np.array_equal(blocks.without(hidden).missing, expected)
