@@ -96,7 +96,7 @@ def test_no_byte_follows_from_hidden_coefficients(method, sampling):
     photo = dpveil.read(jpeg(picture(120, 136), quality=85, subsampling=sampling))
     made = dpveil.plan(photo, method, regions="41,35,50,60")
     blocks = made.release(bits=dpveil.SeededBits(1)).blocks
-    region = hidden_pixels(made.placement.regions, 120, 136)
+    region = hidden_pixels([one.before for one in made.placement.regions], 120, 136)
     other = dpveil.read(changed_within(photo, region, blocks))
     assert not np.array_equal(other.image, photo.image)
     files = []
@@ -147,4 +147,4 @@ def test_units_know_their_pixels():
     hidden[16:32, 31:33] = True
     expected = np.zeros((3, 3), bool)
     expected[1, 1:] = True
-    assert np.array_equal(blocks.without(hidden).missing, expected)
+    assert np.array_equal(blocks.units(hidden), expected)

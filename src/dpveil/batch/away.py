@@ -30,7 +30,7 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, received
-from dpveil.io.names import shown
+from dpveil.io.names import released_suffix, shown
 from dpveil.io.refused import Refused
 from dpveil.io.urls import contents, holds, put, put_file, reach, remove, seen
 from dpveil.io.writing import flush_folder, refusal
@@ -160,16 +160,24 @@ def write(
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
 
 
-def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Scan = ALL) -> list[Task]:
+def planned(
+    inputs: Iterable[Path],
+    out: Path,
+    *,
+    names: str = "keep",
+    format: str | None = None,  # noqa: A002  the field's word
+    scan: Scan = ALL,
+) -> list[Task]:
     """Return the tasks for files, folders and URLs, as `plan_tasks`; places by URL are made by `place`.
 
-    With a URL as `out`, a photo is called like its input with .png behind it, `a.jpg.png`, as nothing there
-    tells whose release `a.png` would be. Lists what is below URLs, and reads shards there. Raises what
-    `plan_tasks` raises, `PhotoError` for a URL that cannot be listed, and `OutputError` for such an `out`.
+    With a URL as `out`, a photo is called like its input, with another suffix behind it if its release has
+    one, as in `a.heic.png`: nothing there tells whose release `a.png` would be.
+    Lists what is below URLs, and reads shards there. Raises what `plan_tasks` raises, `PhotoError` for a URL
+    that cannot be listed, and `OutputError` for such an `out`.
     """
     given = named(inputs)
     if not isinstance(out, Url):
-        return plan_tasks(given, out, names=names, scan=scan)
+        return plan_tasks(given, out, names=names, format=format, scan=scan)
     _check_out(given, out, names)
     if archive_of(out) is not None:
         return checked(in_shard(given[0], out, out.parent, names), given)
@@ -178,7 +186,7 @@ def planned(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Sca
         if archive_of(source) is not None:
             tasks += in_shard(source, out / relative, out, names)
         else:
-            tasks.append(_put_below(out, source, relative))
+            tasks.append(_put_below(out, source, relative, format))
     _check_apart(tasks, photos)
     return checked(tasks, [source for source, _ in photos])
 
@@ -201,10 +209,11 @@ def _check_out(given: Sequence[Path], out: Url, names: str) -> None:
         raise unwritten(out, reason) from reason
 
 
-def _put_below(out: Url, source: Path, relative: Path) -> Task:
-    name = f"{relative.as_posix()}.png"
+def _put_below(out: Url, source: Path, relative: Path, format_: str | None) -> Task:
+    suffix = released_suffix(relative, format_)
+    name = f"{relative.as_posix()}{'' if suffix == relative.suffix else suffix}"
     waiting = hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.away").hexdigest()
-    return Task(source, stage_of(out) / f"{waiting}.png", name, remote=out / name)
+    return Task(source, stage_of(out) / f"{waiting}{suffix}", name, remote=out / name)
 
 
 def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> None:

@@ -27,7 +27,7 @@ from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
-from dpveil.io.names import quoted, shown
+from dpveil.io.names import quoted, released_suffix, shown
 from dpveil.io.parquet import MOST_ROWS, Rows, any_rows, released_rows, write_parquet
 from dpveil.io.received import opened, without_blocking
 from dpveil.io.refused import COPY_AGAIN, Refused
@@ -207,7 +207,7 @@ def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]
     images = [member for member in found if not member.name.endswith(SUFFIX)]
     for member in images:
         beside = by_name.get(f"{member.name}{SUFFIX}")
-        if beside is None or not member.name.endswith(".png"):
+        if beside is None or PurePosixPath(member.name).suffix.lower() not in FORMATS:
             raise Refused("holds a file without a certificate", "")
         if (reason := refusal_of(member.name, longest=LONGEST_RELEASE)) is not None:
             raise Refused(f"holds a release that {reason.problem}", "")
@@ -446,7 +446,7 @@ class Shard:
 
     def place(self, name: str) -> Path:
         """Where the release is gathered that is called `name` in the target."""
-        return self.folder / f"{_hash(name)}.png"
+        return self.folder / f"{_hash(name)}{PurePosixPath(name).suffix}"
 
 
 @dataclass(frozen=True)
@@ -573,10 +573,13 @@ def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member
 
 
 def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:
-    """Yield the photos with the names of their releases: a.png for a.jpg, or a.jpg.png if several have it."""
+    """Yield the photos with the names of their releases: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png
+    if several have it.
+    """
     plain = [name for _, name, _, problem in photos if problem is None]
-    many = Counter(map(_stem, plain))
-    chosen = {name: _stem(name) if many[_stem(name)] == 1 else f"{name}.png" for name in plain}
+    many = Counter(map(_short, plain))
+    full = {name: f"{name}{released_suffix(name)}" for name in plain}
+    chosen = {n: _short(n) if _short(n) == n or many[_short(n)] == 1 else full[n] for n in plain}
     taken = Counter(chosen.values())
     for number, name, member, problem in photos:
         if problem is None and taken[chosen[name]] > 1:
@@ -584,7 +587,7 @@ def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) 
         if problem is not None:
             yield _bad(shard, member, name or f"#{number}", f"#{number}", problem)
             continue
-        others = {_stem(name), f"{name}.png"} - taken.keys()
+        others = {_short(name), full[name]} - taken.keys()
         yield Inside(shard, member, name, chosen[name], tuple(others))
 
 
@@ -592,8 +595,8 @@ def _bad(shard: Shard, member: Member, label: str, name: str, why: Refused) -> I
     return Inside(shard, member, label, name, problem=why.problem, remedy=why.remedy)
 
 
-def _stem(name: str) -> str:
-    return str(PurePosixPath(name).with_suffix(".png"))
+def _short(name: str) -> str:
+    return str(PurePosixPath(name).with_suffix(released_suffix(name)))
 
 
 def _hash(name: str) -> str:

@@ -29,11 +29,11 @@ from dpveil.batch.inside import (
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
 from dpveil.core.urls import Url, expanded
-from dpveil.errors import InvalidParameter, PhotoError, UsageError, meant
+from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, meant
 from dpveil.io import FORMATS, format_of, make_folder, received, sole_writer
 from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
-from dpveil.io.names import shown
+from dpveil.io.names import WRITTEN_AS, released_suffix, shown
 from dpveil.io.refused import Refused
 from dpveil.io.urls import objects
 from dpveil.io.writing import refusal
@@ -51,7 +51,14 @@ SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
 """Suffixes that may be a mistyped image format's."""
 
 
-def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: Scan = ALL) -> list[Task]:
+def plan_tasks(
+    inputs: Iterable[Path],
+    out: Path,
+    *,
+    names: str = "keep",
+    format: str | None = None,  # noqa: A002
+    scan: Scan = ALL,
+) -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
     In folders, hidden files, links to folders or out of the input folder, dpveil's own outputs, and files
@@ -60,7 +67,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: 
     of the same name; for one, `out` may be that. A PDF, or a TIFF of several pages, is its pages, as `scan`
     tells, each with an output of its own, such as `scan.pdf-page-0001.png`; if `out` is a .pdf, they become
     that. With `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its
-    number, which `release_all` stores before anything is drawn.
+    number, which `release_all` stores before anything is drawn. Outputs in a folder have the suffixes of
+    `released_suffix` for a `format`, such as "png".
     Writes nothing. Photos with one output are rivals, of which none is released. Raises `UsageError` if an
     output would overwrite an input, `out` is an input folder, several photos have one file name as output, or
     one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a file in a
@@ -69,6 +77,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: 
     if names not in NAMES:
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
         raise InvalidParameter("names", names, "is unknown", hint=hint)
+    if format not in (None, *WRITTEN_AS):
+        raise UnknownName("format", str(format), WRITTEN_AS)
     given = list(inputs)
     if out.suffix.lower() == PDF and not is_folder(out):
         return checked(_into_a_document(given, out, names, scan), given)
@@ -90,8 +100,15 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep", scan: 
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     paged = {source for source, _ in photos if is_document(source)}
+    held = [source for source, _ in photos if source in paged or archive_of(source) is not None]
+    if held and format is not None:
+        raise UsageError(
+            f"what is in {shown(held[0])} keeps its format, and {{format}} would change it",
+            hint="leave out {format}, or name the others alone",
+            arguments={"format": "format"},
+        )
     files = [pair for pair in photos if archive_of(pair[0]) is None and pair[0] not in paged]
-    tasks = _placed(files, out) if names == "keep" else _numbered(files, out)
+    tasks = (_placed if names == "keep" else _numbered)(files, out, format)
     for source, relative in photos:
         if source in paged:
             tasks += in_document(source, out / relative, out, names, scan, loose=True)
@@ -221,7 +238,7 @@ def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]
     return list(found.values()) + [pair for path, pair in links.items() if path not in found]
 
 
-def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
+def _numbered(photos: Sequence[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
     """Return tasks with numbered outputs; a number belongs to the path relative to its input."""
     sources: dict[Path, Path] = {}
     for source, relative in photos:
@@ -231,10 +248,10 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
                 f"{shown(other)} and {shown(source)} have the same name and would get the same number",
                 hint="rename one, or release them into different folders",
             )
-    names = numbered([relative.as_posix() for relative in sources], out)
+    names = numbered([relative.as_posix() for relative in sources], out, format_)
     tasks = []
     for (relative, source), name in zip(sources.items(), names, strict=True):
-        kept = (relative.with_suffix(".png"), _full(relative))
+        kept = (_short(relative, format_), _full(relative, format_))
         elsewhere = tuple(out / other for other in kept if number_of(other.as_posix()) is None)
         tasks.append(Task(source, out / name, name, elsewhere=elsewhere, numbered=relative.as_posix()))
     return tasks
@@ -254,30 +271,40 @@ def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
             yield path, path.relative_to(start)
 
 
-def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
-    """Return tasks with named outputs: a.png for a.jpg, or a.jpg.png if that would collide."""
-    names = {relative: relative.with_suffix(".png") for _, relative in photos}
+def _placed(photos: list[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
+    """Return tasks with named outputs: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if that would
+    collide.
+    """
+    names = {relative: _short(relative, format_) for _, relative in photos}
     while True:
         many = Counter(_key(names[relative]) for _, relative in photos)
         many.update({_key(parent) for name in names.values() for parent in name.parents})  # folders count too
-        changed = {r: _full(r) for r, name in names.items() if many[_key(name)] > 1 and name != _full(r)}
+        alike = [r for r, name in names.items() if many[_key(name)] > 1 and name != _full(r, format_)]
+        changed = [r for r in alike if names[r] != r] or alike  # who has its own name keeps it
         if not changed:
             break
-        names |= changed
+        names |= {relative: _full(relative, format_) for relative in changed}
     taken, numbers = {_key(name) for name in names.values()}, State.read(out).numbers
     tasks = []
     for source, relative in photos:
-        name = names[relative]
-        other = relative.with_suffix(".png") if name == _full(relative) else _full(relative)
+        name, full = names[relative], _full(relative, format_)
+        other = _short(relative, format_) if name == full else full
         former = None if _key(other) in taken else out / other
         number = numbers.get(key_of(relative.as_posix()))
-        elsewhere = () if number is None else (out / NAMED.format(number),)
-        tasks.append(Task(source, out / name, name.as_posix(), former, elsewhere))
+        elsewhere = [] if number is None else [out / NAMED.format(number, name.suffix)]
+        formats = {_short(relative, None), relative.with_suffix(".png")}
+        others = [out / one for one in sorted(formats) if _key(one) not in taken]
+        elsewhere += [other for other in others if os.path.lexists(certificate_path(other))]
+        tasks.append(Task(source, out / name, name.as_posix(), former, tuple(elsewhere)))
     return tasks
 
 
-def _full(relative: Path) -> Path:
-    return relative.with_name(f"{relative.name}.png")
+def _short(relative: Path, format_: str | None) -> Path:
+    return relative.with_suffix(released_suffix(relative, format_))
+
+
+def _full(relative: Path, format_: str | None) -> Path:
+    return relative.with_name(f"{relative.name}{released_suffix(relative, format_)}")
 
 
 def _key(path: Path) -> str:
@@ -333,15 +360,17 @@ def _shards(tasks: Iterable[Task]) -> list[Shard]:
     return shards
 
 
-NAMED: Final = "photo-{:06}.png"
-"""The name of a numbered output."""
+NAMED: Final = "photo-{:06}{}"
+"""The name of a numbered output: its number, and its suffix."""
 MOST_BYTES: Final = 1 << 30
 """Largest release that is hashed, in bytes."""
-NUMBERED: Final = re.compile(r"photo-([0-9]{6,15})\.png(\.certificate\.json)?")
+NUMBERED: Final = re.compile(
+    rf"photo-([0-9]{{6,15}})({'|'.join(map(re.escape, FORMATS))})(\.certificate\.json)?", re.IGNORECASE
+)
 """Names of numbered outputs and their certificates."""
 
 
-def numbered(names: Sequence[str], out: Path) -> list[str]:
+def numbered(names: Sequence[str], out: Path, format_: str | None = None) -> list[str]:
     """Return the numbered output of every input, in order; known inputs keep their numbers.
 
     Writes nothing: call `keep_numbers` once everything else is checked. Raises `UsageError` if `out` has
@@ -353,7 +382,8 @@ def numbered(names: Sequence[str], out: Path) -> list[str]:
     new = [key for key in keys if key not in state.numbers]
     first = max(state.numbers.values(), default=0) + 1
     numbers = state.numbers | {key: number for number, key in enumerate(new, first)}
-    return [NAMED.format(numbers[key]) for key in keys]
+    pairs = zip(keys, names, strict=True)
+    return [NAMED.format(numbers[key], released_suffix(name, format_)) for key, name in pairs]
 
 
 def keep_numbers(names: Mapping[str, str], out: Path) -> None:

@@ -165,7 +165,7 @@ def is_clip(path: Path) -> bool:
 
 
 def planned_clips(
-    inputs: Sequence[Path], out: Path, names: str, options: ClipOptions, scan: Scan
+    inputs: Sequence[Path], out: Path, names: str, format_: str | None, options: ClipOptions, scan: Scan
 ) -> tuple[list[Task], list[Task], list[Task]]:
     """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
 
@@ -182,7 +182,7 @@ def planned_clips(
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
-        tasks = planned(inputs, out, names=names, scan=scan)
+        tasks = planned(inputs, out, names=names, format=format_, scan=scan)
         found = [task for task in tasks if task.inside is None and is_clip(task.source)]
         photos = [task for task in tasks if task not in found]
         for clip in found:

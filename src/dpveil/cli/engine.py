@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 ENGINES: Final = ("ray",)
 WITHOUT: Final = (
     "names",
+    "format_",
     "review",
     "sign",
     "c2pa",

@@ -203,6 +203,14 @@ def obfuscate_command(
         str,
         typer.Option(metavar="keep|number", help="Name outputs like inputs, or number them."),
     ] = "keep",
+    format_: Annotated[
+        Text,
+        typer.Option(
+            "--format",
+            metavar="jpeg|png|webp|tiff|bmp",
+            help="Format of outputs in a folder. Default: JPEG, PNG and BMP stay so, and all else is PNG.",
+        ),
+    ] = None,
     manifest: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
@@ -330,7 +338,7 @@ def obfuscate_command(
         **keys(sign, c2pa, c2pa_key),
         **payer,
     )
-    tasks, photos, clips = planned_clips(inputs, out, names, clip, Scan.of(dpi, pages))
+    tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, Scan.of(dpi, pages))
     check_documents(tasks, dpi, pages, choices, quiet=quiet)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)

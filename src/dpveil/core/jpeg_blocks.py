@@ -104,7 +104,7 @@ class JpegBlocks:
         """Whether a block of chroma covers several blocks of luma."""
         return self.unit != (SIDE, SIDE)
 
-    def _units(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "units across"]:
+    def units(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "units across"]:
         """Return which units hold a hidden pixel of the photo as it is shown."""
         rows, columns = (
             np.arange(0, n, side) for n, side in zip((self.height, self.width), self.unit, strict=True)
@@ -112,28 +112,26 @@ class JpegBlocks:
         touched = np.logical_or.reduceat(self.turn.back(hidden), rows, axis=0)
         return np.asarray(np.logical_or.reduceat(touched, columns, axis=1))
 
-    def without(self, hidden: Bool[np.ndarray, "h w"]) -> JpegBlocks:
-        """Return the blocks of units that hold no `hidden` pixel; a mask of the photo as it is shown."""
-        units, planes = self._units(hidden), []
+    def without(self, units: Bool[np.ndarray, "units across"]) -> JpegBlocks:
+        """Return the blocks of all other units."""
+        planes = []
         for plane, (down, across) in zip(self.planes, self.factors, strict=True):
             gone = units.repeat(down, 0).repeat(across, 1)[: plane.shape[0], : plane.shape[1]]
             planes.append(np.where(gone[:, :, None, None], np.int16(0), plane))
         return replace(self, planes=tuple(planes), missing=units)
 
-    def stained(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-        """Return the pixels that are not hidden, and whose chroma follows from that of hidden ones.
+    def near(self, units: Bool[np.ndarray, "units across"]) -> Bool[np.ndarray, "h w"]:
+        """Return the pixels whose chroma follows from these units, in the photo as it is shown.
 
-        These are the other pixels of the units, and one beyond, as decoders smooth subsampled chroma. Their
-        luma is in blocks of its own, if hidden regions have grown to whole blocks of luma.
+        Decoders smooth subsampled chroma, by one pixel beyond a unit.
         """
-        if not self.subsampled:
-            return np.zeros_like(hidden)
         import cv2
 
         tall, wide = self.unit
-        units = self._units(hidden).repeat(tall, 0).repeat(wide, 1)[: self.height, : self.width]
-        wider = cv2.dilate(self.turn.there(units).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
-        return np.asarray(wider & ~hidden)
+        there = self.turn.there(units.repeat(tall, 0).repeat(wide, 1)[: self.height, : self.width])
+        if not self.subsampled:
+            return np.asarray(there)
+        return np.asarray(cv2.dilate(there.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0)
 
     def drawn(self, image: UInt8[np.ndarray, "h w c"]) -> JpegBlocks:
         """Return the same with the blocks that are `missing` coded from a photo, as it is shown."""
@@ -208,14 +206,16 @@ def recoloured(
     if not wanted.any():
         return
     levels = image.astype(np.float32) * known[..., None]
-    y = np.where(known, levels @ TO_YCC[0], luma)
+    there = (known | wanted).astype(np.float32)
+    y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
     sure = known.astype(np.float32)[..., None]
     both = np.dstack([sure, levels @ TO_YCC[1:].T * sure])
     ratio = min(1.0, LARGEST / max(known.shape))
     light = y
     if ratio < 1:
         size = max(1, round(known.shape[1] * ratio)), max(1, round(known.shape[0] * ratio))
-        light, both = (cv2.resize(plane, size, interpolation=cv2.INTER_AREA) for plane in (y, both))
+        light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
+        light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
     sums = np.sum([worth * cv2.GaussianBlur(both, (0, 0), sigma) for sigma, worth in NEAR], axis=0)
     if skin is None:

@@ -37,8 +37,7 @@ class Grid:
     The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
     oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
-    `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing. `chroma` are width and height of
-    larger blocks in which a JPEG mixes colours alone: beyond a region, they are drawn anew.
+    `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing.
     Raises `InvalidParameter` for non-integers, empty blocks, negative margins, and blocks that the
     format does not have.
     """
@@ -50,7 +49,6 @@ class Grid:
     margin: int = 1
     codec: str = "JPEG"
     lossless: bool = False
-    chroma: tuple[int, int] | None = None
 
     @classmethod
     def without_blocks(cls, codec: str) -> Grid:

@@ -116,8 +116,8 @@ class Region:
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
     whose boxes stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
-    to 1, says how sure the finder is; no certificate states it. Raises `InvalidParameter` for a mask that is
-    not boolean, not of the box's shape, or nowhere true.
+    to 1, says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
+    `InvalidParameter` for a mask that is not boolean, not of the box's shape, or nowhere true.
     """
 
     box: Box
@@ -126,6 +126,7 @@ class Region:
     kept: tuple[Region, ...] = ()
     score: float | None = None
     core: Region | None = None
+    before: Region | None = None
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -342,22 +343,39 @@ def hidden_pixels(regions: Iterable[Region], height: int, width: int) -> Bool[np
     return hidden
 
 
+def stained(photo: Photo, regions: Sequence[Region]) -> Bool[np.ndarray, "h w"]:
+    """Return which pixels beside the regions have a chroma that follows from what they hold, in a JPEG.
+
+    There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
+    """
+    size = photo.height, photo.width
+    if photo.blocks is None:
+        return np.zeros(size, np.bool_)
+    blocks = photo.blocks()
+    return np.asarray(blocks.near(_units(blocks, regions, size)) & ~hidden_pixels(regions, *size))
+
+
+def _units(
+    blocks: JpegBlocks, regions: Sequence[Region], size: tuple[int, int]
+) -> Bool[np.ndarray, "units across"]:
+    return blocks.units(hidden_pixels([region.before or region for region in regions], *size))
+
+
 def keep_blocks(
     photo: Photo, image: UInt8[np.ndarray, "h w c"], regions: Sequence[Region]
 ) -> tuple[UInt8[np.ndarray, "h w c"], JpegBlocks | None]:
     """Return an image drawn for a JPEG, and the photo's blocks that hold nothing of its regions.
 
-    Around the regions, where chroma follows from what is hidden, it is that of what is near and as light.
-    No blocks of other photos, and where all is hidden: then nothing of how the file was made is shown either.
+    Beside the regions, chroma that is `stained` becomes that of what is near and as light. No blocks of other
+    photos, and where all is hidden: then nothing of how the file was made is shown either.
     """
-    hidden = hidden_pixels(regions, photo.height, photo.width)
-    if photo.blocks is None or hidden.all():
+    size = photo.height, photo.width
+    if photo.blocks is None or hidden_pixels(regions, *size).all():
         return image, None
-    blocks = photo.blocks()
-    stained = blocks.stained(hidden)
-    if stained.any():
+    blocks, beside = photo.blocks(), stained(photo, regions)
+    if beside.any():
         image = image.copy()
         for region in regions:
             box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
-            recoloured(image[box], ~stained[box], stained[box], blocks.luma(*box))
-    return image, blocks.without(hidden)
+            recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
+    return image, blocks.without(_units(blocks, regions, size))

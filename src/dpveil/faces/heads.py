@@ -13,7 +13,7 @@ from dpveil.core.arrays import Bool, Float32, Float64
 from dpveil.core.envelope import Note
 from dpveil.core.jpeg_blocks import recoloured
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region, hidden_pixels
+from dpveil.core.region import Box, Region, hidden_pixels, stained
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.background import behind
@@ -62,8 +62,8 @@ class Heads(Placement):
         given = list(regions)
         found = [_placed(photo, region, method) for region in given]
         kept = [_keeping(one, r, photo) for one, r in zip(found, given, strict=True)]
-        self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
-        self._ungrown = kept
+        lossy = _in_luma(photo)
+        self.places = [replace(p, region=grow(r, lossy)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
         cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
@@ -102,36 +102,43 @@ class Heads(Placement):
         Regions of a lossy photo have grown to its blocks. Where blocks are small, faces are drawn in what
         they would be without, and the rest of the blocks is what goes on from outside.
         """
-        grid, regions = photo.grid, [one.region for one in self.places]
-        if grid is None or max(grid.width, grid.height) > SMALL:
+        regions = [one.region for one in self.places]
+        if photo.grid is None or max(photo.grid.width, photo.grid.height) > SMALL:
             return photo.image, regions
+        before = [region.before or region for region in regions]
         image = photo.image.copy()
-        hidden, faces = (hidden_pixels(some, photo.height, photo.width) for some in (regions, self._ungrown))
+        hidden, faces = (hidden_pixels(some, photo.height, photo.width) for some in (regions, before))
         for part in (region.box for region in regions):
             box = part.wider(SURROUNDINGS, photo.width, photo.height)
             inner = Box(part.x - box.x, part.y - box.y, part.w, part.h)
             filled = behind(image[box.slices], hidden[box.slices], inner, plain=True)
             band = (hidden & ~faces)[part.slices]
             image[part.slices][band] = filled[band]
-        return image, self._ungrown
+        return image, before
+
+
+def _in_luma(photo: Photo) -> Photo:
+    """Return a photo whose grid is that of the blocks of luma, if these are known by themselves."""
+    if photo.blocks is None or photo.grid is None:
+        return photo
+    return Photo(photo.image, replace(photo.grid, width=SMALL, height=SMALL, margin=0), blocks=photo.blocks)
 
 
 def unstained(photo: Photo, regions: Sequence[Region]) -> Photo:
-    """Return a photo outside of whose regions nothing follows from what they hide, if it is a JPEG.
+    """Return a photo outside of whose regions nothing follows from what they hold, in a grid of luma.
 
-    Its luma does not; chroma does around them, and goes on from farther outside, as that of skin where it is
-    as light.
+    The regions of faces in a JPEG have grown to blocks of luma. Those of chroma are larger, and hold some of
+    the faces: beside them, chroma goes on from farther outside, as that of skin where it is as light.
     """
-    if photo.blocks is None or photo.channels == 1:
+    if photo.blocks is None:
         return photo
-    blocks, hidden = photo.blocks(), hidden_pixels(regions, photo.height, photo.width)
-    stained, image = blocks.stained(hidden), photo.image.copy()
-    for region in regions:
+    image, blocks, beside = photo.image.copy(), photo.blocks(), stained(photo, regions)
+    hidden = hidden_pixels(regions, photo.height, photo.width)
+    for region in regions if beside.any() else ():
         box = region.box.wider(SURROUNDINGS, photo.width, photo.height).slices
-        seen = ~(hidden | stained)[box]
-        skin = _skin(image[box], seen)
-        recoloured(image[box], seen, stained[box], blocks.luma(*box), skin=skin)
-    return Photo(image, photo.grid, photo.notes)
+        seen = ~(hidden | beside)[box]
+        recoloured(image[box], seen, beside[box], blocks.luma(*box), skin=_skin(image[box], seen))
+    return Photo(image, _in_luma(photo).grid, photo.notes)
 
 
 def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:

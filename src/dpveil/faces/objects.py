@@ -69,7 +69,7 @@ def hidden(photo: Photo, regions: Sequence[Region]) -> Photo:
     image = photo.image.copy()
     for region in covers.regions:
         region.paste(image, np.full((region.box.h, region.box.w, photo.channels), COVER.level, np.uint8))
-    return Photo(image, photo.grid, photo.notes)
+    return Photo(image, photo.grid, photo.notes, photo.blocks)
 
 
 def searched(photo: Photo, finders: Sequence[Finder]) -> Photo:

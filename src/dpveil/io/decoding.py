@@ -38,7 +38,7 @@ from dpveil.core.photo import Grid
 from dpveil.io.heif import UPRIGHT, orientation, turned_grid, words_of
 from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
-from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, luma_grid, screened
+from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screened
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None
@@ -351,9 +351,8 @@ def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
         number = _orientation(image, contents.words, notes)
         turn = contents.turn or TURNS[number]
         blocks = None
-        if grid is not None and _keeps_blocks(image, converted):
+        if _keeps_blocks(image, converted):
             blocks = partial(read_blocks, contents.data, image.layer, image.size, number)
-            grid = luma_grid(grid)
     width, height = contents.size or (levels.shape[1], levels.shape[0])
     oriented = turn.there(levels[:height, :width])
     if grid is not None:

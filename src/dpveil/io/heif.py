@@ -22,11 +22,9 @@ UPRIGHT: Final = TURNS[1]
 def turned_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
     """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
     w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
-    chroma = grid.chroma[::-1] if grid.chroma and turn.transpose else grid.chroma
-    across, down = chroma or (w, h)
-    x0 = width % across if turn.flip_x else 0
-    y0 = height % down if turn.flip_y else 0
-    return replace(grid, width=w, height=h, x0=x0, y0=y0, chroma=chroma)
+    x0 = width % w if turn.flip_x else 0
+    y0 = height % h if turn.flip_y else 0
+    return replace(grid, width=w, height=h, x0=x0, y0=y0)
 
 
 ORIENTATION: Final = 0x0112

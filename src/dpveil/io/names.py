@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Final
 
 from dpveil.errors import InvalidParameter, UnknownName
@@ -51,6 +51,24 @@ def format_of(path: str | Path) -> str:
         written = f"choose from {', '.join(sorted(FORMATS))}" if suffix in UNWRITTEN else ""
         raise UnknownName("format", suffix or shown(path), FORMATS, hint=written)
     return FORMATS[suffix]
+
+
+KEPT: Final = frozenset({".jpg", ".jpeg", ".png", ".bmp"})
+"""Suffixes of inputs whose releases have the same: nothing outside of regions is lost in these formats."""
+WRITTEN_AS: Final = {"png": ".png", "jpeg": ".jpg", "webp": ".webp", "tiff": ".tif", "bmp": ".bmp"}
+"""The suffix of outputs in a format that was chosen."""
+
+
+def released_suffix(name: str | PurePath, format: str | None = None) -> str:  # noqa: A002  the field's word
+    """Return the suffix of the release of a file: its own, if that is kept or of the chosen format, or .png.
+
+    >>> released_suffix("a.JPG"), released_suffix("a.heic"), released_suffix("a.jpg", "webp")
+    ('.JPG', '.png', '.webp')
+    """
+    suffix = PurePath(name).suffix
+    if format is None:
+        return suffix if suffix.lower() in KEPT else ".png"
+    return suffix if FORMATS.get(suffix.lower()) == format else WRITTEN_AS[format]
 
 
 def shown(path: str | Path) -> str:

@@ -85,13 +85,6 @@ def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
     return Grid(8 * max(c[1] for c in components), 8 * max(c[2] for c in components))
 
 
-def luma_grid(grid: Grid) -> Grid:
-    """Return the grid of a JPEG of which luma is known apart from chroma: its blocks are smaller."""
-    if (grid.width, grid.height) == (8, 8):
-        return grid
-    return Grid(8, 8, margin=0, chroma=(grid.width, grid.height))
-
-
 WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
 """Macroblocks of lossy WebP; loop filter and chroma reach 8 pixels beyond them, prediction has no limit."""
 

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple, TypedDict
 import numpy as np
 
 from dpveil.core.arrays import UInt8
+from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
@@ -64,6 +65,7 @@ class Drawn:
 class Placement(ABC):
     """The regions of one photo in the order of the request, each grown and placed by a method."""
 
+    photo: Photo
     regions: tuple[Region, ...]
     notes: tuple[str, ...] = ()
     """Notes for the owner of the original, which no certificate has."""

@@ -38,7 +38,7 @@ def grow(region: Region, photo: Photo) -> Region:
     if pixels == region.pixels and (region.covers(photo) or grid.codec not in ESCAPING):
         return region
     origin = replace(region.origin, grown_to=grid.codec, escapes=grid.escapes)
-    return replace(region, box=box, mask=mask, origin=origin)
+    return replace(region, box=box, mask=mask, origin=origin, before=region)
 
 
 def reach(box: Box, grid: Grid | None) -> Box:
@@ -49,9 +49,6 @@ def reach(box: Box, grid: Grid | None) -> Box:
     """
     if grid is None:
         return box
-    if grid.chroma is not None:  # what stays keeps its colours, too
-        width, height = grid.chroma
-        return reach(box, replace(grid, width=width, height=height, margin=1, chroma=None))
     left, right = _blocks(box.x - grid.margin, box.x + box.w + grid.margin, grid.x0, grid.width)
     top, bottom = _blocks(box.y - grid.margin, box.y + box.h + grid.margin, grid.y0, grid.height)
     return Box(left, top, right - left, bottom - top)
