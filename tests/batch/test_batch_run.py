@@ -164,17 +164,19 @@ def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
 
 
 def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
+    Path("in/a.png").rename("in/a.tiff")
+    Image.open("in/a.tiff").save("in/a.tiff")
     release_all(photos(), choices())
-    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.bmp")
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.webp", lossless=True)
     before = Path("out/a.png").read_bytes()
     report = release_all(photos(), choices())
-    assert names(report.failed) == ["a.bmp", "a.png"]
+    assert names(report.failed) == ["a.tiff", "a.webp"]
     assert all("not released again" in entry.failure.message for entry in report.failed)
     assert Path("out/a.png").read_bytes() == before
     for name in ("a.png", "a.png.certificate.json"):
-        Path("out", name).rename(Path("out", "a.png" + name.removeprefix("a")))
+        Path("out", name).rename(Path("out", "a.tiff.png" + name.removeprefix("a.png")))
     report = release_all(photos(), choices())
-    assert (names(report.released), names(report.failed)) == (["a.bmp"], [])
+    assert (names(report.released), names(report.failed)) == (["a.webp"], [])
 
 
 def test_one_unreadable_photo_is_reported_and_the_rest_released(photos):

@@ -58,14 +58,14 @@ def test_a_shard_of_releases_holds_them_with_their_certificates_and_nothing_else
     first = released(seed=5)
     assert counts(first) == (4, 0, 0)
     assert [str(entry.source) for entry in first.entries] == [f"in/a.tar/{n}.jpg" for n in range(4)]
-    assert first.entries[0].to_json()["certificate"] == "out/a.tar/0.png.certificate.json"
+    assert first.entries[0].to_json()["certificate"] == "out/a.tar/0.jpg.certificate.json"
     made = held()
-    assert list(made) == [f"{n}.png{end}" for n in range(4) for end in ("", ".certificate.json")]
+    assert list(made) == [f"{n}.jpg{end}" for n in range(4) for end in ("", ".certificate.json")]
     assert [path.name for path in Path("out").iterdir()] == ["a.tar"]
     Path("unpacked").mkdir()
     for name, contents in made.items():
         Path("unpacked", name).write_bytes(contents)
-    assert dpveil.verify("unpacked/3.png").status == "consistent"
+    assert dpveil.verify("unpacked/3.jpg").status == "consistent"
     before = Path("out/a.tar").read_bytes()
     assert counts(released(seed=5)) == (0, 4, 0)
     assert Path("out/a.tar").read_bytes() == before
@@ -125,7 +125,7 @@ def test_a_photo_that_was_replaced_in_its_shard_is_refused(photos: Path) -> None
     report = released()
     assert counts(report) == (0, 0, 1)
     assert "in/a.tar/0.jpg was replaced" in report.entries[0].to_json()["error"]
-    assert "out/a.tar/0.png" in report.entries[0].to_json()["error"]
+    assert "out/a.tar/0.jpg" in report.entries[0].to_json()["error"]
     assert len(held()) == 8
     assert counts(released(force=True)) == (1, 0, 0)
 
@@ -142,8 +142,8 @@ def test_one_bad_member_is_one_failure_and_no_name_becomes_a_path(photos: Path) 
     before = set(photos.rglob("*"))
     report = released()
     assert counts(report) == (4, 0, len(bad) + 3 + 1 + 2)
-    images = [name for name in held() if name.endswith(".png")]
-    assert images == ["same.png", "sub/b.jpg.png", "sub/b.png.png", "c.left.png"]
+    images = [name for name in held() if name.endswith((".png", ".jpg"))]
+    assert images == ["same.png", "sub/b.jpg", "sub/b.png", "c.left.jpg"]
     new = {path.relative_to(photos).parts[0] for path in photos.rglob("*") if path not in before}
     assert new == {"out", "state"}
     told = " ".join(str(entry.to_json()) for entry in report.failed)

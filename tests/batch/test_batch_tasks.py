@@ -15,6 +15,7 @@ from dpveil.batch.state import State, key_of, state_path
 from dpveil.batch.tasks import keep_numbers, numbered, plan_tasks
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import is_present
+from dpveil.io.names import released_suffix
 
 
 @pytest.fixture
@@ -41,9 +42,9 @@ def landed(inputs, out="out"):
 def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
     tree("a.jpg", "b.PNG")
     assert landed(["a.jpg"], "x.webp") == {"a.jpg": "x.webp"}
-    assert landed(["a.jpg"], "x") == {"a.jpg": "x/a.png"}
+    assert landed(["a.jpg"], "x") == {"a.jpg": "x/a.jpg"}
     Path("folder.png").mkdir()
-    assert landed(["a.jpg"], "folder.png") == {"a.jpg": "folder.png/a.png"}
+    assert landed(["a.jpg"], "folder.png") == {"a.jpg": "folder.png/a.jpg"}
     assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
 
 
@@ -53,28 +54,28 @@ def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
         UsageError, match=r"priv\.pgn: \.pgn is no format that dpveil writes: .* as priv\.png"
     ):
         landed(["a.jpg"], "priv.pgn")
-    assert landed(["a.jpg"], "release.v2") == {"a.jpg": "release.v2/a.png"}
+    assert landed(["a.jpg"], "release.v2") == {"a.jpg": "release.v2/a.jpg"}
     with pytest.raises(UnknownName, match=r"'\.gif': choose from \.bmp, .*\.png, .*\.webp"):
         landed(["a.jpg"], "x.gif")  # which is no slip for .tif
 
 
 def test_a_tree_is_mirrored_without_what_is_hidden_or_no_image(tree):
     tree("in/a.jpg", "in/b/c.tiff", "in/.hidden.jpg", "in/.git/d.jpg", "in/notes.txt", "in/.dpveil-0.tmp")
-    assert landed(["in"]) == {"in/a.jpg": "out/a.png", "in/b/c.tiff": "out/b/c.png"}
+    assert landed(["in"]) == {"in/a.jpg": "out/a.jpg", "in/b/c.tiff": "out/b/c.png"}
 
 
 def test_a_file_that_is_named_is_always_tried(tree):
     tree("notes.txt", ".hidden.jpg")
     assert landed(["notes.txt", ".hidden.jpg", "missing"]) == {
         "notes.txt": "out/notes.png",
-        ".hidden.jpg": "out/.hidden.png",
+        ".hidden.jpg": "out/.hidden.jpg",
         "missing": "out/missing.png",
     }
 
 
 def test_own_outputs_are_never_read_again(tree):
     tree("in/a.jpg", "in/a.png", "in/a.png.certificate.json", "in/out/a.png", "in/out/b/c.jpg")
-    assert landed(["in"], "in/out") == {"in/a.jpg": "in/out/a.png"}
+    assert landed(["in"], "in/out") == {"in/a.jpg": "in/out/a.jpg"}
 
 
 def test_an_output_never_overwrites_an_input(tree):
@@ -98,8 +99,9 @@ def test_releases_never_lie_among_the_originals_of_a_folder(tree, names):
     for out in ("in", "link", "in/../in"):
         with pytest.raises(UsageError, match=f"{out} is the input folder, .*: name another folder"):
             plan_tasks([Path("b.jpg"), Path("in")], Path(out), names=names)
-    assert landed(["in"], "in/out") == {"in/a.jpg": "in/out/a.png"}
-    assert landed(["in/a.jpg"], "in") == {"in/a.jpg": "in/a.png"}
+    assert landed(["in"], "in/out") == {"in/a.jpg": "in/out/a.jpg"}
+    with pytest.raises(UsageError, match="is one of the inputs"):
+        landed(["in/a.jpg"], "in")
     assert landed(["in/a.jpg"], "in/b.jpg") == {"in/a.jpg": "in/b.jpg"}
 
 
@@ -116,20 +118,25 @@ def seen(path: Path | str) -> str:
 
 
 @settings(max_examples=200)
-@given(st.sets(st.sampled_from(PLACES), min_size=1, max_size=9), st.randoms(use_true_random=False))
-def test_no_two_photos_ever_land_on_one_name(names, random):
+@given(
+    st.sets(st.sampled_from(PLACES), min_size=1, max_size=9),
+    st.sampled_from([None, "png", "jpeg", "webp"]),
+    st.randoms(use_true_random=False),
+)
+def test_no_two_photos_ever_land_on_one_name(names, format_, random):
     with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         folder, out, made = Path(place, "in"), Path(place, "out"), sorted(names)
         random.shuffle(made)
         for name in made:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).touch()
-        tasks = plan_tasks([folder], out)
+        tasks = plan_tasks([folder], out, format=format_)
     assert sorted(str(task.source.relative_to(folder)) for task in tasks) == sorted(names)
     for task in tasks:
         source = task.source.relative_to(folder)
         assert task.output == out / task.name
-        assert task.output.relative_to(out) in (source.with_suffix(".png"), Path(f"{source}.png"))
+        suffix = released_suffix(source, format_)
+        assert task.output.relative_to(out) in (source.with_suffix(suffix), Path(f"{source}{suffix}"))
     rivals = [task for task in tasks if task.rival is not None]
     assert not rivals or len({seen(name) for name in names}) < len(names)
     tasks = [task for task in tasks if task.rival is None]
@@ -142,17 +149,30 @@ def test_no_two_photos_ever_land_on_one_name(names, random):
     assert outputs.isdisjoint(seen(task.former) for task in tasks if task.former)
 
 
+def test_formats_stay_or_are_chosen(tree):
+    tree("in/a.jpg", "in/b.heic", "in/c.JPEG", "in/d.bmp", "in/e.webp")
+    kept = {"in/a.jpg": "out/a.jpg", "in/b.heic": "out/b.png", "in/c.JPEG": "out/c.JPEG"}
+    assert landed(["in"]) == kept | {"in/d.bmp": "out/d.bmp", "in/e.webp": "out/e.png"}
+    outputs = {task.output.name for task in plan_tasks([Path("in")], Path("out"), format="jpeg")}
+    assert outputs == {"a.jpg", "b.jpg", "c.JPEG", "d.jpg", "e.jpg"}
+    tree("in/s.tar")
+    with pytest.raises(UsageError):
+        plan_tasks([Path("in")], Path("out"), format="jpeg")
+    with pytest.raises(UnknownName):
+        plan_tasks([Path("in")], Path("out"), format="gif")
+
+
 def test_a_photo_that_several_names_lead_to_is_taken_once(tree):
     tree("in/b.jpg")
     Path("in/a.jpg").symlink_to("b.jpg")
-    assert landed(["in", "in/b.jpg", "./in"]) == {"in/b.jpg": "out/b.png"}
+    assert landed(["in", "in/b.jpg", "./in"]) == {"in/b.jpg": "out/b.jpg"}
 
 
 def test_loops_of_links_end(tree):
     tree("in/a.jpg")
     Path("in/loop").symlink_to("..", target_is_directory=True)
     Path("in/self.jpg").symlink_to("self.jpg")
-    assert landed(["in"]) == {"in/a.jpg": "out/a.png", "in/self.jpg": "out/self.png"}
+    assert landed(["in"]) == {"in/a.jpg": "out/a.jpg", "in/self.jpg": "out/self.jpg"}
 
 
 def test_a_folder_that_cannot_be_read_is_reported_not_left_out(tree, monkeypatch):
@@ -253,11 +273,11 @@ def number(folder, *names):
     """Number photos as a run does: all is checked, then the numbers are kept."""
     outputs = numbered(names, folder)
     keep_numbers(dict(zip(names, outputs, strict=True)), folder)
-    return [int(output.removeprefix("photo-").removesuffix(".png")) for output in outputs]
+    return [int(output.removeprefix("photo-").removesuffix(".jpg")) for output in outputs]
 
 
 def test_numbers_stay_a_photos_own(tmp_path):
-    assert numbered(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.png", "photo-000002.png"]
+    assert numbered(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.jpg", "photo-000002.jpg"]
     assert not is_present(state_path(tmp_path))
     assert number(tmp_path, "b.jpg", "d.jpg") == [1, 2]
     assert number(tmp_path, "a.jpg", "b.jpg", "c.jpg", "d.jpg") == [3, 1, 4, 2]

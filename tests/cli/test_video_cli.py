@@ -65,7 +65,7 @@ def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: 
     code, out, err = shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--json")
     told = document(out)
     assert code == 1, err
-    outputs = ["out/a.jpg.png", "out/a.mp4.mp4", "out/more/b.mp4"]
+    outputs = ["out/a.jpg", "out/a.mp4", "out/more/b.mp4"]
     assert sorted(one["output"] for one in told["released"]) == outputs
     assert [Path(one["input"]).name for one in told["failed"]] == ["broken.mov"]
     assert all((tmp_path / one["certificate"]).is_file() for one in told["released"])

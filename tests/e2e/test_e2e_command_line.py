@@ -56,13 +56,13 @@ def test_release_verify_rerun_edit(place, here):
     assert dpveil_("verify", "out").returncode == 0
     again = here("obfuscate", "in", "--out", "out", *GOOD, "--json")
     assert (again.returncode, len(json.loads(again.stdout)["skipped"])) == (0, 2)
-    certificate = Path("out/sub/b.png.certificate.json")
+    certificate = Path("out/sub/b.jpg.certificate.json")
     certificate.write_text(
         certificate.read_text(encoding="utf-8").replace('"epsilon": 2', '"epsilon": 1'), encoding="utf-8"
     )
     edited = here("verify", "out", "--json")
     assert edited.returncode == 1
-    assert [Path(e["output"]).name for e in json.loads(edited.stdout)["failed"]] == ["b.png"]
+    assert [Path(e["output"]).name for e in json.loads(edited.stdout)["failed"]] == ["b.jpg"]
     third = here("obfuscate", "in", "--out", "out", *GOOD)
     assert third.returncode == 1
     assert "Traceback" not in done.stderr + again.stderr + edited.stderr + third.stderr

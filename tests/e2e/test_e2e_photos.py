@@ -81,5 +81,5 @@ def test_twelve_megapixels(photos, tmp_path):
     arguments = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "256"]
     assert run(["obfuscate", str(tmp_path / "large.jpg"), "--out", str(tmp_path / "out"), *arguments]) == 0
     assert run(["verify", str(tmp_path / "out")]) == 0
-    with Image.open(tmp_path / "out" / "large.png") as image:
+    with Image.open(tmp_path / "out" / "large.jpg") as image:
         assert image.size == (4000, 3000)

@@ -339,7 +339,7 @@ def named(entry: Entry, task: Task, names: Mapping[Path, str], *, waits: bool = 
     if task.inside is None or task.shard is None:
         return entry
     shard = task.shard
-    places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.]png")
+    places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.][A-Za-z]+")
 
     def name(found: re.Match[str]) -> str:
         if shard.scan is not None:
