@@ -343,22 +343,20 @@ def hidden_pixels(regions: Iterable[Region], height: int, width: int) -> Bool[np
     return hidden
 
 
-def stained(photo: Photo, regions: Sequence[Region]) -> Bool[np.ndarray, "h w"]:
-    """Return which pixels beside the regions have a chroma that follows from what they hold, in a JPEG.
+def stained(
+    blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
+) -> Bool[np.ndarray, "h w"]:
+    """Return which pixels beside the regions, which are `hidden`, have a chroma that follows from them.
 
     There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
     """
-    size = photo.height, photo.width
-    if photo.blocks is None:
-        return np.zeros(size, np.bool_)
-    blocks = photo.blocks()
-    return np.asarray(blocks.near(_units(blocks, regions, size)) & ~hidden_pixels(regions, *size))
+    return np.asarray(blocks.near(_units(blocks, regions, hidden)) & ~hidden)
 
 
 def _units(
-    blocks: JpegBlocks, regions: Sequence[Region], size: tuple[int, int]
+    blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
 ) -> Bool[np.ndarray, "units across"]:
-    return blocks.units(hidden_pixels([region.before or region for region in regions], *size))
+    return blocks.units(hidden_pixels([region.before or region for region in regions], *hidden.shape))
 
 
 def keep_blocks(
@@ -369,13 +367,16 @@ def keep_blocks(
     Beside the regions, chroma that is `stained` becomes that of what is near and as light. No blocks of other
     photos, and where all is hidden: then nothing of how the file was made is shown either.
     """
-    size = photo.height, photo.width
-    if photo.blocks is None or hidden_pixels(regions, *size).all():
+    if photo.blocks is None:
         return image, None
-    blocks, beside = photo.blocks(), stained(photo, regions)
+    hidden = hidden_pixels(regions, photo.height, photo.width)
+    if hidden.all():
+        return image, None
+    blocks = photo.blocks()
+    beside = stained(blocks, regions, hidden)
     if beside.any():
         image = image.copy()
         for region in regions:
             box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
             recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
-    return image, blocks.without(_units(blocks, regions, size))
+    return image, blocks.without(_units(blocks, regions, hidden))

@@ -132,8 +132,9 @@ def unstained(photo: Photo, regions: Sequence[Region]) -> Photo:
     """
     if photo.blocks is None:
         return photo
-    image, blocks, beside = photo.image.copy(), photo.blocks(), stained(photo, regions)
+    image, blocks = photo.image.copy(), photo.blocks()
     hidden = hidden_pixels(regions, photo.height, photo.width)
+    beside = stained(blocks, regions, hidden)
     for region in regions if beside.any() else ():
         box = region.box.wider(SURROUNDINGS, photo.width, photo.height).slices
         seen = ~(hidden | beside)[box]

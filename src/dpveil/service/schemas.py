@@ -61,7 +61,7 @@ class Settings(BaseModel):
     if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _maybe()
     at_least: Literal["weak", "moderate", "strong"] = _maybe()
     post_processing: list[str] = _maybe()
-    format: Literal["png", "jpeg", "webp", "tiff", "bmp"] = _maybe()
+    format: Literal["png", "jpeg", "webp", "tiff", "bmp"] = _maybe("jpeg for a JPEG, else png.")
     trust_source: Literal["lossless"] = _maybe()
     subject: str = _maybe("Whose budget pays, such as album-7.")
 

@@ -108,7 +108,7 @@ class Request:
     post_processing: tuple[Step, ...]
     if_none: str | None
     at_least: str | None
-    format: str
+    format: str | None
     trust_source: str | None
 
     @classmethod
@@ -129,7 +129,7 @@ class Request:
             post_processing=_steps(settings.get("post_processing", [])),
             if_none=check_if_none(_word("if_none", settings)),
             at_least=_word("at_least", settings),
-            format=_format(_word("format", settings) or "png"),
+            format=_format(_word("format", settings)),
             trust_source=check_trust(_word("trust_source", settings)),
         )
 
@@ -240,7 +240,7 @@ def _text(name: str, value: object) -> str:
     return value
 
 
-def _format(name: str) -> str:
-    if name not in FORMATS.values():
+def _format(name: str | None) -> str | None:
+    if name is not None and name not in FORMATS.values():
         raise UnknownName("format", name[:100], set(FORMATS.values()))
     return name

@@ -104,9 +104,10 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     covered = planned.covered.to_json() if told["paid"] and planned.covered else None
     yield {"total": total, "covered": covered, "room": _room(planned)}, b""
     release: Release = planned.release()
-    image, certificate = release.encoded(request.format)
+    kind = request.format or ("png" if release.blocks is None else "jpeg")
+    image, certificate = release.encoded(kind)
     text, notes = certificate.to_text().encode(), _notes((*certificate.warnings, *planned.remarks))
-    yield {"certificate": len(text), "format": request.format, "notes": notes}, text + image
+    yield {"certificate": len(text), "format": kind, "notes": notes}, text + image
 
 
 def _notes(remarks: Sequence[str]) -> list[Json]:

@@ -281,8 +281,12 @@ def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]
 
     Not counted are those of a JPEG's blocks of chroma that hold something of a region.
     """
-    changed = (made.drawn(version) != made.photo.image).any(axis=2)
-    count = int((changed & ~made.listed(version) & ~stained(made.photo, made.by(version).regions)).sum())
+    changed = (made.drawn(version) != made.photo.image).any(axis=2) & ~made.listed(version)
+    if made.photo.blocks is not None:
+        regions = made.by(version).regions
+        hidden = places(regions, made.case.height, made.case.width)
+        changed &= ~stained(made.photo.blocks(), regions, hidden)
+    count = int(changed.sum())
     yield counted("outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES)
 
 
