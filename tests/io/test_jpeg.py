@@ -14,6 +14,7 @@ from PIL import Image, ImageCms
 import dpveil
 from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
 from dpveil.core.region import Box, hidden_pixels
+from dpveil.errors import PhotoError
 from dpveil.faces.attributes import Attributes
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.writing import only_picture
@@ -148,3 +149,9 @@ def test_units_know_their_pixels():
     expected = np.zeros((3, 3), bool)
     expected[1, 1:] = True
     assert np.array_equal(blocks.units(hidden), expected)
+
+
+def test_arithmetic_coding_is_refused():
+    data = jpeg(picture(16, 16)).replace(b"\xff\xc0", b"\xff\xc9")
+    with pytest.raises(PhotoError, match="arithmetic"):
+        dpveil.read(data)

@@ -12,7 +12,7 @@ from typing import Final
 from dpveil.core.jpeg_blocks import Turn
 from dpveil.core.photo import Grid
 from dpveil.io.heif import brand_name, stated
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged, overloaded
+from dpveil.io.refused import COPY_AGAIN, LIMIT, SAVE_ANEW, Refused, animation, damaged, overloaded
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
     (b"\xff\xd8\xff", b"", "JPEG"),
@@ -204,6 +204,8 @@ FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 """Markers of frame headers."""
 PROGRESSIVE: Final = frozenset({0xC2, 0xC6, 0xCA, 0xCE})
 """Markers of progressive frame headers."""
+ARITHMETIC: Final = 0xC9
+"""The first marker of a frame with arithmetic coding."""
 DROPPED: Final = frozenset({0xE1, *range(0xE3, 0xEE), 0xEF, *range(0xF0, 0xFF)})
 """Segments that are removed: EXIF and XMP (read here), makers' and Photoshop's segments, and comments."""
 
@@ -258,7 +260,7 @@ def lean_jpeg(data: bytes) -> Jpeg:
             raise damaged("JPEG")
         if code in FRAMES:
             frames += 1
-            _check_frame(body)
+            _check_frame(code, body)
             missing = MissingBits(body[6::3] if code in PROGRESSIVE else ())
         profiles += body.startswith(PROFILE)
         _note_words(code, body, found)
@@ -272,8 +274,10 @@ def lean_jpeg(data: bytes) -> Jpeg:
     return found
 
 
-def _check_frame(body: bytes) -> None:
-    """Raise `Refused` if a frame header is malformed or a sampling factor is not 1 to 4."""
+def _check_frame(code: int, body: bytes) -> None:
+    """Raise `Refused` if a frame header is malformed or of arithmetic coding, or a factor is not 1 to 4."""
+    if code >= ARITHMETIC:
+        raise Refused("is a JPEG with arithmetic coding, which few programs read", SAVE_ANEW)
     if len(body) < 9 or len(body) != 6 + 3 * body[5]:
         raise damaged("JPEG")
     if any(not 1 <= factor <= 4 for both in body[7::3] for factor in divmod(both, 16)):
