@@ -252,7 +252,7 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
     assert (code, len(out.splitlines())) == (0, 3)
     (line,) = (line for line in err.splitlines() if "may show" in line)
     assert line.startswith(
-        "left in the clear: 3 places that may show a face, in in/b.png and 1 more: --review"
+        "not hidden: 3 places that may show a face, in in/b.png and 1 more: --review"
     )
     threshold = re.search(r"--threshold ([0-9.]+)", line)
     assert threshold
@@ -260,7 +260,7 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
     assert out.count("3 regions") + out.count("3 faces") == 1
     assert "may show" not in err
     err = shell("obfuscate", "in/b.png", "--out", "one.png", *FILL_FACES)[2]
-    assert "left in the clear: one place that may show a face, in in/b.png" in err
+    assert "not hidden: one place that may show a face, in in/b.png" in err
     assert "left in the clear" not in shell("obfuscate", "in/a.png", "--out", "none.png", *FILL_FACES)[2]
 
 
@@ -268,7 +268,7 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
 def test_faces_lists_and_draws_them(shell: Shell) -> None:
     code, out, err = shell("faces", "in/c.png", "--margin", "0", "--preview", "p.png")
     assert (code, out) == (0, "face 1: 20×30 pixels at 10,10, score 0.90\n")
-    assert "in/c.png: may be a face, and stays in the clear: 10×12 pixels at 60,20, score 0.17" in err
+    assert "in/c.png: may be a face, and is not hidden: 10×12 pixels at 60,20, score 0.17" in err
     drawn = np.asarray(Image.open("p.png"))
     times = drawn.shape[1] // 140
     assert (drawn[20 * times : 32 * times, 60 * times] == EDGE).all(axis=1).mean() > 0.8
@@ -383,15 +383,15 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
     code, out, err = shell("obfuscate", photo, "--out", "private.png")
     assert (code, out) == (
         0,
-        f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
+        f"{photo} -> private.png  2 faces replaced, nothing of them is kept\n",
     )
     stays, unseen, *_, promised, keep = err.splitlines()
     assert "hair, ears, jaw and neck stay as they are, and may tell who it is" in stays
     assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning
     assert promised.startswith(
-        "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
+        "promised: each new face was chosen without looking at the old one (ε = 0)"
     )
-    assert "in the clear: all that was not replaced, including faces that were not found" in promised
+    assert "not hidden: all that was not replaced, including faces that were not found" in promised
     assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
     certificate = dpveil.verify("private.png", at_least="strong").certificate
     assert all(terms in err for terms in certificate.terms.values())
@@ -408,7 +408,7 @@ def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
     chosen = photo if more[0] == "--seed" else photo.with_name("nobody.png")
     code, _, err = shell("obfuscate", chosen, "--out", "private.png", *more)
     assert (code, "each new face" in err) == (0, False)
-    assert ("promised: 0-DP (strong), any-image" in err) == (more[1] == "whole")
+    assert ("promised: one region replaced" in err) == (more[1] == "whole")
 
 
 def test_a_budget_goes_with_what_is_kept(shell, photo):
@@ -431,7 +431,7 @@ def test_a_budget_goes_with_what_is_kept(shell, photo):
 def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, photo, monkeypatch):
     monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("obfuscate", photo, "--out", "private.png")
-    assert (code, "0-DP" in out) == (0, True)
+    assert (code, "nothing of them is kept" in out) == (0, True)
     assert "promised: each new face was chosen" in err
     code, _, err = shell("explain", photo, "--attributes", "gender=1")
     assert (code, "pip install packages/dpveil-faces" in err) == (2, True)

@@ -39,7 +39,7 @@ def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_p
     code, out, err = shell(*call)
     assert (code, out) == (0, f"clip.mp4 -> private.mp4  {COST}\n")
     assert "promised: 2-DP" in err
-    assert "in the clear: the clip's size in pixels" in err
+    assert "not hidden: the clip's size in pixels" in err
     assert "gait" not in err
     assert shell("verify", "private.mp4")[0] == 0
     before = (tmp_path / "private.mp4").read_bytes()

@@ -138,7 +138,7 @@ HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
 """Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
 BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
 """Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-CLEAR: Final = "{said}: {cost}; in the clear: {shown}"
+CLEAR: Final = "{said}: {cost}; not hidden: {shown}"
 OPTIONS: Final = {"over_time": "--over-time"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"

@@ -41,7 +41,7 @@ BOXES: Final = (
 
 
 NONE: Final = "no face was found: lower --threshold or --smallest, and check yourself"
-DOUBTFUL: Final = "may be a face, and stays in the clear: {place}"
+DOUBTFUL: Final = "may be a face, and is not hidden: {place}"
 
 
 @partial(takes_regions, faces_only=True)

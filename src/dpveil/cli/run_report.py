@@ -125,11 +125,14 @@ def cost(promise: Promise) -> str:
     """
     if promise.total is None:
         return "UNPROTECTED COPY"
+    count = len(promise.guarantees)
+    if promise.total.formal and promise.total.free:
+        what = counted(count, "face" if promise.faces else "region")
+        return f"{what} replaced, nothing of {'it' if count == 1 else 'them'} is kept"
     total = str(promise.total)
     if promise.total.formal:
         total = _number(promise.total)
         total = f"{total} ({worth(promise.total, str(promise.strength))}), {promise.total.relation}"
-    count = len(promise.guarantees)
     if count == 1:
         return f"1 face at {total}" if promise.faces else total
     each = {_number(guarantee) for guarantee in promise.guarantees}
@@ -145,10 +148,14 @@ def _counts(report: Report) -> str:
     """Return how many photos there are of each status."""
     none = "none of " if report.stopped == UNAFFORDABLE else ""
     first = f"would release {none}{len(report.priced)}" if report.dry else f"released {len(report.released)}"
-    counts = (len(report.failed), len(report.skipped), len(report.no_region))
-    told = "failed {}, skipped {}, no region {}".format(*counts)
-    untried = f", not tried {len(report.untried)}" if report.untried else ""
-    return f"{first}, {told}{untried}" + (DRY if report.dry else "")
+    counts = {
+        "failed": report.failed,
+        "skipped": report.skipped,
+        "no region": report.no_region,
+        "not tried": report.untried,
+    }
+    told = [f"{name} {len(entries)}" for name, entries in counts.items() if entries]
+    return ", ".join([first, *told]) + (DRY if report.dry else "")
 
 
 def _tell_each(report: Report) -> None:
@@ -197,8 +204,8 @@ def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
-PROMISED: Final = "{promised}: {cost}; in the clear: {clear}"
-BLIND: Final = "each new face was chosen without looking at the old one, {}"
+PROMISED: Final = "{promised}: {cost}; not hidden: {clear}"
+BLIND: Final = "each new face was chosen without looking at the old one (ε = 0)"
 FACES: Final = (
     "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
 )
@@ -208,7 +215,7 @@ UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
     " leaves all of them as they are"
 )
-LEFT: Final = "left in the clear: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
+LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
 LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
 KEPT: Final = "gender=1", "gender=1,age=1"
@@ -226,7 +233,7 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
     drawn, total = worst.faces and method.regions == "faces", worst.total
     told = cost_of(promises, "photos") if total.formal else "nothing"
     if drawn and total.free:
-        told = BLIND.format(_graded(total, str(worst.strength)))
+        told = BLIND
     clear = FACES.format("place, size and turn" if drawn else "place and size")
     seen = clear if worst.faces else "; ".join(total.scope.in_the_clear)
     say.note(PROMISED.format(promised=promised, cost=told, clear=seen))

@@ -47,7 +47,7 @@ UNFINISHED = (
     "{} in {}, where an unfinished run keeps releases: give that command again, then verify what it writes"
 )
 LINK = "it is a symbolic link, and links are not followed"
-NOT_FORGERY = "without --trust this finds inconsistency, not forgery"
+NOT_FORGERY = "who made them was not checked: --trust names whom you believe"
 UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
 
 
@@ -275,7 +275,7 @@ class Counts:
         """Return all numbers in one line."""
         passed = f"consistent {self.sound}, publishable" if least is None else f"at least {least}"
         bare = f", no certificate {len(self.bare)}" if self.bare else ""
-        return f"{passed} {self.publishable}{bare}, failed {self.failed}"
+        return f"{passed} {self.publishable}{bare}" + (f", failed {self.failed}" if self.failed else "")
 
     def lines(self, least: str | None) -> Iterator[str]:
         """Yield what is to be known before the files are published, if anything."""
