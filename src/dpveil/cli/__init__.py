@@ -59,8 +59,8 @@ HELP: Final = f"""Provably private photos: release regions of photos, with a cer
 
 \b
 Example:
-  dpveil obfuscate photo.jpg --out private.png
-  dpveil verify private.png
+  dpveil obfuscate photo.jpg --out private.jpg
+  dpveil verify private.jpg
 
 \b
 Exit codes:

@@ -116,6 +116,8 @@ Inputs = Annotated[
 Out = Annotated[
     Any,
     typer.Option(
+        "--out",
+        "-o",
         metavar="PATH",
         parser=place,
         help="A folder, made if missing, or a prefix (s3://); for one input, also a file, in a folder"
@@ -293,19 +295,19 @@ def obfuscate_command(
 ) -> int:
     """Release photos and clips with differential privacy, each with a certificate beside it.
 
-    Without --method, every face is replaced by a face of nobody: nothing of it is kept.
+    Without --method, every face is replaced by a synthetic one: nothing of it is kept.
 
     \b
     Examples:
-      dpveil obfuscate photo.jpg --out private.png
-      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
+      dpveil obfuscate photo.jpg --out private.jpg
+      dpveil obfuscate photo.jpg --out private.jpg --method dp-pix --epsilon 2 --block 16 \\
           --neighbourhood 16 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
+      dpveil obfuscate group.jpg --out private.jpg --attributes gender=1,age=1 --except 2
       dpveil obfuscate clip.mp4 --out private.mp4
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
       dpveil obfuscate scan.pdf --out private.pdf --regions text
 
-    A folder's tree is mirrored under --out, as PNG files, and a shard as one of releases. One bad photo
+    A folder's tree is mirrored under --out, and a shard becomes one of releases. One bad photo
     never stops the rest, and a rerun skips what is finished, so that nothing is paid for twice.
 
     --method dp-pix --help shows the options of dp-pix.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Text = str | None
 
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 PostProcessing = Annotated[
     list[str] | None,
