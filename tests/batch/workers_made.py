@@ -18,7 +18,6 @@ from dpveil.postprocessing import Step
 from dpveil.regions import Finder, parse
 from dpveil.regions.faces import Detections, detections_of, remember
 
-
 LINK = os.link
 
 
