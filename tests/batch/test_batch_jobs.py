@@ -146,6 +146,17 @@ def test_every_release_is_paid_before_it_is_drawn_and_what_is_lost_then_is_said(
     assert paid(ledger)[0] == COUNT + len(lost)
 
 
+def test_a_release_that_its_worker_was_naming_when_it_died_is_complete_and_paid_once(ledger: Ledger) -> None:
+    """The worker dies between the names of the certificate and of the image."""
+    TIMES.write_bytes(b"x")
+    given = choices(ledger=ledger, post_processing=[Deadly(TIMES, deadly=10, naming=True)])
+    report = released(given)
+    lost = accounted(report, ledger)
+    assert not TIMES.read_bytes()
+    assert all(dpveil.verify(entry.output).publishable for entry in report.released)
+    assert names(released(given), "released") == lost
+
+
 @pytest.mark.parametrize("jobs", [2])
 def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, jobs: int

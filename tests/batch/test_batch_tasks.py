@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpveil.batch.run import copies
 from dpveil.batch.state import State, key_of, state_path
-from dpveil.batch.tasks import keep_numbers, numbered, plan_tasks
+from dpveil.batch.tasks import keep_numbers, left_out, numbered, plan_tasks
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import is_present
 from dpveil.io.names import released_suffix
@@ -46,6 +46,15 @@ def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
     Path("folder.png").mkdir()
     assert landed(["a.jpg"], "folder.png") == {"a.jpg": "folder.png/a.jpg"}
     assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
+
+
+def test_hidden_photos_and_links_out_of_a_folder_are_listed_as_left_out(tree):
+    tree("in/a.jpg", "in/.b.jpg", "in/.c/d.png", "in/.e.txt", "in/.dpveil-f/g.png", "away/h.jpg")
+    for name in ("in/i.jpg", "in/.j.jpg"):
+        Path(name).symlink_to(Path("away/h.jpg").absolute())
+    found = left_out([Path("in")], Path("out"))
+    left = {kind: {str(path) for path in paths} for kind, paths in found.items()}
+    assert left == {"link": {"in/i.jpg"}, "hidden photo": {"in/.b.jpg", "in/.c/d.png", "in/.j.jpg"}}
 
 
 def test_a_suffix_that_cannot_be_written_is_no_folder(tree):

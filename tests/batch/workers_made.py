@@ -18,6 +18,8 @@ from dpveil.postprocessing import Step
 from dpveil.regions import Finder, parse
 from dpveil.regions.faces import Detections, detections_of, remember
 
+LINK = os.link
+
 
 def end(times: Path) -> None:
     """Kill this process, as often as the file `times` has bytes; each takes one."""
@@ -66,23 +68,34 @@ class Looked(Finder):
 
 @dataclass(frozen=True)
 class Deadly(Step):
-    """Does nothing, once the photo is drawn, but to end the process at those `deadly` wide."""
+    """Does nothing, once the photo is drawn, but to end the process at those `deadly` wide: at once, or if
+    `naming` when its certificate has got its name, and the image has not.
+    """
 
     times: Path
     deadly: int
+    naming: bool = False
 
     name = "deadly"
     usual = "1"
     summary = "ends the process"
 
     def __call__(self, image: Any) -> Any:
-        if image.shape[1] == self.deadly:
+        if image.shape[1] == self.deadly and self.naming:
+            os.link = self._link
+        elif image.shape[1] == self.deadly:
             end(self.times)
         return image
 
+    def _link(self, source: Path, target: Path, **more: Any) -> None:
+        if target.suffix == ".png" and Path(f"{target}.certificate.json").exists():
+            end(self.times)
+        LINK(source, target, **more)
+
     @property
     def description(self) -> str:
-        return "deadly"
+        """That of a step that `verify` knows: what was written is found by the settings that it states."""
+        return "median:3"
 
 
 @dataclass(frozen=True)

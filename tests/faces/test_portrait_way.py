@@ -15,10 +15,11 @@ from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes, Gallery, Latent
-from dpveil.faces.geometry import Predictor
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
+from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import FaceFound, Search
 
 pytest.importorskip("dlib")
@@ -70,8 +71,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return " of a large part" if max(read.w, read.h) > LARGEST_PATCH else ""
 
     watched(Faces, "detect")
-    for name in ("near", "_ask", "_score"):
-        watched(Predictor, name)
+    watched(NetworkLandmarks, "near")
+    watched(CenterFace, "points")
     watched(Similarity, "reads", size)
     return taken
 
@@ -85,7 +86,7 @@ def way(image: np.ndarray, steps: list[str], **settings: Any) -> list[str]:
 @pytest.mark.parametrize("placing", ["auto", "landmarks", "box"])
 def test_all_photos_of_a_size_take_the_same_steps(steps: list[str], placing: str) -> None:
     ways = {name: way(image, steps, placing=placing) for name, image in pictures().items()}
-    asked = ["near", *["_ask", "reads"] * 3, "_score", "reads"] if placing != "box" else []
+    asked = ["near", "reads", "points"] if placing != "box" else []
     assert ways == {key: ["detect", *asked, "reads"] for key in ways}
 
 
@@ -97,7 +98,7 @@ def test_no_crop_reads_much_of_a_large_photo(
     found = [FaceFound(Box(*box), 0.9)] if box else []
     monkeypatch.setattr(Faces, "detect", lambda *_: found)
     taken = way(np.zeros((1500, 1100, 3), np.uint8), steps, placing=placing)
-    assert taken == ["near", *["_ask", "reads"] * 3, "_score", "reads", "reads"]
+    assert taken == ["near", "reads", "points", "reads"]
 
 
 def fails(*_: object, **__: object) -> Any:

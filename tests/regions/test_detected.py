@@ -99,6 +99,12 @@ def test_two_classes_are_told_from_corners_by_their_coordinates() -> None:
     assert rows([filled((1, 300, 6), THING)], 2) == [THING]
 
 
+@pytest.mark.parametrize("score", [-0.01, 1.01])
+def test_scores_that_are_no_shares_of_certainty_are_refused(score: float) -> None:
+    with pytest.raises(RegionError):
+        rows([filled((1, 300, 6), [*THING[:4], score, 1.0])])
+
+
 @pytest.mark.parametrize(
     "thing",
     [

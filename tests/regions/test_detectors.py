@@ -58,7 +58,7 @@ def test_suppression_is_by_intersection_over_union():
 
 @needs_centerface
 def test_centerface_finds_nothing_in_one_colour(monkeypatch):
-    marked = [np.zeros((1, count, 8, 8), np.float32) for count in (1, 2, 2)]
+    marked = [np.zeros((1, count, 8, 8), np.float32) for count in (1, 2, 2, 10)]
     marked[0][0, 0, 3, 3] = 0.9
     detector = CenterFace()
     monkeypatch.setattr(detector, "_net", lambda image: marked)

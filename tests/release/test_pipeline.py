@@ -40,7 +40,7 @@ from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
 from dpveil.release.crowd import COUNT, PLACE
-from dpveil.release.plan import Plan
+from dpveil.release.plan import Plan, Sought
 from dpveil.release.saving import certificate_path
 from dpveil.release.words import CHANNELS, LOW, TRACES
 
@@ -835,3 +835,23 @@ def test_a_finder_that_returns_nothing_found_nothing():
 
     with pytest.raises(NoRegion, match="nothing was found for empty"):
         private(["0,0,4,4", Empty()])
+
+
+@dataclass(frozen=True)
+class Many(Finder):
+    """Finds one pixel, so many times."""
+
+    count: int
+
+    description = "many"
+    data_dependent = False
+
+    def __call__(self, photo: dpveil.Photo) -> list[Region]:
+        return [Region(Box(0, 0, 1, 1))] * self.count
+
+
+def test_a_photo_has_at_most_ten_thousand_regions() -> None:
+    photo = dpveil.Photo(np.zeros((8, 8, 3), np.uint8))
+    assert len(Sought.by(photo, [Many(10_000)], None, None).regions) == 10_000
+    with pytest.raises(RegionError):
+        Sought.by(photo, [Many(10_000), Many(1)], None, None)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import cv2
 import numpy as np
-from PIL import Image, ImageDraw, ImageFont
+from PIL import Image
 
 from dpveil.batch.task import check_private, within
 from dpveil.cli import say
@@ -33,6 +33,8 @@ from dpveil.regions.tiling import shrunk
 from dpveil.release.saving import Release, read_certificate
 
 if TYPE_CHECKING:
+    from PIL import ImageDraw
+
     from dpveil.batch.report import Report
     from dpveil.batch.task import Task
     from dpveil.release.plan import Plan
@@ -78,6 +80,8 @@ def check_name(path: Path, option: str = "--preview") -> None:
 
 def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
     """Return `photo` with the box, the number and the score of each face, and masks tinted."""
+    from PIL import ImageDraw  # with fonts it takes 20 ms, and is seldom needed
+
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
     page = Image.fromarray(_masked(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
     page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
@@ -119,6 +123,8 @@ def _label(
     score = "" if face.score is None else f"{face.score:.2f}"
     left, top, right, _ = place
     size = int(min(max(18, (right - left) / 4, max(page) / 60), max(page) / 30))
+    from PIL import ImageFont
+
     big, small = ImageFont.load_default(size), ImageFont.load_default(max(12, size * 6 // 10))
     gap = size // 4
     wide = math.ceil(draw.textlength(number, big) + draw.textlength(score, small) + 3 * gap)

@@ -16,7 +16,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
 from dpveil.faces.geometry.head_frame import between
-from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
+from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
 from dpveil.faces.heads import LEAST
 from dpveil.faces.released import HeadFace, portrait
@@ -142,7 +142,7 @@ def _largest(photo: Photo) -> Box | None:
 def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
     """Return the alignment of the face in a box by its landmarks, or None if they are uncertain."""
     try:
-        return of_points(check(predictor().near(image, box)).points, frame.points())
+        return of_points(check(locator().near(image, box)).points, frame.points())
     except Exception:  # noqa: BLE001  as above
         return None
 

@@ -83,6 +83,7 @@ def part_of(
     released: Released,
     outside: Photo,
     hidden: Hidden,
+    match: ColourMatch,
     *,
     toned: bool = False,
     turned: bool = False,
@@ -97,7 +98,7 @@ def part_of(
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = YAW * placed.cell.yaw
-    around = Around(between(placed.pose, placed.frame, ONE), outside, hidden, placed.protect, shown)
+    around = Around(between(placed.pose, placed.frame, ONE), outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw, person)
     if not view.whole and placed.protect != FACE:
@@ -135,13 +136,14 @@ def recombine(
         view = hidden[place.region.box.slices]
         view |= True if place.region.mask is None else place.region.mask
     outside = cv2.copyTo(image, (~hidden).astype(np.uint8)).reshape(image.shape)
-    parts: list[Part] = []
+    parts, match = list[Part](), match_of(outside, hidden)
     for place, face in zip(places, faces, strict=True):
         shown = frozenset(part.person for part in parts if part.person is not None)
-        made = part_of(place, face, outside, hidden, toned=toned, turned=turned, yaw=yaw, shown=shown)
-        parts.append(made)
-    out, match = outside.copy(), match_of(outside, hidden)
-    each(lambda group: _put(out, outside, hidden, group, match), _groups(parts))
+        parts.append(
+            part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
+        )
+    out = outside.copy()
+    each(lambda group: _put(out, outside, hidden, group), _groups(parts))
     return out
 
 
@@ -157,7 +159,7 @@ def _groups(parts: Sequence[Part]) -> list[list[Part]]:
     return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
 
 
-def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part], match: ColourMatch) -> None:
+def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> None:
     """Write one group of overlapping faces into `out`, within their regions.
 
     If nothing around them is known, they are before a backdrop.
@@ -175,7 +177,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part], matc
         plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
     for part in group:
-        box, alpha, face = _shown(part, outside, hidden, match)
+        box, alpha, face = _shown(part, outside, hidden)
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
     for part in group:
@@ -192,7 +194,7 @@ def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
     return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
 
 
-def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> Head:
+def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     """Return where a face is shown, alpha (0 to 1) and levels: the box of its region.
 
     Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.
@@ -200,7 +202,7 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     import cv2
 
     box = part.region.box
-    alpha, levels, skin = painted(part, part.place, box, match)
+    alpha, levels, skin = painted(part, part.place, box)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
@@ -211,7 +213,7 @@ def _shown(part: Part, outside: Photo, hidden: Hidden, match: ColourMatch) -> He
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
-def painted(part: Part, at: Similarity, box: Box, match: ColourMatch) -> tuple[Share, Levels, Share]:
+def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]:
     """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
 
     `at` maps the picture to a head's frame with a side of 1.
@@ -220,7 +222,7 @@ def painted(part: Part, at: Similarity, box: Box, match: ColourMatch) -> tuple[S
     of the skin around it, and its skin goes on where there is skin at the region's edge. A whole head has the
     colour of skin that is seen below it, and ends in a neck: collars are the photo's own.
     """
-    view = part.view
+    view, match = part.view, part.around.match
     if part.inner:
         light = light_of(view, part.region, part.around)
         levels, face = view.on(at, box, "face", skin=True)

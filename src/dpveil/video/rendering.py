@@ -29,7 +29,7 @@ import numpy as np
 from dpveil.core.arrays import UInt8
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
-from dpveil.faces.geometry.landmarks import predictor
+from dpveil.faces.geometry.landmarks import locator
 from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.names import check_path, shown
@@ -150,7 +150,7 @@ def _check_faces(plan: VideoPlan, clip: Clip) -> None:
     if not isinstance(method, FaceMethod) or not faces:
         return
     if method.placing == "auto" and method.reads:
-        predictor()
+        locator()
     if method.placing == "landmarks":
         for frame in picked(clip, [draw.key.frame for draw in faces]):
             for draw in faces:

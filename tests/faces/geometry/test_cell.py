@@ -180,7 +180,7 @@ class Moved(Predictor):
     def __init__(self) -> None:
         """Load nothing."""
 
-    def near(self, image: np.ndarray, box: Box) -> Landmarks:
+    def near(self, image: np.ndarray, box: Box, angle: float = 0.0) -> Landmarks:
         points = of_box(box).back(SEEN.points())
         turn = np.exp(0.02j * int(image[150, 150, 0]))
         turned = np.array([[turn.real, turn.imag], [-turn.imag, turn.real]])
@@ -214,7 +214,7 @@ def test_faces_of_one_cell_give_the_same_release(
     monkeypatch: pytest.MonkeyPatch, protect: str, placing: str
 ) -> None:
     """Hidden pixels, the box, the landmarks and the size differ, and no bit of image or certificate does."""
-    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "locator", Moved)
     image = textured(320, 300, seed=3)
     first = place(Photo(image * 0), box_of(0), protect=protect, landmarks=placing == "landmarks")
     hidden = np.zeros(image.shape[:2], bool)
@@ -258,10 +258,10 @@ def test_verify_accepts_public_boxes_of_a_finder_that_the_certificate_does_not_s
     wide = Box(20, 98, 260, 108)
 
     class Small(Moved):
-        def near(self, image: np.ndarray, box: Box) -> Landmarks:
+        def near(self, image: np.ndarray, box: Box, angle: float = 0.0) -> Landmarks:
             return super().near(image, box_of(0))
 
-    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Small)
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "locator", Small)
 
     class Public(Finder):
         description = "public"
@@ -281,7 +281,7 @@ def test_verify_accepts_public_boxes_of_a_finder_that_the_certificate_does_not_s
 
 
 def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "locator", Moved)
     image = np.zeros((320, 300, 3), np.uint8)
     image[150, 150, 0] = 1
     found = place(Photo(image), box_of(0))

@@ -9,6 +9,7 @@ from geometry_made import placed
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.around import OF_JAW, USUAL, Around
+from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
@@ -54,7 +55,9 @@ def light(image: np.ndarray) -> Light:
     one, hidden = face(), np.zeros(image.shape[:2], bool)
     hidden[BOX.slices] = oval()
     outside = np.where(hidden[..., None], 0, image).astype(np.uint8)
-    return light_of(flat(PALE).view(None), one.region, Around(at(one), outside, hidden, "face"))
+    return light_of(
+        flat(PALE).view(None), one.region, Around(at(one), outside, hidden, "face", match_of(outside, hidden))
+    )
 
 
 def cheeks(skin: tuple[int, ...]) -> np.ndarray:
@@ -108,7 +111,9 @@ def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -
     for colour, known in ((SKIN, True), (WALL, False), (HAIR, False)):
         for under in (0, 255):
             image = np.where(hidden[..., None], under, around(colour, colour)).astype(np.uint8)
-            found = Around(at(face()), image * ~hidden[..., None], hidden, "face").cheeks
+            found = Around(
+                at(face()), image * ~hidden[..., None], hidden, "face", match_of(image, hidden)
+            ).cheeks
             assert found == pytest.approx(cheeks(SKIN) if known else USUAL, abs=0.1)
 
 

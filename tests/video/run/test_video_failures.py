@@ -177,7 +177,7 @@ def heads(placing: str) -> Attributes:
 def test_a_face_without_sure_landmarks_is_refused_before_it_is_paid(
     clip: Path, tmp_path: Path, ledger: Ledger, sure: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PLACE, "predictor", lambda: Looked(0.0 if sure else 1.0))
+    monkeypatch.setattr(PLACE, "locator", lambda: Looked(0.0 if sure else 1.0))
     face = Track(number=7, kind="face", finder="faces", keys=(Key(5, 8, 8, 16, 16),), end="left")
     plan, out = make_plan(clip, heads("landmarks"), [face]), tmp_path / "private.mp4"
     if sure:

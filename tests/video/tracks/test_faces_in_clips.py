@@ -115,7 +115,7 @@ def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")
 
-    monkeypatch.setattr(finding, "predictor", missing)
+    monkeypatch.setattr(finding, "locator", missing)
     finding._installed.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None

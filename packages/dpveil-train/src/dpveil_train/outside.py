@@ -17,6 +17,7 @@ from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, features
 from dpveil.faces.geometry import Frame, place
 from dpveil.faces.geometry.around import Around
+from dpveil.faces.geometry.colour_match import AS_IT_IS
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.released import SUITING
@@ -103,7 +104,7 @@ def _around(photo: Photo, placed: Placed) -> UInt8[np.ndarray, "s s 3"]:
     view = hidden[placed.region.box.slices]
     view |= True if placed.region.mask is None else placed.region.mask
     there = between(placed.pose, placed.frame, HeadFrame(1))
-    return Around(there, photo.image * ~hidden[..., None], hidden, placed.protect).picture
+    return Around(there, photo.image * ~hidden[..., None], hidden, placed.protect, AS_IT_IS).picture
 
 
 def _mirrored(picture: UInt8[np.ndarray, "s s 3"]) -> Iterator[UInt8[np.ndarray, "s s 3"]]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.colour_match import match_of
+from dpveil.faces.geometry.colour_match import ColourMatch
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
 from dpveil.faces.geometry.membrane import lab_of, skin_centre
@@ -47,14 +47,15 @@ USUAL: Final = np.array([54.0, 15.4, 17.9])
 class Around:
     """The photo around a face: `outside` has 0 under `hidden`, and no hidden pixel has influence.
 
-    `place` maps the photo to a head's frame with a side of 1; `protect` is what is replaced; `shown` are the
-    persons of the gallery who are shown elsewhere in the photo.
+    `place` maps the photo to a head's frame with a side of 1; `protect` is what is replaced; `match` is that
+    of the whole photo; `shown` are the persons of the gallery who are shown elsewhere in it.
     """
 
     place: Similarity
     outside: UInt8[np.ndarray, "H W c"]
     hidden: Bool[np.ndarray, "H W"]
     protect: str
+    match: ColourMatch
     shown: frozenset[int] = frozenset()
 
     @cached_property
@@ -67,7 +68,7 @@ class Around:
     @cached_property
     def grey(self) -> bool:
         """Whether the photo has no colour."""
-        return self.outside.shape[2] == 1 or match_of(self.outside, self.hidden).colour == 0
+        return self.outside.shape[2] == 1 or self.match.colour == 0
 
     @cached_property
     def cheeks(self) -> Float64[np.ndarray, " 3"] | None:

@@ -10,7 +10,7 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box
 
-FINE: Final = 320
+FINE: Final = 200
 """Longer side, in pixels, of the downscaled image in which the filling is fitted to the hole's edge."""
 COARSE: Final = 72
 """Longer side, in pixels, of the downscaled image in which the hole is inpainted."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
+from dpveil.faces.geometry.colour_match import quantile
 from dpveil.noise.bits import SeededBits
 
 TILE: Final = 128
@@ -107,7 +108,7 @@ def _detail(
     count = levels.shape[2]
     light = cv2.transform(levels.astype(np.float32), np.full((1, count), 1 / count, np.float32))
     detail = np.abs(light - cv2.GaussianBlur(light, (0, 0), DETAIL))
-    return float(np.quantile(detail[where], share))
+    return quantile(detail[where], share)
 
 
 @lru_cache(maxsize=1)

@@ -17,23 +17,15 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import Cell, cell_of, given_box
 from dpveil.faces.geometry.head_frame import between
-from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, pose_of, predictor
+from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Locator, locator, of_box, pose_of
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
 from dpveil.faces.geometry.stated import ONE, of_own_box
 
-SPREAD: Final = 0.06
-"""Largest accepted `Landmarks.spread`: for 99 % of portraits of LFW it is below 0.04, for boxes in
-photographs of other things 0.02 to 0.3."""
-SCORE: Final = -0.4
-"""Least accepted `Landmarks.score`."""
-CLEAR_SPREAD: Final = 0.04
-CLEAR_SCORE: Final = 0.0
-"""Spread and score of an upright face beyond which it is not looked for on its side."""
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
 FOUND: Final = Origin(FACE, found=True)
-LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box, bool], Landmarks]]] = WeakKeyDictionary()
+LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Locator, Box, bool], Landmarks]]] = WeakKeyDictionary()
 """Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""
 
 
@@ -85,7 +77,7 @@ def place(
     *,
     frame: Frame | None = None,
     protect: str = "head",
-    landmarks: bool | Predictor = True,
+    landmarks: bool | Locator = True,
     origin: Origin = FOUND,
 ) -> Placed:
     """Return the place of the face in `box`, and the region of the photo that protects it.
@@ -94,7 +86,7 @@ def place(
     `PROTECTIONS`: "head", an ellipse with a neck of the same shape for everybody, or the box around a head
     that is turned too far (`protection_of`); "box", all around any head that could be; or "face", an oval
     from the forehead to the chin.
-    `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
+    `landmarks` may be a `Locator`; with False the face is placed upright by its box only, for tiny faces or
     those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
     public `Cell`; a user's own box is not, and all of it is replaced, if `origin` names it. Raises
     `InvalidParameter`; `UsageError` if landmarks are not installed; and `RegionError` if the box extends
@@ -107,7 +99,7 @@ def place(
         raise RegionError(f"the box {box} of a face extends beyond the photo", hint="clip it to the photo")
     found = None
     if landmarks is not False:
-        asked = predictor() if landmarks is True else landmarks
+        asked = locator() if landmarks is True else landmarks
         found = check(_near(asked, photo, box, lying=protect != FACE_ALONE), origin.in_words())
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
@@ -128,7 +120,7 @@ def place(
     return Placed(region, pose, frame, found, cell, exact, protect)
 
 
-def _near(asked: Predictor, photo: Photo, box: Box, *, lying: bool) -> Landmarks:
+def _near(asked: Locator, photo: Photo, box: Box, *, lying: bool) -> Landmarks:
     """Return the landmarks of the face in a box: upright, or if `lying` turned if that fits better; cached.
 
     A face that is half covered may seem to lie. The shapes of heads hold it however it is turned, and that of
@@ -136,31 +128,38 @@ def _near(asked: Predictor, photo: Photo, box: Box, *, lying: bool) -> Landmarks
     """
     own = LOOKED.setdefault(photo, {})
     if (asked, box, lying) not in own:
-        found = asked.near(photo.image, box)
-        if lying and (found.spread > CLEAR_SPREAD or found.score < CLEAR_SCORE):
-            turned = [one for angle in TURNS if (one := _turned(asked, photo, box, angle)) is not None]
-            best = max(turned, key=lambda one: one.score, default=found)
-            found = best if best.score > found.score and best.spread < found.spread else found
+        found = _looked(asked, photo, box, 0.0)
+        if lying and not (isinstance(found, Landmarks) and found.upright):
+            turned = [_looked(asked, photo, box, angle) for angle in TURNS]
+            sure = [one for one in turned if isinstance(one, Landmarks) and one.sure]
+            best = max(sure, key=lambda one: one.score, default=None)
+            found = found if best is None or not _is_surer(best, found) else best
+        if isinstance(found, RegionError):
+            raise found
         own[asked, box, lying] = found
     return own[asked, box, lying]
 
 
-def _turned(asked: Predictor, photo: Photo, box: Box, angle: float) -> Landmarks | None:
-    """Return the landmarks of a face that is turned by an angle; None if they are not sure."""
+def _looked(asked: Locator, photo: Photo, box: Box, angle: float) -> Landmarks | RegionError:
+    """Return the landmarks of a face that is turned by an angle, or why there are none."""
     try:
-        found = asked.near(photo.image, box, angle)
-    except RegionError:
-        return None
-    return found if found.spread <= SPREAD and found.score >= SCORE else None
+        return asked.near(photo.image, box, angle)
+    except RegionError as error:
+        return error
+
+
+def _is_surer(one: Landmarks, other: Landmarks | RegionError) -> bool:
+    """Whether a face looks more like one turned than upright."""
+    return isinstance(other, RegionError) or (one.score > other.score and one.spread <= other.spread)
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
-    """Return `found` if it is accepted as a face by `SPREAD` and `SCORE`; else raise `RegionError`."""
-    wrong = []
-    if not found.spread <= SPREAD:
-        wrong.append(f"they lie {found.spread:.2f} of the eyes' distance apart, more than {SPREAD}")
-    if not found.score >= SCORE:
-        wrong.append(f"the aligned face scores {found.score:.1f}, less than {SCORE}")
+    """Return `found` if it is that of a face by its `limits`; else raise `RegionError`."""
+    wrong, limits = [], found.limits
+    if not found.spread <= limits.spread:
+        wrong.append(f"they lie {found.spread:.2f} of the eyes' distance apart, more than {limits.spread}")
+    if not found.score >= limits.score:
+        wrong.append(f"the aligned face scores {found.score:.1f}, less than {limits.score}")
     if wrong:
         raise RegionError(
             f"no sure landmarks were found in {label} ({'; '.join(wrong)})",

@@ -21,11 +21,16 @@ STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""
 MULTIPLE: Final = 32
 """The image's sides are padded to multiples of this, as the network halves them five times."""
-OUTPUTS: Final = ("537", "538", "539")
-"""Names of the output maps in the file: heat map of face centres, log size, and offset of the centre."""
+OUTPUTS: Final = ("537", "538", "539", "540")
+"""Names of the output maps in the file: heat map of face centres, log size, offset of the centre, and
+landmarks."""
+PLANES: Final = (1, 2, 2, 10)
+"""Numbers of planes of these maps."""
 FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
 
+EXPONENTS: Final = (-9, 9)
+"""Least and largest logarithm of a size that landmarks are read with."""
 HEAD: Final = 2
 TAIL: Final = 1 << 13
 """Bytes of the file that begin with the version of its format, and that end with these shapes."""
@@ -52,6 +57,14 @@ class CenterFace(Detector):
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
         """Return the faces of an image of any size, which is padded by repeating its last row and column."""
+        height, width = image.shape[:2]
+        heat, scale, offset, _ = self._maps(image)
+        found = decode(heat[0], scale, offset, threshold)
+        inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
+        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
+
+    def _maps(self, image: UInt8[np.ndarray, "h w 3"]) -> list[Float[np.ndarray, "c r k"]]:
+        """Return the output maps for an image; raises `RegionError` for maps of another size."""
         import cv2
 
         height, width = image.shape[:2]
@@ -59,11 +72,32 @@ class CenterFace(Detector):
         padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
         maps = self._net(cv2.dnn.blobFromImage(padded))
         cells = (height + down) // STRIDE, (width + right) // STRIDE
-        if [output.shape for output in maps] != [(1, count, *cells) for count in (1, 2, 2)]:
+        if [output.shape for output in maps] != [(1, count, *cells) for count in PLANES]:
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
-        found = decode(maps[0][0, 0], maps[1][0], maps[2][0], threshold)
-        inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
-        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
+        return [output[0] for output in maps]
+
+    def points(
+        self, image: UInt8[np.ndarray, "h w 3"], x: float, y: float, reach: float
+    ) -> tuple[Float[np.ndarray, "5 2"], float]:
+        """Return the landmarks of what looks most like a face within `reach` of (x, y), and its score.
+
+        They are the eyes, the tip of the nose and the corners of the mouth, left ones of the image first, as
+        (x, y) in pixels whose centres are integers. Something is returned for any image, whatever it shows.
+        Raises `RegionError`.
+        """
+        maps = self._maps(image)
+        heat = maps[0][0]
+        rows, columns = ((np.arange(n) + 0.5) * STRIDE - 0.5 for n in heat.shape)
+        near = np.hypot(columns - x, rows[:, None] - y) <= reach
+        row, column = np.unravel_index(np.where(near, heat, -1).argmax(), heat.shape)
+        score, scale, offset, marks = (one[:, row, column].astype(np.float64) for one in maps)
+        if not all(np.isfinite(one).all() for one in (score, scale, offset, marks)):
+            raise RegionError("the network of CenterFace gave numbers that are not finite", hint=REMEDY)
+        side = np.exp(np.clip(scale, *EXPONENTS))[::-1] * STRIDE
+        middle = (np.array([column, row]) + 0.5 + offset[::-1]) * STRIDE
+        # Within the box, from its left top, vertical first.
+        points = middle - side / 2 + marks.reshape(5, 2)[:, ::-1] * side - 0.5
+        return points, float(score[0])
 
 
 def network(path: Path) -> bytes:

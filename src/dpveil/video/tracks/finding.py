@@ -20,7 +20,7 @@ from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame as FaceFrame
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.landmarks import Predictor, pose_of, predictor
+from dpveil.faces.geometry.landmarks import Locator, locator, pose_of
 from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Key, Track
@@ -58,10 +58,10 @@ def turn_of(
 
 
 @lru_cache(maxsize=1)
-def _installed() -> Predictor | None:
-    """Return the predictor of landmarks; None without it."""
+def _installed() -> Locator | None:
+    """Return what finds landmarks; None without it."""
     try:
-        return predictor()
+        return locator()
     except UsageError:
         return None
 
