@@ -81,7 +81,9 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
     regions, request = certificate.regions, certificate.request
     grown = [record for record in regions if record.origin.grown_to is not None]
     formats = {str(record.origin.grown_to) for record in grown}
-    same = all(one_grid([r.box for r in grown], codec, output.width, output.height) for codec in formats)
+    apart = [[r.box for r in grown if (heads and not r.origin.faceless) == faces] for faces in (False, True)]
+    size = output.width, output.height  # faces grow to the blocks of luma, and all else to those of chroma
+    same = all(one_grid(boxes, codec, *size) for codec in formats for boxes in apart)
     if len(formats) > 1 or not same:
         yield "regions grew to the blocks of two grids, and a photo has one"
     if any(record.origin.fallback for record in regions):
