@@ -61,7 +61,8 @@ STYLES = {
     "tied back": Style(16000, 1.5, 1.2, 0.9, 0.05, 0.25, 0.02, 0.45, 0.012, 0.7, 0.025, 14, flow="back",
                        long=True),
     "pixie": Style(15000, 0.85, 0.5, 0.32, 0.13, 0.55, 0.25, 0.55, 0.03, 0.6, 0.04, 13, flow="side"),
-    "fringe": Style(11000, 3.0, 2.5, 2.0, 0.17, 0.45, 0.6, 0.6, 0.02, 1.0, 0.04, 16, radius=0.0037, long=True),
+    "fringe": Style(11000, 3.0, 2.5, 2.0, 0.17, 0.45, 0.6, 0.6, 0.02, 1.0, 0.04, 16,
+                    radius=0.0037, long=True),
 }  # fmt: skip
 
 
@@ -301,7 +302,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
     near = np.flatnonzero((head.rest[:, 2] > 0.9) & (head.rest[:, 1] > 8.2) & (head.rest[:, 1] < 8.75))
     tree = cKDTree(head.rest[near][:, :2])
     arch, rise = rng.normal(0, 0.010), rng.normal(0, 0.010)
-    width = (0.042 if male else 0.021) * rng.uniform(0.8, 1.25)
+    width = (0.042 if male else 0.023) * rng.uniform(0.8, 1.25)
     out = []
     for sign in (1, -1):
         t = rng.beta(1.35, 1.4, n)
@@ -336,7 +337,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         out.append(points)
     points = np.concatenate(out)
     grey = rng.random(len(points)) < 0.75 * person.grey
-    dark = np.clip(np.array(person.colour) * 0.7 + (0.005 if male else 0.007), 0, 0.09)
+    dark = np.clip(np.array(person.colour) * 0.7 + (0.005 if male else 0.010), 0, 0.09)
     colour = np.where(grey[:, None], GREY * 0.7, dark) * np.exp(rng.normal(0, 0.2, (len(points), 1)))
     return Strands(points, np.full(len(points), 0.0016), colour, 0.85)
 

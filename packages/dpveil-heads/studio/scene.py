@@ -127,7 +127,7 @@ class Studio:
         shaders.set_room(world, 0.27)
         world.cycles.sampling_method = "NONE"  # smooth enough to be found by the surfaces' own samples
         self.lamps = []
-        for power, size, colour in ((1.15, 3.5, (1.0, 0.965, 0.92)), (0.08, 9.0, (0.90, 0.95, 1.0))):
+        for power, size, colour in ((1.15, 3.5, (1.0, 0.955, 0.885)), (0.08, 9.0, (0.90, 0.95, 1.0))):
             light = bpy.data.lights.new("light", "AREA")
             light.energy, light.size, light.color = power * 14**2 * 4, size, colour
             self.lamps.append(bpy.data.objects.new("light", light))

@@ -13,8 +13,8 @@ from scipy.spatial import cKDTree
 from mesh import Base, Head, bump, noise, smooth
 from people import Person
 
-TONES = np.array([[0.71, 0.475, 0.372], [0.56, 0.335, 0.24], [0.41, 0.225, 0.145], [0.245, 0.122, 0.074],
-                  [0.125, 0.063, 0.042]])  # fmt: skip
+TONES = np.array([[0.71, 0.47, 0.335], [0.56, 0.332, 0.216], [0.41, 0.223, 0.130], [0.245, 0.121, 0.067],
+                  [0.125, 0.062, 0.038]])  # fmt: skip
 """Linear albedo of the five classes of tone."""
 
 
@@ -160,7 +160,7 @@ def _lips(
     fair = np.interp(person.tone, [0, 4], [1, 0])
     made = base * (np.array([0.88, 0.62, 0.62]) * fair + np.array([0.90, 0.74, 0.72]) * (1 - fair))
     female = person.gender == "female"
-    made = made * (np.array([0.94, 0.78, 0.81]) if female else np.array([0.97, 0.88, 0.89]))
+    made = made * (np.array([0.94, 0.74, 0.86]) if female else np.array([0.97, 0.88, 0.89]))
     painted = person.make_up > 0.3 and rng.random() < 0.6
     if painted:
         made = made * np.array([0.92, 0.62, 0.70]) ** rng.uniform(0.2, 1.2)
