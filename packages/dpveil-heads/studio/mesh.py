@@ -303,7 +303,7 @@ def _add_character(add, person: Person, rng: np.random.Generator) -> None:
     else:
         add("mouth/mouth-upperlip-height-incr", 0.1)
         add("mouth/mouth-lowerlip-height-incr", 0.1)
-        add("eyebrows/eyebrows-trans-down", 0.25)
+        add("eyebrows/eyebrows-trans-down", 0.12)
         add("eyebrows/eyebrows-trans-forward", 0.3)
         add("chin/chin-bones-incr", 0.25)
         add("chin/chin-width-incr", 0.2)
@@ -341,7 +341,7 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
 def _open_lids(base: Base, vertices: np.ndarray, add, person: Person, rng: np.random.Generator) -> None:
     """Move upper lids so that they cover the top of the iris, neither staring nor drooping."""
     wanted = rng.normal(0.245, 0.035) - 0.06 * person.old - 0.05 * person.smile
-    wanted += 0.07 * (person.gender == "female")
+    wanted += 0.07 if person.gender == "female" else 0.03
     for side, word in (("l", "Left"), ("r", "Right")):
         ball = vertices[base.group(f"helper-{side}-eye")]
         centre, radius = (ball.max(0) + ball.min(0)) / 2, np.ptp(ball[:, 0]) / 2

