@@ -116,9 +116,11 @@ def paint(
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
     gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
+    # Highlights stand out on dark skin, and would look like glass in brighter light than the studio's.
     rough = (
         0.50
-        - gloss * rng.uniform(0.4, 1.2)
+        + 0.035 * person.tone
+        - gloss * rng.uniform(0.4, 1.2) * (1 - 0.2 * person.tone)
         - 0.10 * lips
         + 0.03 * noise(rest, rng, 12)
         + 0.02 * noise(rest, rng, 60)
