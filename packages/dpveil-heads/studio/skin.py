@@ -99,10 +99,12 @@ def paint(
         + 0.5 * bump(p, (0.12, 8.12, 1.5), (0.03, 0.14, 0.2))
     )
     tint(dim * rng.uniform(0.7, 1.2), (0.80, 0.70, 0.68))
-    tint(
-        bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)),
-        (1.03, 1.04, 1.03),
-    )
+    forehead, ridge = bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)), bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2))
+    if person.gender == "female":
+        tint(forehead + 0.6 * ridge, (1.03, 1.04, 1.03))
+    else:  # the light from above meets larger noses and brows, which are no lighter than cheeks in photos
+        tint(forehead, (0.87, 0.85, 0.85))
+        tint(bump(p, (0, 7.92, 1.7), (0.13, 0.20, 0.25)), (0.84, 0.79, 0.79))
     tint(bump(p, (0.15, 8.19, 1.33), (0.022, 0.025, 0.06)), (1.0, 0.66, 0.66))  # caruncle
     tint(head.groove * 0.25, (0.80, 0.72, 0.70))
     _beard_shade(tint, rest, person, fair, rng)
@@ -115,7 +117,8 @@ def paint(
     mottle = mottle * (1.0 - 0.25 * person.make_up)
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
-    gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
+    gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4))
+    gloss += (0.09 if person.gender == "female" else 0.04) * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
     # Highlights stand out on dark skin, and would look like glass in brighter light than the studio's.
     rough = (
         0.50
