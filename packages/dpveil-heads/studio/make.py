@@ -25,8 +25,8 @@ YAWS = (0, 20, 40)
 SIZE, MASK = 400, 200
 QUALITY, ALPHA_QUALITY, MASK_QUALITY = 86, 90, 80
 CONTRAST = (1.2, 1.1)
-"""Factors of the logarithms of lightness below and above that of the face: with them, released faces have the
-contrast of faces of LFW in every band of frequencies."""
+"""Factors of the logarithms of lightness below and above that of the face. Released men have 0.86 to 1.09
+times the contrast of men in LFW with them, band by band, and women 0.63 to 1.09 times that of women there."""
 BRIGHTER = 0.3
 """Largest logarithm above that counts: whites of eyes stay."""
 DARK = 12.0
