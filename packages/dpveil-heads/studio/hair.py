@@ -49,11 +49,11 @@ STYLES = {
                   radius=0.0022, soft=0.21),
     "receding": Style(14000, 0.30, 0.16, 0.12, 0.05, 0.35, 0.10, 0.4, flow="side", soft=0.16),
     "swept": Style(15000, 0.75, 0.36, 0.22, 0.11, 0.55, 0.12, 0.55, 0.02, 0.8, points=13, flow="back"),
-    "long": Style(15000, 4.0, 3.5, 3.0, 0.20, 0.5, 0.6, 0.7, 0.02, 1.2, 0.05, 22, long=True),
-    "wavy": Style(15000, 3.8, 3.4, 3.0, 0.24, 0.6, 0.6, 0.75, 0.07, 0.75, 0.05, 28, long=True),
-    "bob": Style(15000, 2.3, 1.55, 0.9, 0.20, 0.5, 0.55, 0.6, 0.02, 0.9, 0.04, 18, long=True),
-    "curly": Style(15000, 1.5, 1.4, 1.1, 0.34, 0.8, 0.35, 0.7, 0.07, 0.28, 0.045, 28, long=True,
-                   radius=0.0034),
+    "long": Style(10000, 4.0, 3.5, 3.0, 0.20, 0.5, 0.6, 0.7, 0.02, 1.2, 0.05, 18, radius=0.0037, long=True),
+    "wavy": Style(10000, 3.8, 3.4, 3.0, 0.24, 0.6, 0.6, 0.75, 0.07, 0.75, 0.05, 22, radius=0.0037, long=True),
+    "bob": Style(10000, 2.3, 1.55, 0.9, 0.20, 0.5, 0.55, 0.6, 0.02, 0.9, 0.04, 15, radius=0.0037, long=True),
+    "curly": Style(11000, 1.5, 1.4, 1.1, 0.34, 0.8, 0.35, 0.7, 0.07, 0.28, 0.045, 24, long=True,
+                   radius=0.0040),
     "afro": Style(17000, 0.36, 0.34, 0.25, 0.3, 1.0, 0.0, 0.5, 0.028, 0.11, 0.03, 18, flow="out",
                   radius=0.0032, soft=0.14),
     "afro short": Style(20000, 0.13, 0.09, 0.07, 0.05, 1.0, 0.0, 0.3, 0.014, 0.05, 0.015, 7, flow="out",
@@ -61,7 +61,8 @@ STYLES = {
     "tied back": Style(16000, 1.5, 1.2, 0.9, 0.05, 0.25, 0.02, 0.45, 0.012, 0.7, 0.025, 14, flow="back",
                        long=True),
     "pixie": Style(15000, 0.85, 0.5, 0.32, 0.13, 0.55, 0.25, 0.55, 0.03, 0.6, 0.04, 13, flow="side"),
-    "fringe": Style(16000, 3.0, 2.5, 2.0, 0.17, 0.45, 0.6, 0.6, 0.02, 1.0, 0.04, 20, long=True),
+    "fringe": Style(11000, 3.0, 2.5, 2.0, 0.17, 0.45, 0.6, 0.6, 0.02, 1.0, 0.04, 16,
+                    radius=0.0037, long=True),
 }  # fmt: skip
 
 
@@ -297,11 +298,11 @@ BROW = np.array([[0.115, 8.345], [0.20, 8.358], [0.31, 8.370], [0.42, 8.370], [0
 def brows(base: Base, head: Head, person: Person) -> Strands:
     """Return the strands of both eyebrows."""
     rng, male = person.rng("brows"), person.gender == "male"
-    n = int((240 if male else 180) * rng.uniform(0.75, 1.2))
+    n = int((300 if male else 270) * rng.uniform(0.75, 1.2))
     near = np.flatnonzero((head.rest[:, 2] > 0.9) & (head.rest[:, 1] > 8.2) & (head.rest[:, 1] < 8.75))
     tree = cKDTree(head.rest[near][:, :2])
     arch, rise = rng.normal(0, 0.010), rng.normal(0, 0.010)
-    width = (0.036 if male else 0.027) * rng.uniform(0.75, 1.25)
+    width = (0.042 if male else 0.023) * rng.uniform(0.8, 1.25)
     out = []
     for sign in (1, -1):
         t = rng.beta(1.35, 1.4, n)
@@ -309,7 +310,9 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         y = (
             np.interp(t, np.linspace(0, 1, 6), BROW[:, 1])
             + rise
+            + (-0.008 if male else 0.010)
             + arch * np.sin(np.pi * t)
+            + (0 if male else 0.020) * np.exp(-(((t - 0.62) / 0.28) ** 2))
             + rng.normal(0, 0.004)
         )
         across = np.clip(rng.normal(0, 0.6, n), -1.5, 1.5)
@@ -322,10 +325,11 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         angle = np.interp(t, [0, 0.2, 0.5, 1], [78, 42, 12, -22]) - across * np.interp(
             t, [0, 0.4, 1], [5, 22, 8]
         )
-        angle = np.radians(angle + rng.normal(0, 13, n))
+        angle = np.radians((angle + rng.normal(0, 13, n)) * (1 if male else 0.7))
         d = np.c_[sign * np.cos(angle), np.sin(angle), 0 * angle]
         d = unit(d - (d * normal).sum(1, keepdims=True) * normal)
         length = np.interp(t, [0, 0.3, 1], [0.055, 0.08, 0.055]) * rng.uniform(0.6, 1.15, n)
+        length = length * (1 if male else 0.85)
         s = (length[:, None] * np.linspace(0, 1, 4))[..., None]
         bend = np.array([sign * 1.5, -3.5, 0]) * s**2
         points = root[:, None] + d[:, None] * s + normal[:, None] * (0.003 + 0.10 * s) + bend
@@ -333,7 +337,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
         out.append(points)
     points = np.concatenate(out)
     grey = rng.random(len(points)) < 0.75 * person.grey
-    dark = np.clip(np.array(person.colour) * (0.75 if male else 1.0) + (0.006 if male else 0.016), 0, 0.16)
+    dark = np.clip(np.array(person.colour) * 0.7 + (0.005 if male else 0.010), 0, 0.09)
     colour = np.where(grey[:, None], GREY * 0.7, dark) * np.exp(rng.normal(0, 0.2, (len(points), 1)))
     return Strands(points, np.full(len(points), 0.0016), colour, 0.85)
 
@@ -350,16 +354,20 @@ def lashes(base: Base, head: Head, person: Person) -> Strands:
             bins = np.array_split(np.arange(len(strip)), 12)
             low = strip[[b[r[b].argmin()] for b in bins]]
             high = strip[[b[r[b].argmax()] for b in bins]]
-            n = (100 if person.gender == "female" else 70) if upper else 36
+            female = person.gender == "female"
+            n = (170 if female else 70) if upper else (60 if female else 36)
             t = rng.random(n) * 11
             at, to = _along(low, t), _along(high, np.clip(t + rng.normal(0, 0.35, n), 0, 11))
-            reach = (0.75 if person.gender == "female" else 0.5) * (1 if upper else 0.5)
+            reach = (0.95 if female else 0.5) * (1 if upper else 0.5)
             d = (to - at) * (reach * rng.uniform(0.6, 1.1, (n, 1)))
             curl = np.array([0, 1, 0]) * np.linalg.norm(d, axis=1, keepdims=True) * (0.25 if upper else -0.1)
             out.append(np.stack([at, at + d * 0.5, at + d + curl], 1))
     points = np.concatenate(out)
     return Strands(
-        points, np.full(len(points), 0.0013), np.tile([0.012, 0.010, 0.009], (len(points), 1)), 0.85
+        points,
+        np.full(len(points), 0.0024 if female else 0.0014),
+        np.tile([0.008, 0.007, 0.006], (len(points), 1)),
+        0.85,
     )
 
 

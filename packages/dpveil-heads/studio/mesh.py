@@ -234,7 +234,8 @@ def _identity(base: Base, person: Person, rng: np.random.Generator) -> np.ndarra
 def _add_macros(add, person: Person, rng: np.random.Generator) -> None:
     male = abs((person.gender == "male") - abs(rng.normal(0, 0.05)))
     old = person.old
-    fat = float(np.clip(rng.normal(0.18 + 0.15 * old, 0.2), -0.2, 0.65))
+    mean, spread, most = (0.18, 0.2, 0.65) if person.gender == "male" else (-0.04, 0.15, 0.4)
+    fat = float(np.clip(rng.normal(mean + 0.15 * old, spread), -0.3, most))
     muscle = float(np.clip(rng.normal(0, 0.2), -0.4, 0.4))
     for gender, gw in (("male", male), ("female", 1 - male)):
         for age, aw in (("young", 1 - old), ("old", old)):
@@ -278,24 +279,41 @@ def _add_character(add, person: Person, rng: np.random.Generator) -> None:
     """Soften what the base mesh carves too sharply, and set what differs by gender and age on average."""
     female, old = person.gender == "female", person.old
     if female:
-        add("mouth/mouth-upperlip-height-incr", 0.35)
-        add("mouth/mouth-lowerlip-height-incr", 0.3)
-        add("nose/nose-scale-horiz-decr", 0.2)
-        add("nose/nose-scale-vert-decr", 0.2)
-        add("head/head-oval", 0.35)
-        add("chin/chin-width-decr", 0.3)
+        add("mouth/mouth-upperlip-height-incr", 0.36)
+        add("mouth/mouth-lowerlip-height-incr", 0.22)
+        add("mouth/mouth-upperlip-volume-incr", 0.1)
+        add("mouth/mouth-lowerlip-volume-incr", 0.1)
+        add("mouth/mouth-cupidsbow-incr", 0.25)
+        add("nose/nose-scale-horiz-decr", 0.45)
+        add("nose/nose-width3-decr", 0.4)
+        add("nose/nose-volume-decr", 0.25)
+        add("nose/nose-flaring-decr", 0.3)
+        add("nose/nose-hump-decr", 0.3)
+        add("nose/nose-scale-vert-decr", 0.15)
+        add("head/head-oval", 0.7)
+        add("chin/chin-triangle", 0.25)
+        add("chin/chin-width-decr", 0.5)
         add("chin/chin-height-decr", 0.15)
-        add("chin/chin-bones-decr", 0.3)
-        add("neck/neck-scale-horiz-decr", 0.45)
-        add("neck/neck-scale-depth-decr", 0.3)
+        add("chin/chin-bones-decr", 0.5)
+        add("eyebrows/eyebrows-trans-up", 0.25)
+        add("eyebrows/eyebrows-trans-backward", 0.4)
+        add("forehead/forehead-nubian-decr", 0.2)
+        add("neck/neck-scale-horiz-decr", 0.6)
+        add("neck/neck-scale-depth-decr", 0.4)
     else:
-        add("mouth/mouth-upperlip-height-incr", 0.15)
-        add("mouth/mouth-lowerlip-height-incr", 0.15)
+        add("mouth/mouth-upperlip-height-incr", 0.1)
+        add("mouth/mouth-lowerlip-height-incr", 0.1)
+        add("eyebrows/eyebrows-trans-down", 0.12)
+        add("eyebrows/eyebrows-trans-forward", 0.3)
+        add("chin/chin-bones-incr", 0.25)
+        add("chin/chin-width-incr", 0.2)
+        add("chin/chin-prominent-incr", 0.2)
     for side in "lr":
-        add(f"eyes/{side}-eye-scale-incr", 0.12 if female else 0.04)
-        add(f"cheek/{side}-cheek-volume-incr", 0.45 if female else 0.25)
+        add(f"eyes/{side}-eye-scale-incr", 0.30 if female else 0.04)
+        add(f"eyes/{side}-eye-height2-incr", 0.30 if female else 0)
+        add(f"cheek/{side}-cheek-volume-incr", 0.15 if female else 0.2)
         add(f"cheek/{side}-cheek-inner-incr", 0.15)
-        add(f"cheek/{side}-cheek-bones-decr", 0.15)
+        add(f"cheek/{side}-cheek-bones-{'incr' if female else 'decr'}", 0.15)
         add(f"eyes/{side}-eye-bag-incr", 0.5 * old * rng.random())
     add("nose/nose-point-width-incr", 0.15)
     add("mouth/mouth-laugh-lines-in", 0.25 * old)
@@ -306,23 +324,24 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
     smile, teeth = person.smile, person.teeth
     for side in ("Left", "Right"):
         k = smile * (1 + rng.normal(0, 0.06))
-        add(f"fu/mouthSmile{side}", (0.52 + 0.14 * teeth) * k + 0.17)
+        add(f"fu/mouthSmile{side}", (0.58 + 0.20 * teeth) * k + 0.17)
         add(f"fu/cheekSquint{side}", 0.55 * k)
         add(f"fu/mouthDimple{side}", 0.15 * k)
         add(f"fu/eyeSquint{side}", 0.28 * k)
-        add(f"fu/mouthUpperUp{side}", 0.80 * teeth)
-        add(f"fu/mouthLowerDown{side}", 0.24 * teeth)
-        add(f"fu/mouthStretch{side}", 0.12 * teeth)
+        add(f"fu/mouthUpperUp{side}", 0.70 * teeth)
+        add(f"fu/mouthLowerDown{side}", 0.32 * teeth)
+        add(f"fu/mouthStretch{side}", 0.25 * teeth)
         add(f"fu/browDown{side}", 0.05 * max(0, rng.normal(0, 0.5)))
         add(f"fu/browOuterUp{side}", 0.08 * max(0, rng.normal(0, 0.5)))
-    add("fu/browInnerUp", 0.2 * max(0, rng.normal(0.7, 0.5)))
-    add("fu/jawOpen", 0.035 * teeth + person.jaw)
+    add("fu/browInnerUp", 0.15 * max(0, rng.normal(0.5, 0.5)))
+    add("fu/jawOpen", 0.07 * teeth + person.jaw)
     add(rng.choice(["fu/mouthLeft", "fu/mouthRight"]), abs(rng.normal(0, 0.06)))
 
 
 def _open_lids(base: Base, vertices: np.ndarray, add, person: Person, rng: np.random.Generator) -> None:
     """Move upper lids so that they cover the top of the iris, neither staring nor drooping."""
     wanted = rng.normal(0.245, 0.035) - 0.06 * person.old - 0.05 * person.smile
+    wanted += 0.07 if person.gender == "female" else 0.03
     for side, word in (("l", "Left"), ("r", "Right")):
         ball = vertices[base.group(f"helper-{side}-eye")]
         centre, radius = (ball.max(0) + ball.min(0)) / 2, np.ptp(ball[:, 0]) / 2

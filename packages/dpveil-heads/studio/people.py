@@ -56,6 +56,7 @@ class Person:
     beard: str
     glasses: str
     garment: str
+    make_up: float
 
     @property
     def old(self) -> float:
@@ -110,7 +111,8 @@ def draw(seed: int, number: int) -> Person:
     return Person(
         seed, number, gender, band, age, tone, (african, asian, caucasian), float(smile), teeth, jaw,
         _style(rng, gender, age, african), colour, grey, _beard(rng, gender, age),
-        _glasses(rng, age), str(rng.choice(["crew", "crew", "scoop", "v"])),
+        _glasses(rng, gender, age), str(rng.choice(["crew", "crew", "scoop", "v"])),
+        float(rng.uniform(0.4, 1.0)) if gender == "female" and rng.random() < 0.8 else 0.0,
     )  # fmt: skip
 
 
@@ -129,7 +131,7 @@ def _style(rng: np.random.Generator, gender: str, age: float, african: float) ->
         names, odds = (
             (["afro short", "buzz", "bald", "afro", "receding"], [0.5, 0.2, 0.15, 0.1, 0.05])
             if gender == "male"
-            else (["afro", "afro short", "tied back", "curly", "bob"], [0.25, 0.23, 0.26, 0.18, 0.08])
+            else (["afro", "afro short", "tied back", "curly", "bob"], [0.22, 0.08, 0.28, 0.24, 0.18])
         )
     elif gender == "male":
         names = ["short", "crop", "buzz", "swept", "receding", "bald", "curly"]
@@ -141,9 +143,9 @@ def _style(rng: np.random.Generator, gender: str, age: float, african: float) ->
     else:
         names = ["long", "wavy", "bob", "tied back", "pixie", "curly", "fringe"]
         odds = (
-            [0.24, 0.2, 0.16, 0.16, 0.06, 0.06, 0.12]
+            [0.28, 0.26, 0.18, 0.14, 0.02, 0.07, 0.05]
             if age < 60
-            else [0.06, 0.1, 0.26, 0.18, 0.26, 0.08, 0.06]
+            else [0.12, 0.20, 0.32, 0.16, 0.08, 0.08, 0.04]
         )
     return str(rng.choice(names, p=odds))
 
@@ -152,10 +154,11 @@ def _beard(rng: np.random.Generator, gender: str, age: float) -> str:
     if gender == "female":
         return "none"
     return str(rng.choice(["none", "shadow", "stubble", "short", "full", "goatee", "moustache"],
-                          p=[0.30, 0.22, 0.16, 0.12, 0.08, 0.07, 0.05]))  # fmt: skip
+                          p=[0.32, 0.32, 0.10, 0.09, 0.06, 0.06, 0.05]))  # fmt: skip
 
 
-def _glasses(rng: np.random.Generator, age: float) -> str:
-    if rng.random() > (0.13 if age < 45 else 0.28):
+def _glasses(rng: np.random.Generator, gender: str, age: float) -> str:
+    often = 0.10 if age < 45 else 0.22
+    if rng.random() > often * (1 if gender == "male" else 0.6):
         return "none"
     return str(rng.choice(["metal", "plastic", "dark"]))

@@ -109,8 +109,8 @@ class Studio:
         render.resolution_x = render.resolution_y = SIZE
         render.threads_mode, render.threads = "FIXED", threads
         cycles.samples, cycles.use_adaptive_sampling, cycles.use_denoising = samples, False, False
-        cycles.max_bounces, cycles.transparent_max_bounces = 4, 12
-        cycles.diffuse_bounces, cycles.glossy_bounces, cycles.transmission_bounces = 2, 1, 3
+        cycles.max_bounces, cycles.transparent_max_bounces = 3, 8
+        cycles.diffuse_bounces, cycles.glossy_bounces, cycles.transmission_bounces = 1, 1, 3
         cycles.sample_clamp_indirect, cycles.sample_clamp_direct = 3, 12
         cycles.caustics_reflective = cycles.caustics_refractive = False
         cycles.filter_width = 1.6
@@ -124,10 +124,10 @@ class Studio:
         """One large key in front and above, and a bright room around: cool above, warm below."""
         world = bpy.data.worlds.new("room")
         self.scene.world, world.use_nodes = world, True
-        shaders.set_room(world, 0.38)
+        shaders.set_room(world, 0.27)
         world.cycles.sampling_method = "NONE"  # smooth enough to be found by the surfaces' own samples
         self.lamps = []
-        for power, size, colour in ((1.0, 6.0, (1.0, 0.965, 0.92)), (0.10, 9.0, (0.90, 0.95, 1.0))):
+        for power, size, colour in ((1.15, 3.5, (1.0, 0.955, 0.885)), (0.08, 9.0, (0.90, 0.95, 1.0))):
             light = bpy.data.lights.new("light", "AREA")
             light.energy, light.size, light.color = power * 14**2 * 4, size, colour
             self.lamps.append(bpy.data.objects.new("light", light))
@@ -234,7 +234,7 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
     rng = person.rng("eyes")
     fair = person.ancestry[2] > 0.6 and person.tone < 2
     odds = [0.05, 0.28, 0.17, 0.13, 0.12, 0.25] if fair else [0.6, 0.38, 0.02, 0, 0, 0]
-    iris = np.array(IRISES[rng.choice(list(IRISES), p=odds)]) * rng.uniform(0.8, 1.2)
+    iris = np.array(IRISES[rng.choice(list(IRISES), p=odds)]) * rng.uniform(0.6, 0.95)
     theta, phi = np.meshgrid(
         np.linspace(0, np.pi, 96), np.linspace(0, 2 * np.pi, 96, endpoint=False), indexing="ij"
     )
@@ -268,7 +268,7 @@ def _eye_colour(t: np.ndarray, f: np.ndarray, iris: np.ndarray, person: Person, 
     around = np.c_[np.cos(f), np.sin(f), 0.4 * t]
     white = (
         np.array([0.42, 0.37, 0.335])
-        * (1 - 0.05 * person.tone)
+        * (1 - 0.09 * person.tone)
         * (1 - 0.06 * person.old * np.array([0, 1, 2.5]))
     )
     veins = np.clip(1 - 3 * np.abs(noise(np.c_[np.cos(f) * t, np.sin(f) * t], rng, 16)), 0, 1) * smooth(
@@ -289,7 +289,7 @@ def _eye_colour(t: np.ndarray, f: np.ndarray, iris: np.ndarray, person: Person, 
 def teeth(base, head: Head, person: Person) -> list[Mesh]:
     """Return teeth and tongue."""
     rng, out = person.rng("teeth"), []
-    shade = np.array([0.62, 0.565, 0.47]) * (1 - 0.12 * person.old) * rng.uniform(0.92, 1.06)
+    shade = np.array([0.72, 0.67, 0.58]) * (1 - 0.12 * person.old) * rng.uniform(0.92, 1.06)
     for part in ("helper-upper-teeth", "helper-lower-teeth", "helper-tongue"):
         faces = np.array(base.parts[part])
         used = np.unique(faces)

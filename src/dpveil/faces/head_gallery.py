@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, reduce
+from functools import cache, cached_property
 from typing import Any, ClassVar, Final, Self
 
 import cv2
@@ -12,7 +12,7 @@ import numpy as np
 
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.store import Stored, Tensors, default_path
-from dpveil.core.arrays import Float32, Int8, Int64, UInt8
+from dpveil.core.arrays import Float32, Int8, Int64
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
@@ -25,13 +25,6 @@ SIZES: Final = range(64, 1025)
 MOST_PICTURES: Final = 1 << 14
 MOST_VIEWS: Final = 64
 """Decoded pictures that are kept, some 4 MB each."""
-CONTRAST: Final = (1.4, 1.2)
-"""Factors of the logarithms of lightness below and above that of the face. Faces of LFW have some 1.6
-times the contrast of renders, a good part of it by expressions."""
-BRIGHTER: Final = 0.3
-"""Largest logarithm above that counts: whites of eyes stay."""
-DARK: Final = 12.0
-"""Levels that are added before logarithms are taken."""
 PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a draw that does not look at the face."
 ORIGIN: Final = (
     "Every head is rendered from geometry by numbers of a random generator. No photo of a person was used.",
@@ -113,8 +106,7 @@ class HeadGallery(Stored):
         alpha = picture[..., 3].astype(np.float32) / np.float32(255)
         neck, garment, hair = cv2.split(mask.astype(np.float32) / np.float32(255))
         pose = of_points(points, HeadFrame(1).pixels(np.array(FIVE)))
-        view = View(levels, alpha, hair, garment, neck, pose)
-        return view.showing(contrasted(view))
+        return View(levels, alpha, hair, garment, neck, pose)
 
     def facts(self) -> dict[str, Json]:
         """Return the size of pictures, and the labels' names and values, for the file's header."""
@@ -173,23 +165,6 @@ class HeadGallery(Stored):
             unmeasured="Nothing.",
             promise=PROMISE,
         )
-
-
-def contrasted(view: View) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the levels of a head whose face has the contrast that faces have in photos.
-
-    Renders are lit evenly, so that they fit into any light. Lightness is spread around that of the face.
-    """
-    sums = reduce(np.add, (plane.astype(np.uint16) for plane in cv2.split(view.levels)))
-    light = np.log(np.arange(3 * 255 + 1, dtype=np.float32) / 3 + np.float32(DARK))  # by the sum of levels
-    at = view.face > 0.5
-    if not at.any():
-        return view.levels
-    apart = light - np.median(light[sums[at]])
-    more = np.where(apart < 0, (CONTRAST[0] - 1) * apart, (CONTRAST[1] - 1) * np.minimum(apart, BRIGHTER))
-    share = cv2.GaussianBlur(np.clip(1 - view.hair - view.garment, 0, 1), (0, 0), 1.0)
-    gain = cv2.merge([np.exp(share * more[sums])] * 3)
-    return np.asarray(np.clip(np.rint((view.levels + np.float32(DARK)) * gain - DARK), 0, 255), np.uint8)
 
 
 def _files(tensors: Tensors, name: str) -> tuple[bytes, ...]:
