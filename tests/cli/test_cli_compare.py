@@ -254,9 +254,7 @@ def test_a_dry_run_pays_and_writes_nothing(paying_cli: Shell, jobs: str, paid: t
         f"in/{name}.png  1-DP (strong about any 16 pixels), m-pixels (m = 16)"
         for name in ("anna", "bob", "cleo")
     ]
-    assert (
-        "would release 3; a dry run draws, pays and writes nothing" in err
-    )
+    assert "would release 3; a dry run draws, pays and writes nothing" in err
     assert "\nwould be promised: in the worst of 3 photos, 1-DP" in err
     done = "paid" if paid else "drawn"
     assert told(err, "warning") == [

@@ -251,9 +251,7 @@ def test_a_run_says_how_many_in_which_photos_and_how_to_replace_them(shell: Shel
     code, out, err = shell("obfuscate", "in", "--out", "out", *FILL_FACES)
     assert (code, len(out.splitlines())) == (0, 3)
     (line,) = (line for line in err.splitlines() if "may show" in line)
-    assert line.startswith(
-        "not hidden: 3 places that may show a face, in in/b.png and 1 more: --review"
-    )
+    assert line.startswith("not hidden: 3 places that may show a face, in in/b.png and 1 more: --review")
     threshold = re.search(r"--threshold ([0-9.]+)", line)
     assert threshold
     _, out, err = shell("obfuscate", "in", "--out", "all", *FILL_FACES, "--threshold", threshold[1])
@@ -388,9 +386,7 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
     stays, unseen, *_, promised, keep = err.splitlines()
     assert "hair, ears, jaw and neck stay as they are, and may tell who it is" in stays
     assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning
-    assert promised.startswith(
-        "promised: each new face was chosen without looking at the old one (ε = 0)"
-    )
+    assert promised.startswith("promised: each new face was chosen without looking at the old one (ε = 0)")
     assert "not hidden: all that was not replaced, including faces that were not found" in promised
     assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
     certificate = dpveil.verify("private.png", at_least="strong").certificate

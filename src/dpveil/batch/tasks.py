@@ -251,8 +251,8 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path, format_: str | Non
     names = numbered([relative.as_posix() for relative in sources], out, format_)
     tasks = []
     for (relative, source), name in zip(sources.items(), names, strict=True):
-        kept = (_short(relative, format_), _full(relative, format_))
-        elsewhere = tuple(out / other for other in kept if number_of(other.as_posix()) is None)
+        kept = [out / one for one in _in_formats(relative) if number_of(one.as_posix()) is None]
+        elsewhere = tuple(other for other in kept if os.path.lexists(certificate_path(other)))
         tasks.append(Task(source, out / name, name, elsewhere=elsewhere, numbered=relative.as_posix()))
     return tasks
 
@@ -292,11 +292,17 @@ def _placed(photos: list[tuple[Path, Path]], out: Path, format_: str | None) -> 
         former = None if _key(other) in taken else out / other
         number = numbers.get(key_of(relative.as_posix()))
         elsewhere = [] if number is None else [out / NAMED.format(number, name.suffix)]
-        formats = {_short(relative, None), relative.with_suffix(".png")}
-        others = [out / one for one in sorted(formats) if _key(one) not in taken]
+        others = [out / one for one in _in_formats(relative) if _key(one) not in taken]
         elsewhere += [other for other in others if os.path.lexists(certificate_path(other))]
         tasks.append(Task(source, out / name, name.as_posix(), former, tuple(elsewhere)))
     return tasks
+
+
+def _in_formats(relative: Path) -> list[Path]:
+    """Return all names that the release of a photo may have had, by any format."""
+    suffixes = dict.fromkeys((released_suffix(relative), *WRITTEN_AS.values()))
+    longer = (relative.with_name(f"{relative.name}{suffix}") for suffix in suffixes)
+    return [*map(relative.with_suffix, suffixes), *longer]
 
 
 def _short(relative: Path, format_: str | None) -> Path:

@@ -350,13 +350,8 @@ def stained(
 
     There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
     """
-    return np.asarray(blocks.near(_units(blocks, regions, hidden)) & ~hidden)
-
-
-def _units(
-    blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
-) -> Bool[np.ndarray, "units across"]:
-    return blocks.units(hidden_pixels([region.before or region for region in regions], *hidden.shape))
+    before = hidden_pixels([region.before or region for region in regions], *hidden.shape)
+    return np.asarray(blocks.near(blocks.units(before)) & ~hidden)
 
 
 def keep_blocks(
@@ -379,4 +374,4 @@ def keep_blocks(
         for region in regions:
             box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
             recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
-    return image, blocks.without(_units(blocks, regions, hidden))
+    return image, blocks.without(blocks.units(hidden))

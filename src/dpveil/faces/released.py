@@ -20,7 +20,7 @@ from dpveil.faces.geometry.tone import tone_class
 from dpveil.faces.geometry.view import ONE, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 
-SUITING: Final = ("gender", "age")
+SUITING: Final = ("age", "gender")
 """Attributes that are read around a face."""
 SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
@@ -136,30 +136,31 @@ class HeadFace(Released):
             if around.cheeks is not None and tones is not None:
                 away = np.abs(tones[self.persons] - tone_class(DIM_LIGHT + float(around.cheeks[0])))
                 chances *= np.exp(-((away - away[chances > 0].min()) ** 2.0))
-            if self.model is not None:
-                chances *= self._suiting(self.model, around)
             others = ~np.isin(self.persons, list(around.shown))
             if (chances * others).any():
                 chances *= others
+            if self.model is not None:
+                chances = self._suiting(self.model, around, chances)
         upto = np.cumsum(chances / chances.sum())
         at = int(np.searchsorted(upto, self.number / 2**64, side="right"))
         return int(self.persons[min(at, len(upto) - 1)])
 
-    def _suiting(self, model: AttributeModel, around: Around) -> np.ndarray:
-        """Return how well each person suits what the model reads around the face."""
+    def _suiting(self, model: AttributeModel, around: Around, chances: np.ndarray) -> np.ndarray:
+        """Return the chances of persons who suit what the model reads around the face.
+
+        Every value is as probable as the model says, however many persons have it: of the last of `SUITING`
+        exactly, of the others among those who have that.
+        """
         scores = model.scores(around.picture[None])[0].astype(np.float64)
-        chances = np.full(len(self.persons), 1e-6)
-        found = np.ones(len(self.persons))
         for name in SUITING:
             looks = self.gallery.looks(name)
             if looks is None or model.values.get(name) != VALUES[name]:
                 continue
             own = scores[model.columns[name]] * SURE
-            share = np.exp(own - own.max())
-            kept = looks[self.persons]
-            # persons of one value share its chance, however many they are
-            found *= share[kept] / np.bincount(kept, minlength=len(share))[kept]
-        return np.asarray(chances + found)
+            share, kept = np.exp(own - own.max()), looks[self.persons]
+            mass = np.bincount(kept, chances, minlength=len(share))
+            chances = chances * (share / np.maximum(mass, 1e-300))[kept]
+        return chances
 
     def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the head, turned to its own yaw or else to that of its place."""

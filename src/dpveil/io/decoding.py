@@ -362,7 +362,7 @@ def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
 
 def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeGuard[JpegFile]:
     """Return whether this is a JPEG whose blocks hold its levels."""
-    return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.mode)
+    return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info)
 
 
 def _upright(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -31,15 +31,18 @@ Component = tuple[int, int, int, int]
 """Identifier, horizontal and vertical sampling factor, and number of the quantisation table."""
 
 
-def keeps_blocks(components: Sequence[Component], colours: str) -> bool:
+def keeps_blocks(components: Sequence[Component], info: Mapping[Any, Any]) -> bool:
     """Return whether a JPEG is grey, or Y'CbCr with no more chroma than luma, so that its blocks can stay.
 
-    `colours` is Pillow's mode of its levels.
+    `info` is what Pillow tells of it. Three components are Y'CbCr as libjpeg takes them: by JFIF, or else by
+    Adobe's transform, or else unless they are called R, G and B.
     """
-    if colours == "L":
-        return len(components) == 1
+    if len(components) == 1:
+        return True
     (_, _, down, _), *chroma = components
-    return colours == "RGB" and len(chroma) == 2 and down <= 2 and all(c[1:3] == (1, 1) for c in chroma)
+    names = bytes(component[0] for component in components)
+    ycc = "jfif" in info or (info["adobe_transform"] == 1 if "adobe" in info else names != b"RGB")
+    return ycc and len(chroma) == 2 and down <= 2 and all(c[1:3] == (1, 1) for c in chroma)
 
 
 def read_blocks(
