@@ -169,6 +169,9 @@ def test_formats_stay_or_are_chosen(tree):
         plan_tasks([Path("in")], Path("out"), format="jpeg")
     with pytest.raises(UnknownName):
         plan_tasks([Path("in")], Path("out"), format="gif")
+    with pytest.raises(UsageError):
+        plan_tasks([Path("in/a.jpg")], Path("x.jpg"), format="png")
+    assert len(plan_tasks([Path("in/a.jpg")], Path("x.jpg"), format="jpeg")) == 1
 
 
 def test_a_photo_that_several_names_lead_to_is_taken_once(tree):

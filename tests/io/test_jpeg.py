@@ -41,12 +41,9 @@ def smooth(height: int, width: int, channels: int) -> np.ndarray:
 
 
 def outside(blocks: JpegBlocks, kept: JpegBlocks) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The coefficients of the units that `kept` knows, in both."""
-    pairs = []
-    for one, other, (down, across) in zip(blocks.planes, kept.planes, kept.factors, strict=True):
-        known = ~kept.missing.repeat(down, 0).repeat(across, 1)[: one.shape[0], : one.shape[1]]
-        pairs.append((one[known], other[known]))
-    return pairs
+    """The blocks that `kept` knows, in both."""
+    planes = zip(blocks.planes, kept.planes, kept.missing, strict=True)
+    return [(one[~missing], other[~missing]) for one, other, missing in planes]
 
 
 @pytest.mark.parametrize(("shape", "sampling"), [*itertools.product(SHAPES, SAMPLINGS)])
@@ -79,15 +76,12 @@ def test_blocks_outside_of_a_region_stay_and_others_are_drawn(shape, sampling):
 
 
 def changed_within(photo: dpveil.Photo, region: np.ndarray) -> bytes:
-    """The JPEG with other luma in blocks that the region touches, and other chroma in its units."""
+    """The JPEG with other contents in all blocks that hold something of the region."""
     original, noise = photo.blocks(), np.random.default_rng(5)
-    rows, columns = np.arange(0, region.shape[0], SIDE), np.arange(0, region.shape[1], SIDE)
-    dark = np.logical_or.reduceat(np.logical_or.reduceat(region, rows, 0), columns, 1)
     planes = []
     for n, plane in enumerate(original.planes):
-        hidden = dark if n == 0 else original.units(region)
         change = noise.integers(-9, 10, plane.shape, np.int16)
-        planes.append(np.where(hidden[: plane.shape[0], : plane.shape[1], None, None], change, plane))
+        planes.append(np.where(original.touched(region, n)[:, :, None, None], change, plane))
     return jpeg_file(replace(original, planes=tuple(planes)))
 
 
@@ -141,14 +135,15 @@ def test_tables_of_a_photo_that_is_all_replaced_are_not_shown():
     assert release.blocks is None
 
 
-def test_units_know_their_pixels():
+def test_blocks_know_their_pixels():
     blocks = dpveil.read(jpeg(smooth(40, 40, 3), subsampling="4:2:0")).blocks()
-    assert blocks.unit == (2 * SIDE, 2 * SIDE)
+    assert (blocks.side(0), blocks.side(1)) == ((SIDE, SIDE), (2 * SIDE, 2 * SIDE))
     hidden = np.zeros((40, 40), bool)
-    hidden[16:32, 31:33] = True
+    hidden[16:24, 31:33] = True
     expected = np.zeros((3, 3), bool)
     expected[1, 1:] = True
-    assert np.array_equal(blocks.units(hidden), expected)
+    assert np.array_equal(blocks.touched(hidden, 1), expected)
+    assert np.array_equal(np.argwhere(blocks.touched(hidden, 0)), [(2, 3), (2, 4)])
 
 
 def test_arithmetic_coding_is_refused():

@@ -20,7 +20,7 @@ from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {
-    **{"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"},
+    **{"force": "force=True", "out": "out", "names": "names", "format": "format", "at_least": "at_least"},
     **{"sign": "sign", "mark": "mark"},
 }
 LACKS: Final = {"sign": "not one that this key signed", "mark": "has no C2PA manifest"}
@@ -151,7 +151,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     for place in earlier(task):
         raise DPVeilError(
             f"{shown(place)} may be an earlier release of it, so it is not released again",
-            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {released_again(choices)}",
+            hint="name outputs as then ({names}, {format}), or choose another {out}; or "
+            + released_again(choices),
             arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):

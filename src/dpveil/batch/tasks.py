@@ -85,7 +85,7 @@ def plan_tasks(
     if archive_of(out) is not None and not is_folder(out):
         return checked(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
-        return checked([_into_a_file(given, out, names)], given)
+        return checked([_into_a_file(given, out, names, format)], given)
     if (
         len(given) == 1
         and not is_folder(given[0])
@@ -161,7 +161,7 @@ def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) ->
     return next(chain(around, beside), None)
 
 
-def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
+def _into_a_file(given: Sequence[Path], out: Path, names: str, format_: str | None) -> Task:
     if len(given) > 1 or is_folder(given[0]):
         problem = f"{{out}} {shown(out)} is the name of one picture, and the inputs may be several"
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
@@ -176,7 +176,10 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if names == "number":
         problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)
-    format_of(out)
+    if format_of(out) != (format_ or format_of(out)):
+        problem = f"{{out}} {shown(out)} is no name of a {format_} file, which {{format}} asks for"
+        arguments = ARGUMENTS | {"format": "format"}
+        raise UsageError(problem, hint="leave out {format}, or name another file", arguments=arguments)
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
     return Task(given[0], out, out.name)

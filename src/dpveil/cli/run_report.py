@@ -219,7 +219,7 @@ LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least
 LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
 KEPT: Final = "gender=1", "gender=1,age=1"
-KEEP: Final = "to keep gender or age, add --attributes {choices}, in {photo}, of which {faces} replaced"
+KEEP: Final = "to keep gender or age, add --attributes {choices} ({faces} in {photo})"
 
 
 def tell(method: Method, promises: Sequence[Promise], promised: str = "promised") -> None:
@@ -320,8 +320,7 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
     quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_graded(q.total, q.strength)}" for kept, q in quotes.items())
     photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
-    told = f"{counted(faces, 'face')} {'is' if faces == 1 else 'are'}"
-    say.note(KEEP.format(choices=choices, photo=photo, faces=told))
+    say.note(KEEP.format(choices=choices, photo=photo, faces=counted(faces, "face")))
 
 
 def tell_terms(users: Iterable[object]) -> None:

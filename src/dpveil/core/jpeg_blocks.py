@@ -77,8 +77,7 @@ class JpegBlocks:
 
     `planes[c]` holds the blocks of component c, rows × columns × 8 × 8, `tables[c]` its quantisation table
     and `factors[c]` its vertical and horizontal sampling factors; luma has the largest. The photo is shown
-    turned by EXIF's `orientation`, 1 to 8. `missing` says, for each group of blocks that share pixels
-    (a minimum coded unit), whether its coefficients are unknown: they are 0.
+    turned by EXIF's `orientation`, 1 to 8. `missing[c]` says which blocks are unknown: they are 0.
     """
 
     height: int
@@ -87,68 +86,64 @@ class JpegBlocks:
     tables: tuple[UInt16[np.ndarray, "8 8"], ...]
     factors: tuple[tuple[int, int], ...]
     orientation: int = 1
-    missing: Bool[np.ndarray, "units across"] | None = None
+    missing: tuple[Bool[np.ndarray, "rows columns"], ...] | None = None
 
     @property
     def turn(self) -> Turn:
         """How stored pixels become those that are shown."""
         return TURNS[self.orientation]
 
-    @property
-    def unit(self) -> tuple[int, int]:
-        """Height and width of a unit in pixels."""
-        return SIDE * self.factors[0][0], SIDE * self.factors[0][1]
+    def side(self, component: int) -> tuple[int, int]:
+        """Return the height and width of a component's blocks in pixels."""
+        (down, across), (v, h) = self.factors[0], self.factors[component]
+        return SIDE * down // v, SIDE * across // h
 
-    @property
-    def subsampled(self) -> bool:
-        """Whether a block of chroma covers several blocks of luma."""
-        return self.unit != (SIDE, SIDE)
+    def touched(self, hidden: Bool[np.ndarray, "h w"], component: int) -> Bool[np.ndarray, "rows columns"]:
+        """Return which blocks of a component hold a hidden pixel of the photo as it is shown."""
+        stored, (tall, wide) = self.turn.back(hidden), self.side(component)
+        rows = np.logical_or.reduceat(stored, np.arange(0, self.height, tall), axis=0)
+        return np.asarray(np.logical_or.reduceat(rows, np.arange(0, self.width, wide), axis=1))
 
-    def units(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "units across"]:
-        """Return which units hold a hidden pixel of the photo as it is shown."""
-        rows, columns = (
-            np.arange(0, n, side) for n, side in zip((self.height, self.width), self.unit, strict=True)
-        )
-        touched = np.logical_or.reduceat(self.turn.back(hidden), rows, axis=0)
-        return np.asarray(np.logical_or.reduceat(touched, columns, axis=1))
+    def without(self, hidden: Bool[np.ndarray, "h w"]) -> JpegBlocks:
+        """Return the blocks that hold no hidden pixel."""
+        missing = tuple(self.touched(hidden, component) for component in range(len(self.planes)))
+        pairs = zip(missing, self.planes, strict=True)
+        planes = tuple(np.where(gone[:, :, None, None], np.int16(0), plane) for gone, plane in pairs)
+        return replace(self, planes=planes, missing=missing)
 
-    def without(self, units: Bool[np.ndarray, "units across"]) -> JpegBlocks:
-        """Return the blocks of all other units."""
-        planes = []
-        for plane, (down, across) in zip(self.planes, self.factors, strict=True):
-            gone = units.repeat(down, 0).repeat(across, 1)[: plane.shape[0], : plane.shape[1]]
-            planes.append(np.where(gone[:, :, None, None], np.int16(0), plane))
-        return replace(self, planes=tuple(planes), missing=units)
+    def near(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+        """Return the pixels whose chroma follows from hidden ones; luma alone of a grey photo.
 
-    def near(self, units: Bool[np.ndarray, "units across"]) -> Bool[np.ndarray, "h w"]:
-        """Return the pixels whose chroma follows from these units, in the photo as it is shown.
-
-        Decoders smooth subsampled chroma, by one pixel beyond a unit.
+        Decoders smooth subsampled chroma, by one pixel beyond a block.
         """
         import cv2
 
-        tall, wide = self.unit
-        there = self.turn.there(units.repeat(tall, 0).repeat(wide, 1)[: self.height, : self.width])
-        if not self.subsampled:
+        last = len(self.planes) - 1
+        tall, wide = self.side(last)
+        blocks = self.touched(hidden, last).repeat(tall, 0).repeat(wide, 1)
+        there = self.turn.there(blocks[: self.height, : self.width])
+        if (tall, wide) == (SIDE, SIDE):
             return np.asarray(there)
         return np.asarray(cv2.dilate(there.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0)
 
     def drawn(self, image: UInt8[np.ndarray, "h w c"]) -> JpegBlocks:
         """Return the same with the blocks that are `missing` coded from a photo, as it is shown."""
-        if self.missing is None or not self.missing.any():
+        if self.missing is None:
             return self
-        rows, columns = np.nonzero(self.missing)
-        tall, wide = self.unit
-        stored = self.turn.back(image)
-        down = np.minimum(rows[:, None] * tall + np.arange(tall), self.height - 1)
-        across = np.minimum(columns[:, None] * wide + np.arange(wide), self.width - 1)
-        levels = stored[down[:, :, None], across[:, None, :]].astype(np.float32)
-        samples = levels @ TO_YCC[: len(self.planes)].T if levels.shape[-1] == 3 else levels
-        planes = tuple(plane.copy() for plane in self.planes)
-        for n, (plane, table, factors) in enumerate(zip(planes, self.tables, self.factors, strict=True)):
-            own = samples[..., n] - (MIDDLE if n == 0 else 0)
-            _code(plane, own, table, (rows, columns), factors)
-        return replace(self, planes=planes, missing=None)
+        planes, stored = [], self.turn.back(image)
+        for component, (plane, missing) in enumerate(zip(self.planes, self.missing, strict=True)):
+            rows, columns = np.nonzero(missing)
+            tall, wide = self.side(component)
+            down = np.minimum(rows[:, None] * tall + np.arange(tall), self.height - 1)
+            across = np.minimum(columns[:, None] * wide + np.arange(wide), self.width - 1)
+            levels = stored[down[:, :, None], across[:, None, :]].astype(np.float32)
+            samples = levels[..., 0] if levels.shape[-1] == 1 else levels @ TO_YCC[component]
+            samples = samples.reshape(len(rows), SIDE, tall // SIDE, SIDE, wide // SIDE).mean(axis=(2, 4))
+            codes = COSINES @ (samples - MIDDLE * (component == 0)) @ COSINES.T / self.tables[component]
+            made = plane.copy()
+            made[rows, columns] = np.clip(np.rint(codes), -MOST, MOST)
+            planes.append(made)
+        return replace(self, planes=tuple(planes), missing=None)
 
     def luma(self, rows: slice, columns: slice) -> Float32[np.ndarray, "h w"]:
         """Return the luma, 0 to 255, in a box of the photo as it is shown; each pixel is of its own block."""
@@ -165,27 +160,6 @@ class JpegBlocks:
         pixels = pixels.transpose(0, 2, 1, 3).reshape(blocks.shape[0] * SIDE, blocks.shape[1] * SIDE)
         part = pixels[top - first * SIDE : end - first * SIDE, left - start * SIDE : right - start * SIDE]
         return np.asarray(np.clip(turn.there(part), 0, 255))
-
-
-def _code(
-    plane: Int16[np.ndarray, "rows columns 8 8"],
-    samples: Float32[np.ndarray, "n h w"],
-    table: UInt16[np.ndarray, "8 8"],
-    units: tuple[np.ndarray, np.ndarray],
-    factors: tuple[int, int],
-) -> None:
-    """Write the blocks of one component of some units, whose samples are those of all pixels."""
-    down, across = factors
-    count, tall, wide = samples.shape
-    step = tall // (SIDE * down), wide // (SIDE * across)
-    means = samples.reshape(count, tall // step[0], step[0], wide // step[1], step[1]).mean(axis=(2, 4))
-    for i in range(down):
-        for j in range(across):
-            block = means[:, i * SIDE :, j * SIDE :][:, :SIDE, :SIDE]
-            codes = np.rint(COSINES @ block @ COSINES.T / table)
-            row, column = units[0] * down + i, units[1] * across + j
-            there = (row < plane.shape[0]) & (column < plane.shape[1])
-            plane[row[there], column[there]] = np.clip(codes, -MOST, MOST)[there]
 
 
 def recoloured(

@@ -351,7 +351,7 @@ def stained(
     There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
     """
     before = hidden_pixels([region.before or region for region in regions], *hidden.shape)
-    return np.asarray(blocks.near(blocks.units(before)) & ~hidden)
+    return np.asarray(blocks.near(before) & ~hidden)
 
 
 def keep_blocks(
@@ -374,4 +374,4 @@ def keep_blocks(
         for region in regions:
             box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
             recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
-    return image, blocks.without(blocks.units(hidden))
+    return image, blocks.without(hidden)
