@@ -36,7 +36,9 @@ SKIN: Final = np.float32(0.5)
 """How much such skin counts."""
 NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
 """Standard deviations of the weights of anything near, and how much it counts beside that."""
-LARGEST: Final = 240
+FINE: Final = 2.5
+"""Standard deviation, in pixels, that a Gaussian keeps in a downscaled picture."""
+LARGEST: Final = 160
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled."""
 
 
@@ -191,7 +193,7 @@ def recoloured(
         light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = np.sum([worth * cv2.GaussianBlur(both, (0, 0), sigma) for sigma, worth in NEAR], axis=0)
+    sums = np.sum([worth * _blurred(both, sigma) for sigma, worth in NEAR], axis=0)
     if skin is None:
         sums += _as_light(light, both, ALIKE[0])
     else:
@@ -213,13 +215,28 @@ def _as_light(
 
     place = np.clip(y, 0, 255) / STEP
     low = np.minimum(place.astype(np.int64), BINS - 2)
-    bins, part = np.stack([low, low + 1], axis=-1), place - low
+    part = place - low
     shares = np.zeros((*y.shape, BINS), np.float32)
-    np.put_along_axis(shares, bins, np.stack([1 - part, part], axis=-1), axis=-1)
-    sums = []
-    for layer in cv2.split(both):
-        soft = cv2.GaussianBlur(shares * layer[..., None], (0, 0), sigma)
-        soft = cv2.blur(soft.reshape(-1, BINS), (3, 1)).reshape(soft.shape)
-        take = np.take_along_axis(soft, bins, axis=-1)
-        sums.append(take[..., 0] * (1 - part) + take[..., 1] * part)
-    return np.asarray(cv2.merge(sums))
+    np.put_along_axis(shares, np.stack([low, low + 1], axis=-1), np.stack([1 - part, part], axis=-1), axis=-1)
+    bins = np.clip(low[..., None] + np.arange(-1, 3), 0, BINS - 1)  # of a mean over three steps
+    worth = np.stack([1 - part, np.ones_like(part), np.ones_like(part), part], axis=-1)
+    soft = (_blurred(shares * layer[..., None], sigma) for layer in cv2.split(both))
+    return np.asarray(
+        cv2.merge([(np.take_along_axis(one, bins, axis=-1) * worth).sum(axis=-1) for one in soft])
+    )
+
+
+def _blurred(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
+    """Return planes after a Gaussian, which is taken in smaller ones as far as that shows nothing."""
+    import cv2
+
+    height, width, count = planes.shape
+    part = max(1, round(sigma / FINE))
+    if part == 1:
+        return np.asarray(cv2.GaussianBlur(planes, (0, 0), sigma))
+    rows, columns = -(-height // part), -(-width // part)
+    whole = np.pad(planes, ((0, rows * part - height), (0, columns * part - width), (0, 0)))
+    small = whole.reshape(rows, part, columns, part, count).mean(axis=(1, 3))
+    small = cv2.GaussianBlur(small, (0, 0), sigma / part).reshape(small.shape)
+    large = cv2.resize(small, (columns * part, rows * part), interpolation=cv2.INTER_LINEAR)
+    return np.asarray(large[:height, :width])
