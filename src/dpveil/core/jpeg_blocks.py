@@ -27,19 +27,6 @@ TO_YCC: Final = np.array(
 """Luma and the two chroma differences of sRGB levels (JFIF 1.02)."""
 MOST: Final = 1023
 """Largest coefficient that baseline entropy coding has room for."""
-BINS: Final = 17
-STEP: Final = np.float32(16)
-"""Steps of lightness in which chroma is averaged, and their distance in levels."""
-ALIKE: Final = (5.0, 40.0)
-"""Standard deviations, in pixels, of the weights of what is as light, and of skin that is."""
-SKIN: Final = np.float32(0.5)
-"""How much such skin counts."""
-NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
-"""Standard deviations of the weights of anything near, and how much it counts beside that."""
-FINE: Final = 2.5
-"""Standard deviation, in pixels, that a Gaussian keeps in a downscaled picture."""
-LARGEST: Final = 160
-"""Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled."""
 
 
 class Turn(NamedTuple):
@@ -118,15 +105,14 @@ class JpegBlocks:
 
         Decoders smooth subsampled chroma, by one pixel beyond a block.
         """
-        import cv2
-
         last = len(self.planes) - 1
         tall, wide = self.side(last)
         blocks = self.touched(hidden, last).repeat(tall, 0).repeat(wide, 1)
-        there = self.turn.there(blocks[: self.height, : self.width])
-        if (tall, wide) == (SIDE, SIDE):
-            return np.asarray(there)
-        return np.asarray(cv2.dilate(there.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0)
+        there = blocks[: self.height, : self.width]
+        if (tall, wide) != (SIDE, SIDE):
+            for axis in (0, 1):
+                there = _wider(there, axis)
+        return np.asarray(self.turn.there(there))
 
     def drawn(self, image: UInt8[np.ndarray, "h w c"]) -> JpegBlocks:
         """Return the same with the blocks that are `missing` coded from a photo, as it is shown."""
@@ -164,79 +150,9 @@ class JpegBlocks:
         return np.asarray(np.clip(turn.there(part), 0, 255))
 
 
-def recoloured(
-    image: UInt8[np.ndarray, "h w 3"],
-    known: Bool[np.ndarray, "h w"],
-    wanted: Bool[np.ndarray, "h w"],
-    luma: Float32[np.ndarray, "h w"],
-    *,
-    skin: Float32[np.ndarray, "h w"] | None = None,
-) -> None:
-    """Give the `wanted` pixels of an image this luma, and the chroma of what is `known` near them.
-
-    It is that of what is as light: of anything near, or of `skin` farther away, by how sure that is, 0 to 1.
-    Changes `image`, of which nothing but known pixels is read.
-    """
-    import cv2
-
-    if not wanted.any():
-        return
-    levels = image.astype(np.float32) * known[..., None]
-    there = (known | wanted).astype(np.float32)
-    y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
-    sure = known.astype(np.float32)[..., None]
-    both = np.dstack([sure, levels @ TO_YCC[1:].T * sure])
-    ratio = min(1.0, LARGEST / max(known.shape))
-    light = y
-    if ratio < 1:
-        size = max(1, round(known.shape[1] * ratio)), max(1, round(known.shape[0] * ratio))
-        light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
-        light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
-        skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = np.sum([worth * _blurred(both, sigma) for sigma, worth in NEAR], axis=0)
-    if skin is None:
-        sums += _as_light(light, both, ALIKE[0])
-    else:
-        sums += SKIN * _as_light(light, both * skin[..., None], ALIKE[1])
-    chroma = sums[..., 1:] / (sums[..., :1] + np.float32(1e-9))
-    blue, red = cv2.split(cv2.resize(chroma, known.shape[::-1], interpolation=cv2.INTER_LINEAR))
-    rgb = cv2.merge([y + 1.402 * red, y - 0.344136286 * blue - 0.714136286 * red, y + 1.772 * blue])
-    image[wanted] = np.clip(np.rint(rgb[wanted]), 0, 255).astype(np.uint8)
-
-
-def _as_light(
-    y: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"], sigma: float
-) -> Float32[np.ndarray, "h w 3"]:
-    """Return the sums over what is near each pixel and as light: how much is known, and its chroma.
-
-    A bilateral grid (Chen, Paris & Durand 2007).
-    """
-    import cv2
-
-    place = np.clip(y, 0, 255) / STEP
-    low = np.minimum(place.astype(np.int64), BINS - 2)
-    part = place - low
-    shares = np.zeros((*y.shape, BINS), np.float32)
-    np.put_along_axis(shares, np.stack([low, low + 1], axis=-1), np.stack([1 - part, part], axis=-1), axis=-1)
-    bins = np.clip(low[..., None] + np.arange(-1, 3), 0, BINS - 1)  # of a mean over three steps
-    worth = np.stack([1 - part, np.ones_like(part), np.ones_like(part), part], axis=-1)
-    soft = (_blurred(shares * layer[..., None], sigma) for layer in cv2.split(both))
-    return np.asarray(
-        cv2.merge([(np.take_along_axis(one, bins, axis=-1) * worth).sum(axis=-1) for one in soft])
-    )
-
-
-def _blurred(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
-    """Return planes after a Gaussian, which is taken in smaller ones as far as that shows nothing."""
-    import cv2
-
-    height, width, count = planes.shape
-    part = max(1, round(sigma / FINE))
-    if part == 1:
-        return np.asarray(cv2.GaussianBlur(planes, (0, 0), sigma))
-    rows, columns = -(-height // part), -(-width // part)
-    whole = np.pad(planes, ((0, rows * part - height), (0, columns * part - width), (0, 0)))
-    small = whole.reshape(rows, part, columns, part, count).mean(axis=(1, 3))
-    small = cv2.GaussianBlur(small, (0, 0), sigma / part).reshape(small.shape)
-    large = cv2.resize(small, (columns * part, rows * part), interpolation=cv2.INTER_LINEAR)
-    return np.asarray(large[:height, :width])
+def _wider(mask: Bool[np.ndarray, "h w"], axis: int) -> Bool[np.ndarray, "h w"]:
+    """Return a mask with one more pixel at both ends along an axis."""
+    along, wider = np.moveaxis(mask, axis, 0), np.moveaxis(mask.copy(), axis, 0)
+    wider[1:] |= along[:-1]
+    wider[:-1] |= along[1:]
+    return np.moveaxis(wider, 0, axis)

@@ -11,15 +11,11 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import Relation
-from dpveil.core.jpeg_blocks import JpegBlocks, recoloured
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
-
-CHROMA_FROM: Final = 48
-"""How far around a region colours are looked for that go on there, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -341,37 +337,3 @@ def hidden_pixels(regions: Iterable[Region], height: int, width: int) -> Bool[np
         part = hidden[region.box.slices]
         part |= True if region.mask is None else region.mask
     return hidden
-
-
-def stained(
-    blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
-) -> Bool[np.ndarray, "h w"]:
-    """Return which pixels beside the regions, which are `hidden`, have a chroma that follows from them.
-
-    There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
-    """
-    before = hidden_pixels([region.before or region for region in regions], *hidden.shape)
-    return np.asarray(blocks.near(before) & ~hidden)
-
-
-def keep_blocks(
-    photo: Photo, image: UInt8[np.ndarray, "h w c"], regions: Sequence[Region]
-) -> tuple[UInt8[np.ndarray, "h w c"], JpegBlocks | None]:
-    """Return an image drawn for a JPEG, and the photo's blocks that hold nothing of its regions.
-
-    Beside the regions, chroma that is `stained` becomes that of what is near and as light. No blocks of other
-    photos, and where all is hidden: then nothing of how the file was made is shown either.
-    """
-    if photo.blocks is None:
-        return image, None
-    hidden = hidden_pixels(regions, photo.height, photo.width)
-    if hidden.all():
-        return image, None
-    blocks = photo.blocks()
-    beside = stained(blocks, regions, hidden)
-    if beside.any():
-        image = image.copy()
-        for region in regions:
-            box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
-            recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
-    return image, blocks.without(hidden)

@@ -11,9 +11,8 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Float64
 from dpveil.core.envelope import Note
-from dpveil.core.jpeg_blocks import recoloured
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region, hidden_pixels, stained
+from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place
 from dpveil.faces.geometry.background import behind
@@ -25,6 +24,7 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
+from dpveil.regions.chroma import recoloured, stained
 from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, reach
 

@@ -25,7 +25,7 @@ from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
-from dpveil.core.region import Covered, Region, keep_blocks
+from dpveil.core.region import Covered, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method
@@ -33,6 +33,7 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
+from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.detected import ARGUMENTS, NOTHING, Things
 from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several

@@ -16,7 +16,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region, keep_blocks, stained
+from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, FaceMethod
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
@@ -28,6 +28,7 @@ from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
+from dpveil.regions.chroma import keep_blocks, stained
 from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
