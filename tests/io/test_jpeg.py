@@ -66,7 +66,8 @@ def test_blocks_outside_of_a_region_stay_and_others_are_drawn(shape, sampling):
             continue
         file, _ = release.encoded("jpeg")
         assert only_picture(file, "jpeg")
-        assert not {b"camera", b"comment"} & {word for word in (b"camera", b"comment") if word in file}
+        assert b"camera" not in file
+        assert b"comment" not in file
         read = dpveil.read(file)
         for one, other in outside(read.blocks(), release.blocks):
             assert np.array_equal(one, other)
@@ -81,7 +82,7 @@ def changed_within(photo: dpveil.Photo, region: np.ndarray) -> bytes:
     planes = []
     for n, plane in enumerate(original.planes):
         change = noise.integers(-9, 10, plane.shape, np.int16)
-        planes.append(np.where(original.touched(region, n)[:, :, None, None], change, plane))
+        planes.append(np.where(original.blocks_of(region, n)[:, :, None, None], change, plane))
     return jpeg_file(replace(original, planes=tuple(planes)))
 
 
@@ -135,6 +136,12 @@ def test_tables_of_a_photo_that_is_all_replaced_are_not_shown():
     assert release.blocks is None
 
 
+def test_a_copy_keeps_every_block():
+    photo = dpveil.read(jpeg(picture(40, 56), quality=60))
+    copy = dpveil.obfuscate(photo, "fill", regions="faces", if_none="copy")
+    assert np.array_equal(dpveil.read(copy.encoded("jpeg")[0]).image, photo.image)
+
+
 def test_blocks_know_their_pixels():
     blocks = dpveil.read(jpeg(smooth(40, 40, 3), subsampling="4:2:0")).blocks()
     assert (blocks.side(0), blocks.side(1)) == ((SIDE, SIDE), (2 * SIDE, 2 * SIDE))
@@ -142,8 +149,8 @@ def test_blocks_know_their_pixels():
     hidden[16:24, 31:33] = True
     expected = np.zeros((3, 3), bool)
     expected[1, 1:] = True
-    assert np.array_equal(blocks.touched(hidden, 1), expected)
-    assert np.array_equal(np.argwhere(blocks.touched(hidden, 0)), [(2, 3), (2, 4)])
+    assert np.array_equal(blocks.blocks_of(hidden, 1), expected)
+    assert np.array_equal(np.argwhere(blocks.blocks_of(hidden, 0)), [(2, 3), (2, 4)])
 
 
 def test_arithmetic_coding_is_refused():

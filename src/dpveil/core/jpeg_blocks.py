@@ -87,7 +87,7 @@ class JpegBlocks:
         (down, across), (v, h) = self.factors[0], self.factors[component]
         return SIDE * down // v, SIDE * across // h
 
-    def touched(self, hidden: Bool[np.ndarray, "h w"], component: int) -> Bool[np.ndarray, "rows columns"]:
+    def blocks_of(self, hidden: Bool[np.ndarray, "h w"], component: int) -> Bool[np.ndarray, "rows columns"]:
         """Return which blocks of a component hold a hidden pixel of the photo as it is shown."""
         stored, (tall, wide) = self.turn.back(hidden), self.side(component)
         rows = np.logical_or.reduceat(stored, np.arange(0, self.height, tall), axis=0)
@@ -95,26 +95,26 @@ class JpegBlocks:
 
     def without(self, hidden: Bool[np.ndarray, "h w"]) -> JpegBlocks:
         """Return the blocks that hold no hidden pixel."""
-        missing = tuple(self.touched(hidden, component) for component in range(len(self.planes)))
+        missing = tuple(self.blocks_of(hidden, component) for component in range(len(self.planes)))
         pairs = zip(missing, self.planes, strict=True)
         planes = tuple(np.where(gone[:, :, None, None], np.int16(0), plane) for gone, plane in pairs)
         return replace(self, planes=planes, missing=missing)
 
-    def near(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    def chroma_of(self, hidden: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
         """Return the pixels whose chroma follows from hidden ones; luma alone of a grey photo.
 
         Decoders smooth subsampled chroma, by one pixel beyond a block.
         """
         last = len(self.planes) - 1
         tall, wide = self.side(last)
-        blocks = self.touched(hidden, last).repeat(tall, 0).repeat(wide, 1)
+        blocks = self.blocks_of(hidden, last).repeat(tall, 0).repeat(wide, 1)
         there = blocks[: self.height, : self.width]
         if (tall, wide) != (SIDE, SIDE):
             for axis in (0, 1):
                 there = _wider(there, axis)
         return np.asarray(self.turn.there(there))
 
-    def drawn(self, image: UInt8[np.ndarray, "h w c"]) -> JpegBlocks:
+    def with_pixels(self, image: UInt8[np.ndarray, "h w c"]) -> JpegBlocks:
         """Return the same with the blocks that are `missing` coded from a photo, as it is shown."""
         if self.missing is None:
             return self

@@ -24,7 +24,7 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
-from dpveil.regions.chroma import recoloured, stained
+from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, reach
 
@@ -48,8 +48,6 @@ SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 SMALL: Final = 8
 """Longest side of blocks, in pixels, around which what is outside goes on."""
-SURROUNDINGS: Final = 48
-"""How far beyond a region pixels are read to go on in its blocks, in pixels."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -82,7 +80,9 @@ class Heads(Placement):
 
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again if the method is `posed`."""
-        return self.drawn_in(unstained(self.photo, [one.region for one in self.places]), bits, steps)
+        return self.drawn_in(
+            without_their_chroma(self.photo, [one.region for one in self.places]), bits, steps
+        )
 
     def drawn_in(self, photo: Photo, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same of a `photo` that hides more than the one in which the faces were placed."""
@@ -124,7 +124,7 @@ def _in_luma(photo: Photo) -> Photo:
     return Photo(photo.image, replace(photo.grid, width=SMALL, height=SMALL, margin=0), blocks=photo.blocks)
 
 
-def unstained(photo: Photo, regions: Sequence[Region]) -> Photo:
+def without_their_chroma(photo: Photo, regions: Sequence[Region]) -> Photo:
     """Return a photo outside of whose regions nothing follows from what they hold, in a grid of luma.
 
     The regions of faces in a JPEG have grown to blocks of luma. Those of chroma are larger, and hold some of
@@ -134,11 +134,11 @@ def unstained(photo: Photo, regions: Sequence[Region]) -> Photo:
         return photo
     image, blocks = photo.image.copy(), photo.blocks()
     hidden = hidden_pixels(regions, photo.height, photo.width)
-    beside = stained(blocks, regions, hidden)
+    beside = chroma_beside(blocks, regions, hidden)
     for region in regions if beside.any() else ():
         box = region.box.wider(SURROUNDINGS, photo.width, photo.height).slices
         seen = ~(hidden | beside)[box]
-        recoloured(image[box], seen, beside[box], blocks.luma(*box), skin=_skin(image[box], seen))
+        recolour(image[box], seen, beside[box], blocks.luma(*box), skin=_skin(image[box], seen))
     return Photo(image, _in_luma(photo).grid, photo.notes)
 
 
@@ -202,10 +202,7 @@ def _around(places: Iterable[Placed], method: FaceMethod) -> tuple[str, ...]:
 
 def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, ...]:
     """Return a note if the regions take a large share of the photo, with `advice`."""
-    replaced = np.zeros((photo.height, photo.width), np.bool_)
-    for region in regions:
-        part = replaced[region.box.slices]
-        part |= True if region.mask is None else region.mask
+    replaced = hidden_pixels(regions, photo.height, photo.width)
     reached = [share for share in SHARES if replaced.mean() * 100 >= share]
     return tuple(Note(REPLACED_NOTE.format(share=share) + advice, protect=HEAD) for share in reached[:1])
 

@@ -16,7 +16,7 @@ import numpy as np
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
-from dpveil.faces.heads import Heads, unstained
+from dpveil.faces.heads import Heads, without_their_chroma
 from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
@@ -53,7 +53,7 @@ class Among(Placement):
         if self.heads is None:
             return Drawn(covered)
         photo = Photo(covered, self.photo.grid, blocks=self.photo.blocks)
-        return self.heads.drawn_in(unstained(photo, self.regions), bits, steps)
+        return self.heads.drawn_in(without_their_chroma(photo, self.regions), bits, steps)
 
 
 def is_object(region: Region) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, UInt8
-from dpveil.core.region import Box, Region, check_inside
+from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
@@ -130,11 +130,9 @@ def recombine(
 
     if len(places) != len(faces):
         raise InvalidParameter("faces", len(faces), f"are not {len(places)}", hint="one for every place")
-    hidden = np.zeros(image.shape[:2], np.bool_)
     for place in places:
         check_inside(place.region.box, image.shape[1], image.shape[0])
-        view = hidden[place.region.box.slices]
-        view |= True if place.region.mask is None else place.region.mask
+    hidden = hidden_pixels([place.region for place in places], *image.shape[:2])
     outside = cv2.copyTo(image, (~hidden).astype(np.uint8)).reshape(image.shape)
     parts, match = list[Part](), match_of(outside, hidden)
     for place, face in zip(places, faces, strict=True):

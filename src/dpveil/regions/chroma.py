@@ -13,7 +13,7 @@ from dpveil.core.jpeg_blocks import TO_YCC, JpegBlocks
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, hidden_pixels
 
-CHROMA_FROM: Final = 48
+SURROUNDINGS: Final = 48
 """How far around a region colours are looked for that go on there, in pixels."""
 BINS: Final = 17
 STEP: Final = np.float32(16)
@@ -30,7 +30,7 @@ LARGEST: Final = 160
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled."""
 
 
-def stained(
+def chroma_beside(
     blocks: JpegBlocks, regions: Sequence[Region], hidden: Bool[np.ndarray, "h w"]
 ) -> Bool[np.ndarray, "h w"]:
     """Return which pixels beside the regions, which are `hidden`, have a chroma that follows from them.
@@ -38,7 +38,7 @@ def stained(
     There are none where regions have grown to blocks of chroma; blocks of luma are smaller.
     """
     before = hidden_pixels([region.before or region for region in regions], *hidden.shape)
-    return np.asarray(blocks.near(before) & ~hidden)
+    return np.asarray(blocks.chroma_of(before) & ~hidden)
 
 
 def keep_blocks(
@@ -46,8 +46,8 @@ def keep_blocks(
 ) -> tuple[UInt8[np.ndarray, "h w c"], JpegBlocks | None]:
     """Return an image drawn for a JPEG, and the photo's blocks that hold nothing of its regions.
 
-    Beside the regions, chroma that is `stained` becomes that of what is near and as light. No blocks of other
-    photos, and where all is hidden: then nothing of how the file was made is shown either.
+    Beside the regions, chroma that follows from them becomes that of what is near and as light. No blocks of
+    other photos, and where all is hidden: then nothing of how the file was made is shown either.
     """
     if photo.blocks is None:
         return image, None
@@ -55,16 +55,16 @@ def keep_blocks(
     if hidden.all():
         return image, None
     blocks = photo.blocks()
-    beside = stained(blocks, regions, hidden)
+    beside = chroma_beside(blocks, regions, hidden)
     if beside.any():
         image = image.copy()
         for region in regions:
-            box = region.box.wider(CHROMA_FROM, photo.width, photo.height).slices
-            recoloured(image[box], ~beside[box], beside[box], blocks.luma(*box))
+            box = region.box.wider(SURROUNDINGS, photo.width, photo.height).slices
+            recolour(image[box], ~beside[box], beside[box], blocks.luma(*box))
     return image, blocks.without(hidden)
 
 
-def recoloured(
+def recolour(
     image: UInt8[np.ndarray, "h w 3"],
     known: Bool[np.ndarray, "h w"],
     wanted: Bool[np.ndarray, "h w"],

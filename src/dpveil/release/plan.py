@@ -281,7 +281,8 @@ class Plan:
         check_payment(ledger, subject, key, source, **more)
         if self.quote is None or self.placement is None:
             refuse_copy(ledger)
-            return Release(self.photo.image, self._copied(), self.remarks)
+            _, blocks = keep_blocks(self.photo, self.photo.image, ())
+            return Release(self.photo.image, self._copied(), self.remarks, blocks=blocks)
         certificate = self._certificate(self.quote, kind_of(source))
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)

@@ -411,7 +411,7 @@ class Release:
         `OutputError`.
         """
         kept = self.blocks if format == "jpeg" else None
-        contents = encode(self.image, format) if kept is None else jpeg_file(kept.drawn(self.image))
+        contents = encode(self.image, format) if kept is None else jpeg_file(kept.with_pixels(self.image))
         stated = self._stated(format, contents)
         if mark is not None:
             contents = mark.marked(contents, format, stated)

@@ -28,7 +28,7 @@ from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions.chroma import keep_blocks, stained
+from dpveil.regions.chroma import chroma_beside, keep_blocks
 from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
@@ -286,7 +286,7 @@ def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]
     if made.photo.blocks is not None:
         regions = made.by(version).regions
         hidden = places(regions, made.case.height, made.case.width)
-        changed &= ~stained(made.photo.blocks(), regions, hidden)
+        changed &= ~chroma_beside(made.photo.blocks(), regions, hidden)
     count = int(changed.sum())
     yield counted("outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES)
 
@@ -520,7 +520,7 @@ def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixel
     return np.where(kept, image, out).astype(np.uint8)
 
 
-def _stained(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+def _chroma_of_faces(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
     if not isinstance(treated, Heads):
         return treated.draw(bits, steps)
     grid = treated.photo.grid
@@ -555,7 +555,7 @@ MUTANTS: Final = (
         gates=HIDDEN,
         treated=lambda made: made.case.treated(Photo(made.photo.image)),
     ),
-    RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, draw=_stained),
+    RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, draw=_chroma_of_faces),
     RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),
 )
 AUDIT: Final = PhotoAudit(
