@@ -26,7 +26,7 @@ SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
-DIM_LIGHT: Final = 5.0
+DIM_LIGHT: Final = 10.0
 """CIE L* that is added to that of the face: dim light is commoner than the darker of two tones of skin."""
 BACKDROPS: Final = (
     (128, 134, 140),
