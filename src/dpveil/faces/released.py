@@ -135,7 +135,7 @@ class HeadFace(Released):
             tones = self.gallery.looks(TONE)
             if around.cheeks is not None and tones is not None:
                 away = np.abs(tones[self.persons] - tone_class(DIM_LIGHT + float(around.cheeks[0])))
-                chances *= np.exp(-((away - away[chances > 0].min()) ** 2.0))
+                chances *= np.exp(-2 * (away - away[chances > 0].min()) ** 2.0)
             others = ~np.isin(self.persons, list(around.shown))
             if (chances * others).any():
                 chances *= others
