@@ -26,7 +26,7 @@ from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
-from dpveil.regions.tiling import grow, reach
+from dpveil.regions.tiling import grow, kept_zone
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views
@@ -41,8 +41,8 @@ NEAR_NOTE: Final = (
     "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"
 )
 CUT_NOTE: Final = (
-    "beside a face that stays, what is replaced ends at that face's detected box, which is rounded to a"
-    " public grid and may still depend on hidden pixels"
+    "beside a face that stays, what is replaced ends at that face's detected box, or at the oval in it, which"
+    " is rounded to a public grid and may still depend on hidden pixels"
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
@@ -70,7 +70,7 @@ class Heads(Placement):
         ]
         self.regions = tuple(one.region for one in self.places)
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
-        cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
+        cut = any(one.meets(kept_zone(face, lossy.grid)) for one in kept for face in one.kept)
         near = () if self._free else _near(self.places, photo)
         self.notes = (*_around(self.places, method), *large, *near, *(CUT_NOTE,) * cut)
 
