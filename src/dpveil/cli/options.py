@@ -54,7 +54,7 @@ LedgerUrl = Annotated[
 ]
 
 COVER: Final = "fill"
-COVERED: Final = ("text", "plates", "detected")
+COVERED: Final = ("text", "plates", "codes", "detected")
 """The default method for these regions alone, as of `release.asked`."""
 FLAG: Final = ""
 """The metavar of options without a value."""
@@ -287,7 +287,7 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, text, plates, faces+text, detected (with --detector-model), x,y,w,h,"
+        help="whole, faces, text, plates, codes, faces+text, detected (with --detector-model), x,y,w,h,"
         " object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
@@ -351,6 +351,7 @@ FACES: Final = "faces"
 OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "text": ("threshold", "margin", "smallest"),
     "plates": ("threshold", "margin", "smallest"),
+    "codes": ("margin",),
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
@@ -381,14 +382,14 @@ class Chosen:
 
     def named(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
-        from dpveil.regions import Detected, Plates, Text
+        from dpveil.regions import Codes, Detected, Plates, Text
 
         if name == "faces":
             return self.faces()
         given = {n: v for n, v in self.settings.items() if n in OTHERS[name]}
         if "smallest" in given:
             given["smallest"] = _whole("smallest", given["smallest"])  # type: ignore[assignment]
-        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "detected": Detected}
+        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "codes": Codes, "detected": Detected}
         found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
         return found
 
