@@ -43,7 +43,7 @@ def test_a_code_is_found_and_covered(code: np.ndarray, angle: int) -> None:
     release = dpveil.obfuscate(image, "fill", regions="codes")
     [record] = release.certificate.regions
     assert (record.origin.kind, record.origin.finder) == ("code", "codes")
-    inner = cv2.erode(place.astype(np.uint8), np.ones((35, 35), np.uint8)) > 0
+    inner = cv2.erode(place.astype(np.uint8), np.ones((45, 45), np.uint8)) > 0
     covered = np.zeros_like(place)
     covered[record.box.slices] = True
     assert covered[inner].all()

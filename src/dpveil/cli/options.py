@@ -114,6 +114,7 @@ class MethodCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
+        args = with_preset(args)
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
         options = [o for o in method_options(name) if o.name not in own]
@@ -131,6 +132,43 @@ class MethodCommand(Command):
         return rest
 
 
+PRESETS: Final[Mapping[str, Sequence[str]]] = {
+    "press": ("--protect", "face", "--regions", "faces"),
+    "dataset": ("--protect", "head", "--regions", "faces", "--names", "number"),
+    "scan": ("--regions", "faces+text+codes", "--if-none", "others+copy"),
+    "street": ("--regions", "faces+plates+codes", "--if-none", "others+copy", "--smallest", "12"),
+    "strict": ("--protect", "box", "--regions", "faces+text+plates+codes", "--if-none", "others+whole"),
+}
+"""Options by the name of what photos are for; what is given by itself wins."""
+Preset = Annotated[
+    Text,
+    typer.Option(
+        metavar="|".join(PRESETS),
+        help="Options for a purpose: "
+        + "; ".join(f"{name} is {' '.join(options)}" for name, options in PRESETS.items())
+        + ". Options of yours win.",
+    ),
+]
+
+
+def with_preset(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the options of its --preset before its own, but for those it has.
+
+    Raises `UnknownName`.
+
+    >>> with_preset(["a.png", "--preset", "dataset", "--protect", "box"])[:4]
+    ['--regions', 'faces', '--names', 'number']
+    """
+    name = last_value("--preset", arguments)
+    if name is None:
+        return [*arguments]
+    if name not in PRESETS:
+        raise UnknownName("preset", name, PRESETS)
+    flags = {word.partition("=")[0] for word in arguments}
+    pairs = zip(PRESETS[name][::2], PRESETS[name][1::2], strict=True)
+    return [word for flag, value in pairs if flag not in flags for word in (flag, value)] + [*arguments]
+
+
 def help_page(context: Any) -> str:
     """Return the command line that shows the help for a context, with its --method if it has one."""
     if context is None:
@@ -145,18 +183,23 @@ def is_default(context: Any) -> bool:
 
 
 def named_method(arguments: Sequence[str]) -> str | None:
-    """Return the last value of --method in a command line, or None.
+    """Return the method that a command line names, or None."""
+    return last_value("--method", arguments)
 
-    >>> named_method(["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
+
+def last_value(option: str, arguments: Sequence[str]) -> str | None:
+    """Return the last value of an option in a command line, or None.
+
+    >>> last_value("--method", ["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
     'dp-pix'
     """
-    name, words = None, list(arguments)
+    value, words = None, list(arguments)
     for place, word in enumerate(words[: words.index("--")] if "--" in words else words):
-        if word == "--method" and place + 1 < len(words):
-            name = words[place + 1]
-        elif word.startswith("--method="):
-            name = word.partition("=")[2]
-    return name
+        if word == option and place + 1 < len(words):
+            value = words[place + 1]
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    return value
 
 
 def method_options(name: str | None) -> list[Any]:
