@@ -84,6 +84,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"reproduction/{name}", content=content))
     files.append(File.generated(config, "favicon.png", content=make_start.favicon()))
     files.append(File.generated(config, "reference/cli.md", content=command_line()))
+    for path in ROOT.glob("packages/*/docs/*.md"):  # their links are those of a code host
+        text = path.read_text(encoding="utf-8").replace("](../../../docs/", "](").replace("](../../../", "](")
+        files.append(File.generated(config, path.name, content=text))
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "reference/changelog.md", content=changes))
     return files
