@@ -25,11 +25,11 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "packages" / "dpveil-research" / "docs"))
 
 import make_architecture
-import make_attributes
 import make_evaluate
-import make_gallery
+import make_faces
 import make_mechanism_pictures
 import make_pictures
 import make_scale
@@ -319,8 +319,8 @@ PARTS = {
     "error_tree": error_tree,
     "certificate_example": certificate_example,
     "certificate_schema": certificate_schema,
-    "attributes": make_attributes.results,
-    "gallery": make_gallery.results,
+    "attributes": make_faces.attribute_results,
+    "gallery": make_faces.gallery_results,
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
     "attack_strength": make_evaluate.strength,
