@@ -14,7 +14,8 @@ DOCS = (ROOT / "packages" / "dpveil-research" / "docs", ROOT / "docs")
 
 @cache
 def page(name: str) -> str:
-    return next(path for path in (docs / f"{name}.md" for docs in DOCS) if path.exists()).read_text(encoding="utf-8")
+    [path] = [docs / f"{name}.md" for docs in DOCS if (docs / f"{name}.md").exists()]
+    return path.read_text(encoding="utf-8")
 
 
 @cache
