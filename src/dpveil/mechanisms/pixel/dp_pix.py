@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
-from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
+from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shifts, pure_epsilon
 from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
@@ -120,7 +120,7 @@ class DPPix(BudgetedMethod):
         if scale is None:
             return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
-        shifts = merged({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
+        shifts = merge_shifts({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
         return LaplaceAccount(scale, shifts)
 
     def sum_scale(self, *, height: int, width: int, channels: int) -> Fraction:
@@ -137,7 +137,7 @@ class DPPix(BudgetedMethod):
         """Return the worst shifts of the cell sums of all channels."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
-        return merged({shift: count * channels for shift, count in moved.items()})
+        return merge_shifts({shift: count * channels for shift, count in moved.items()})
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the Laplace scale in grey levels on a full cell."""

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from dpveil.accounting.zcdp import laplace_scale, merged
+from dpveil.accounting.zcdp import laplace_scale, merge_shifts
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import LAPLACE
@@ -73,7 +73,7 @@ def _delta_for_each(method: DPPix, size: Size) -> Fraction:
     if epsilon is None or delta is None:
         return _scale(method, size)
     moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
-    shifts = merged({shift: count * size[2] for shift, count in moved.items()})
+    shifts = merge_shifts({shift: count * size[2] for shift, count in moved.items()})
     draws = sum(count for _, count in shifts)
     return laplace_scale(epsilon, min(Fraction(9, 10), draws * delta), shifts)
 
