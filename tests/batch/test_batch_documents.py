@@ -26,7 +26,7 @@ from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
-from dpveil.core.envelope import sealed
+from dpveil.core.envelope import seal_text
 from dpveil.core.origin import Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -305,7 +305,7 @@ def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
     ]
     for change in changes:
         with pytest.raises(CertificateError):
-            parse_document(sealed(data | change))
+            parse_document(seal_text(data | change))
     for other in ("", "[", "[]", "{}", text[:-2], text.replace("page", "Page"), "[" * 10**5, text + " "):
         with pytest.raises(CertificateError):
             parse_document(other)

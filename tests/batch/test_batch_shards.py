@@ -29,7 +29,7 @@ from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError, UnknownName, UsageError
-from dpveil.io.locking import alone
+from dpveil.io.locking import hold_lock
 from dpveil.io.refused import Refused
 from dpveil.io.tar import Member, members
 from dpveil.ledger import Ledger, Limit
@@ -114,7 +114,7 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
 
 
 def test_one_run_at_a_time_writes_shards_to_a_folder(photos: Path) -> None:
-    with alone(Path("out/.dpveil-shards/lock")), pytest.raises(OutputError, match="another process"):
+    with hold_lock(Path("out/.dpveil-shards/lock")), pytest.raises(OutputError, match="another process"):
         released()
     assert counts(released()) == (4, 0, 0)
 
@@ -338,7 +338,7 @@ def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> N
     shard("a.tar", [("0.png", picture())])
     Path("out").mkdir()
     with Ledger("sqlite:///out/a.tar", create=True) as ledger:
-        monkeypatch.setattr(batch_shards, "opened", pytest.fail)
+        monkeypatch.setattr(batch_shards, "open_untrusted", pytest.fail)
         with pytest.raises(UsageError, match=r"out/a\.tar belongs to the ledger"):
             released("a.tar", ledger=ledger)
 

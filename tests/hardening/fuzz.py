@@ -340,13 +340,13 @@ def certificates(folder: Path) -> Try:
     from hardening_forgeries import forged
 
     from dpveil.cli.verify import _entry, _line
-    from dpveil.io.names import quoted
+    from dpveil.io.names import escape_text
     from dpveil.release.verification import verify
 
     originals = honest()
     for data in (*originals.values(), originals["copy"] | {"schema": "\ud800"}):  # first uses import modules
         _line(verify(placed(folder, sealed(data))), None)
-    quoted("\x1b")
+    escape_text("\x1b")
 
     def test(index: int) -> dict[str, Any]:
         kind, contents = forged(index, originals)

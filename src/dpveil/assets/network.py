@@ -74,7 +74,7 @@ class Network:
         return sha256(self.contents).hexdigest() in OURS
 
     @cached_property
-    def _confined(self) -> Confined:
+    def _process(self) -> Confined:
         return Confined(
             "alone", self.contents, memory=MEMORY * self.large, seconds=float(SECONDS * self.large)
         )
@@ -98,7 +98,7 @@ class Network:
     def raw(self, given: Float32[np.ndarray, ...]) -> Float32[np.ndarray, ...]:
         """Return the output, finite or not; raises `ModelError` for one of another shape."""
         try:
-            out = self._engine()(given)[0] if self.is_ours else self._confined(np.asarray(given, np.float32))
+            out = self._engine()(given)[0] if self.is_ours else self._process(np.asarray(given, np.float32))
         except Exception as error:  # the engines raise errors of their own
             why = f": {error.message}" if isinstance(error, ModelError) else ""
             raise ModelError(f"the network is none that {self.job}{why}") from error

@@ -41,8 +41,8 @@ class Table(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._ready:
-            row = self.rows[name] if name in self.rows else self._plugged(name)
-            self._ready[name] = _loaded(row) if isinstance(row, str) else row
+            row = self.rows[name] if name in self.rows else self._load_plugin(name)
+            self._ready[name] = _load_row(row) if isinstance(row, str) else row
         return self._ready[name]
 
     def __contains__(self, name: object) -> bool:
@@ -85,7 +85,7 @@ class Table(Mapping[str, Any]):
                 found[entry.name] = (*found.get(entry.name, ()), entry)
         return found
 
-    def _plugged(self, name: str) -> Any:
+    def _load_plugin(self, name: str) -> Any:
         """Return the class of the plug-in `name`; raises `UnknownName`, and `PluginError` if it fails."""
         if name not in self.plugins:
             raise UnknownName(self.role, str(name), self)
@@ -99,12 +99,12 @@ class Table(Mapping[str, Any]):
         except (Exception, SystemExit) as error:  # a third party's module must not end a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
-        if problem := _unfit(name, found, _loaded(self.base) if self.base else None):
+        if problem := _unfit(name, found, _load_row(self.base) if self.base else None):
             raise PluginError(f"{what} {problem}", hint=hint)
         return found
 
 
-def _loaded(row: str) -> Any:
+def _load_row(row: str) -> Any:
     module, _, name = row.partition(":")
     return getattr(import_module(module), name)
 

@@ -92,7 +92,7 @@ def placed_in(photo: Photo, finders: Sequence[Finder]) -> Photo:
     Raises `RegionError` if a search fails.
     """
     things = [finder for finder in finders if isinstance(finder, Things)]
-    return hidden(photo, [region for finder in things for region in finder.found(photo)])
+    return hidden(photo, [region for finder in things for region in finder.find(photo)])
 
 
 def _covers(photo: Photo, regions: Sequence[Region]) -> Pixels:

@@ -39,7 +39,7 @@ def mutants() -> tuple[Version, ...]:
     """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
     own: dict[str, Calibration] = {
         "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
-        "m halved": lambda method, size: _scale(_halved(method, size), size),
+        "m halved": lambda method, size: _scale(_halve_neighbourhood(method, size), size),
         "(ε, δ): scale of 2ε without δ": lambda m, s: (
             _pure(m, s) / 2 if m.delta is not None else _scale(m, s)
         ),
@@ -54,7 +54,7 @@ def _pure(method: DPPix, size: Size) -> Fraction:
     return _scale(replace(method, delta=None), size)
 
 
-def _halved(method: DPPix, size: Size) -> DPPix:
+def _halve_neighbourhood(method: DPPix, size: Size) -> DPPix:
     return replace(method, neighbourhood=half(method.neighbourhood, size))
 
 
