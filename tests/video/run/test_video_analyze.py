@@ -34,7 +34,7 @@ class Blinking(Finder):
     def __call__(self, photo: Any) -> Any:
         raise NotImplementedError
 
-    def seen(self, photo: Any) -> list[Seen]:
+    def find_in_frame(self, photo: Any) -> list[Seen]:
         return [Seen("face", (4, 8, 16, 16), 0.9)] if photo.image[28:, :8].mean() > 60 else []
 
 
@@ -130,7 +130,7 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
     dark = make_clip(tmp_path / "dark.mp4")
 
     class Blind(Blinking):
-        def seen(self, photo: Any) -> list[Seen]:
+        def find_in_frame(self, photo: Any) -> list[Seen]:
             return []
 
     with pytest.raises(NoRegion):

@@ -41,7 +41,7 @@ def test_faces_alone_are_searched_in_brighter_frames(kind, brighter):
     seen = []
 
     class Bright(Knowing):
-        def seen(self, photo):
+        def find_in_frame(self, photo):
             seen.append(int(photo.image.max()))
             return [Seen(kind, (50.0, 50.0, 30.0, 40.0), 0.9, True)]
 
