@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -10,13 +11,15 @@ from skimage import data
 
 import dpveil
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box
+from dpveil.core.region import Box, Region
+from dpveil.errors import RegionError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
+from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import PIXELS, SIDE, Tiling, has_centre_in, join, pieces, resize_rgb
+from dpveil.regions.tiling import PIXELS, SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
@@ -196,3 +199,16 @@ def test_every_plan_and_release_says_what_was_not_looked_for(marks):
     assert said in release.notes
     assert said not in release.certificate.to_text()
     assert release.certificate.request == ("faces detector=marks smallest=16",)
+
+
+def test_of_a_kept_face_at_a_region_s_core_the_oval_stays() -> None:
+    """The corner of its box goes with the core, and no pixel of the oval does."""
+    kept = Region(Box(40, 40, 30, 40), oval_in(Box(40, 40, 30, 40)))
+    whole = Region(Box(0, 0, 60, 60), kept=(kept,), core=Region(Box(10, 10, 31, 31)))
+    grown = grow(whole, Photo(np.zeros((100, 100), np.uint8)))
+    assert grown.touches(Box(40, 40, 1, 1))
+    assert not grown.meets(kept)
+    blocks = grow(replace(whole, core=Region(Box(10, 10, 20, 20))), Photo(np.zeros((100, 100), np.uint8)))
+    assert not blocks.touches(kept.box)
+    with pytest.raises(RegionError):
+        grow(replace(whole, core=Region(Box(10, 10, 45, 45))), Photo(np.zeros((100, 100), np.uint8)))

@@ -298,21 +298,21 @@ BROW = np.array([[0.115, 8.345], [0.20, 8.358], [0.31, 8.370], [0.42, 8.370], [0
 def brows(base: Base, head: Head, person: Person) -> Strands:
     """Return the strands of both eyebrows."""
     rng, male = person.rng("brows"), person.gender == "male"
-    n = int((300 if male else 270) * rng.uniform(0.75, 1.2))
+    n = int((320 if male else 340) * rng.uniform(0.75, 1.2))
     near = np.flatnonzero((head.rest[:, 2] > 0.9) & (head.rest[:, 1] > 8.2) & (head.rest[:, 1] < 8.75))
     tree = cKDTree(head.rest[near][:, :2])
     arch, rise = rng.normal(0, 0.010), rng.normal(0, 0.010)
-    width = (0.042 if male else 0.023) * rng.uniform(0.8, 1.25)
+    width = (0.042 if male else 0.031) * rng.uniform(0.8, 1.25)
     out = []
     for sign in (1, -1):
-        t = rng.beta(1.35, 1.4, n)
+        t = rng.beta(1.3, 1.55, n)
         x = np.interp(t, np.linspace(0, 1, 6), BROW[:, 0])
         y = (
             np.interp(t, np.linspace(0, 1, 6), BROW[:, 1])
             + rise
             + (-0.008 if male else 0.010)
             + arch * np.sin(np.pi * t)
-            + (0 if male else 0.020) * np.exp(-(((t - 0.62) / 0.28) ** 2))
+            + (0 if male else 0.012) * np.exp(-(((t - 0.62) / 0.28) ** 2))
             + rng.normal(0, 0.004)
         )
         across = np.clip(rng.normal(0, 0.6, n), -1.5, 1.5)
@@ -339,7 +339,7 @@ def brows(base: Base, head: Head, person: Person) -> Strands:
     grey = rng.random(len(points)) < 0.75 * person.grey
     dark = np.clip(np.array(person.colour) * 0.7 + (0.005 if male else 0.010), 0, 0.09)
     colour = np.where(grey[:, None], GREY * 0.7, dark) * np.exp(rng.normal(0, 0.2, (len(points), 1)))
-    return Strands(points, np.full(len(points), 0.0016), colour, 0.85)
+    return Strands(points, np.full(len(points), 0.0014 if male else 0.0011), colour, 0.85)
 
 
 def lashes(base: Base, head: Head, person: Person) -> Strands:

@@ -324,15 +324,14 @@ def _add_expression(add, person: Person, rng: np.random.Generator) -> None:
     smile, teeth = person.smile, person.teeth
     for side in ("Left", "Right"):
         k = smile * (1 + rng.normal(0, 0.06))
-        add(f"fu/mouthSmile{side}", (0.58 + 0.20 * teeth) * k + 0.17)
-        add(f"fu/cheekSquint{side}", 0.55 * k)
-        add(f"fu/mouthDimple{side}", 0.15 * k)
+        add(f"fu/mouthSmile{side}", (0.46 + 0.16 * teeth) * k + 0.10)
+        add(f"fu/cheekSquint{side}", 0.40 * k)
         add(f"fu/eyeSquint{side}", 0.28 * k)
         add(f"fu/mouthUpperUp{side}", 0.70 * teeth)
         add(f"fu/mouthLowerDown{side}", 0.32 * teeth)
-        add(f"fu/mouthStretch{side}", 0.25 * teeth)
         add(f"fu/browDown{side}", 0.05 * max(0, rng.normal(0, 0.5)))
         add(f"fu/browOuterUp{side}", 0.08 * max(0, rng.normal(0, 0.5)))
+    add("mouth/mouth-scale-horiz-decr", 0.35 * smile)  # a smile draws the mouth too wide otherwise
     add("fu/browInnerUp", 0.15 * max(0, rng.normal(0.5, 0.5)))
     add("fu/jawOpen", 0.07 * teeth + person.jaw)
     add(rng.choice(["fu/mouthLeft", "fu/mouthRight"]), abs(rng.normal(0, 0.06)))

@@ -98,7 +98,7 @@ def draw(seed: int, number: int) -> Person:
     means, purity = ANCESTRY[tone]
     parts = rng.dirichlet(np.array(means) * 4 * (1 + 3 * purity) + 0.05)
     african, asian, caucasian = (float(a) for a in parts)
-    mood = rng.choice(["relaxed", "slight", "smile", "teeth"], p=[0.22, 0.2, 0.2, 0.38])
+    mood = rng.choice(["relaxed", "slight", "smile", "teeth"], p=[0.3, 0.25, 0.2, 0.25])
     smile = {"relaxed": rng.uniform(0, 0.15), "slight": rng.uniform(0.2, 0.4)}.get(
         mood, rng.uniform(0.62, 0.95)
     )

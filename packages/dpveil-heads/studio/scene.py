@@ -234,7 +234,7 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
     rng = person.rng("eyes")
     fair = person.ancestry[2] > 0.6 and person.tone < 2
     odds = [0.05, 0.28, 0.17, 0.13, 0.12, 0.25] if fair else [0.6, 0.38, 0.02, 0, 0, 0]
-    iris = np.array(IRISES[rng.choice(list(IRISES), p=odds)]) * rng.uniform(0.6, 0.95)
+    iris = np.array(IRISES[rng.choice(list(IRISES), p=odds)]) * rng.uniform(0.85, 1.3)
     theta, phi = np.meshgrid(
         np.linspace(0, np.pi, 96), np.linspace(0, 2 * np.pi, 96, endpoint=False), indexing="ij"
     )
@@ -267,7 +267,7 @@ def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:
 def _eye_colour(t: np.ndarray, f: np.ndarray, iris: np.ndarray, person: Person, rng) -> np.ndarray:
     around = np.c_[np.cos(f), np.sin(f), 0.4 * t]
     white = (
-        np.array([0.42, 0.37, 0.335])
+        np.array([0.56, 0.50, 0.46])
         * (1 - 0.09 * person.tone)
         * (1 - 0.06 * person.old * np.array([0, 1, 2.5]))
     )

@@ -111,8 +111,8 @@ class Region:
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are regions
-    whose boxes stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0
-    to 1, says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
+    that stay as they are: `regions.grow` cuts them out, but refuses to cut the `core`. `score`, from 0 to 1,
+    says how sure the finder is; no certificate states it. `before` is what grew into this one. Raises
     `InvalidParameter` for a mask that is not boolean, not of the box's shape, or nowhere true.
     """
 
@@ -162,6 +162,20 @@ class Region:
         top, left = max(0, box.y - self.box.y), max(0, box.x - self.box.x)
         bottom, right = box.y + box.h - self.box.y, box.x + box.w - self.box.x
         return self.mask is None or bool(self.mask[top:bottom, left:right].any())
+
+    def meets(self, other: Region) -> bool:
+        """Whether a pixel of another region is replaced."""
+        if other.mask is None or not self.box.overlaps(other.box):
+            return self.touches(other.box)
+        top, left = max(self.box.y, other.box.y), max(self.box.x, other.box.x)
+        bottom = min(self.box.y + self.box.h, other.box.y + other.box.h)
+        right = min(self.box.x + self.box.w, other.box.x + other.box.w)
+        here, there = (
+            (slice(top - box.y, bottom - box.y), slice(left - box.x, right - box.x))
+            for box in (self.box, other.box)
+        )
+        both = other.mask[there] if self.mask is None else other.mask[there] & self.mask[here]
+        return bool(both.any())
 
     def crop(self, image: UInt8[np.ndarray, "H W c"]) -> UInt8[np.ndarray, "h w c"]:
         """Return the box's pixels as a contiguous array."""

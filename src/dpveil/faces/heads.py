@@ -15,18 +15,18 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place
-from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import Cell
-from dpveil.faces.geometry.membrane import lab_of, skin_centre
+from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
-from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED
+from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
+from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
-from dpveil.regions.tiling import grow, reach
+from dpveil.regions.tiling import grow, kept_zone
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod, Views
@@ -41,13 +41,17 @@ NEAR_NOTE: Final = (
     "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"
 )
 CUT_NOTE: Final = (
-    "beside a face that stays, what is replaced ends at that face's detected box, which is rounded to a"
-    " public grid and may still depend on hidden pixels"
+    "beside a face that stays, what is replaced ends at that face's detected box, or at the oval in it, which"
+    " is rounded to a public grid and may still depend on hidden pixels"
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
-SMALL: Final = 8
-"""Longest side of blocks, in pixels, around which what is outside goes on."""
+LUMA: Final = 8
+"""Side of a JPEG's blocks of luma, in pixels."""
+NEAR_FACE: Final = 8.0
+"""Pixels from what is hidden until skin counts 1/e of that beside it."""
+ABOVE: Final = 0.1
+"""How much skin above the middle of a face counts beside that below."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -61,10 +65,12 @@ class Heads(Placement):
         found = [_placed(photo, region, method) for region in given]
         kept = [_keeping(one, r, photo) for one, r in zip(found, given, strict=True)]
         lossy = _in_luma(photo)
-        self.places = [replace(p, region=grow(r, lossy)) for p, r in zip(found, kept, strict=True)]
+        self.places = [
+            replace(p, region=grown_to_blocks(r, method, lossy)) for p, r in zip(found, kept, strict=True)
+        ]
         self.regions = tuple(one.region for one in self.places)
         large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
-        cut = any(one.touches(reach(face.box, photo.grid)) for one in kept for face in one.kept)
+        cut = any(one.meets(kept_zone(face, lossy.grid)) for one in kept for face in one.kept)
         near = () if self._free else _near(self.places, photo)
         self.notes = (*_around(self.places, method), *large, *near, *(CUT_NOTE,) * cut)
 
@@ -90,38 +96,35 @@ class Heads(Placement):
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image, regions = self._before_growth(photo)
-        there = [replace(one, region=region) for one, region in zip(places, regions, strict=True)]
-        image = _shown(image, self.method, there, views, steps, None)
+        image = _shown(photo.image, self.method, places, views, steps, None)
         again = partial(_shown, image, self.method, places, views, steps)
         return Drawn(image, again if self.method.posed else None)
 
-    def _before_growth(self, photo: Photo) -> tuple[Image, Sequence[Region]]:
-        """Return a photo, and the regions in which faces are drawn there.
 
-        Regions of a lossy photo have grown to its blocks. Where blocks are small, faces are drawn in what
-        they would be without, and the rest of the blocks is what goes on from outside.
-        """
-        regions = [one.region for one in self.places]
-        if photo.grid is None or max(photo.grid.width, photo.grid.height) > SMALL:
-            return photo.image, regions
-        before = [region.before or region for region in regions]
-        image = photo.image.copy()
-        hidden, faces = (hidden_pixels(some, photo.height, photo.width) for some in (regions, before))
-        for part in (region.box for region in regions):
-            box = part.wider(SURROUNDINGS, photo.width, photo.height)
-            inner = Box(part.x - box.x, part.y - box.y, part.w, part.h)
-            filled = behind(image[box.slices], hidden[box.slices], inner, plain=True)
-            band = (hidden & ~faces)[part.slices]
-            image[part.slices][band] = filled[band]
-        return image, before
+def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
+    """Return the region of a face grown to the blocks of a lossy photo.
+
+    An inner face is first drawn in by half a block of a JPEG: of every block that holds about half of it, so
+    that as much is replaced as in other formats. A head must not leave any of its hair.
+    """
+    if (
+        method.protect == FACE
+        and photo.grid is not None
+        and photo.grid.codec == JPEG
+        and region.mask is not None
+    ):
+        box, mask = inset(region.box, region.mask, photo.width, photo.height)
+        smaller = replace(region, box=box, mask=mask)
+        grown = grow(smaller, photo)
+        return replace(grown, origin=replace(grown.origin, grown_to=JPEG), before=smaller)
+    return grow(region, photo)
 
 
 def _in_luma(photo: Photo) -> Photo:
     """Return a photo whose grid is that of the blocks of luma, if these are known by themselves."""
     if photo.blocks is None or photo.grid is None:
         return photo
-    return Photo(photo.image, replace(photo.grid, width=SMALL, height=SMALL, margin=0), blocks=photo.blocks)
+    return Photo(photo.image, replace(photo.grid, width=LUMA, height=LUMA, margin=0), blocks=photo.blocks)
 
 
 def without_their_chroma(photo: Photo, regions: Sequence[Region]) -> Photo:
@@ -143,11 +146,21 @@ def without_their_chroma(photo: Photo, regions: Sequence[Region]) -> Photo:
 
 
 def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
-    """Return how like skin what is seen of an image is, 0 to 1; nothing else is read."""
+    """Return how like a face's skin what is `seen` around it is, 0 to 1; nothing else is read.
+
+    What is near counts, and below the middle: above it, hair may have the colour of skin.
+    """
+    import cv2
+
     like = np.zeros(seen.shape, np.float32)
-    if seen.any():
+    if seen.any() and not seen.all():
+        near = np.exp(-cv2.distanceTransform(seen.astype(np.uint8), cv2.DIST_L2, 3)[seen] / NEAR_FACE)
+        rows = np.flatnonzero(~seen.all(axis=1))
+        above = np.argwhere(seen)[:, 0] < (rows[0] + rows[-1]) / 2
+        sure = np.where(above, ABOVE, 1) * near.astype(np.float64)
         lab = lab_of(image[seen].astype(np.float64))
-        like[seen] = skin_centre(lab, np.ones(len(lab)), grey=False)[1]
+        centre, known = skin_centre(lab, sure, grey=False)
+        like[seen] = known * near_skin(lab, centre) * sure
     return like
 
 

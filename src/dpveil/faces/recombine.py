@@ -19,11 +19,11 @@ from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between
-from dpveil.faces.geometry.light import DARK, light_of
-from dpveil.faces.geometry.membrane import TINT, levels_of
+from dpveil.faces.geometry.light import light_of
+from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, faded, met
+from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View
@@ -177,7 +177,8 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
     for part in group:
         box, alpha, face = _shown(part, outside, hidden)
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
-        own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
+        both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
+        own[...] = met(both, box, outside, hidden, part.unit, alike=True) if part.inner else both
     for part in group:
         box = part.region.box
         part.region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
@@ -204,10 +205,10 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    soft = faded(alpha, part.region, FINE_SEAM * part.unit, hidden.shape)
+    soft = faded(alpha, part.region, (SEAM if part.inner else FINE_SEAM) * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
-    for alike in (True, False) if part.inner else (False,):
-        face = met(face, box, outside, hidden, part.unit, skin=alike)
+    if not part.inner:
+        face = met(face, box, outside, hidden, part.unit)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
@@ -223,9 +224,9 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     view, match = part.view, part.around.match
     if part.inner:
         light = light_of(view, part.region, part.around)
-        levels, face = view.on(at, box, "face", skin=True)
+        levels, _ = view.on(at, box, skin=True)
         gain, skin = light.on(at, box)
-        return np.maximum(face[..., 0], skin), match(light.lit(levels, gain)), skin
+        return np.ones_like(skin), match(light.lit(levels, gain)), skin
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks

@@ -26,7 +26,7 @@ SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
-DIM_LIGHT: Final = 5.0
+DIM_LIGHT: Final = 10.0
 """CIE L* that is added to that of the face: dim light is commoner than the darker of two tones of skin."""
 BACKDROPS: Final = (
     (128, 134, 140),
@@ -135,7 +135,7 @@ class HeadFace(Released):
             tones = self.gallery.looks(TONE)
             if around.cheeks is not None and tones is not None:
                 away = np.abs(tones[self.persons] - tone_class(DIM_LIGHT + float(around.cheeks[0])))
-                chances *= np.exp(-((away - away[chances > 0].min()) ** 2.0))
+                chances *= np.exp(-2 * (away - away[chances > 0].min()) ** 2.0)
             others = ~np.isin(self.persons, list(around.shown))
             if (chances * others).any():
                 chances *= others

@@ -190,6 +190,13 @@ def rounded_box(box: Box, photo: Photo) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
+def oval_in(box: Box) -> Bool[np.ndarray, "h w"]:
+    """Return which pixels of a box lie in the ellipse inscribed in it."""
+    y, x = np.ogrid[: box.h, : box.w]
+    inside = ((x + 0.5) / box.w - 0.5) ** 2 + ((y + 0.5) / box.h - 0.5) ** 2 <= 0.25
+    return np.asarray(inside, np.bool_)
+
+
 def box_within(shown: Box, margin: Fraction, photo: Photo) -> Box:
     """Return the least box that holds every detected box of which `shown` may be the box with this margin.
 

@@ -18,10 +18,12 @@ SURROUNDINGS: Final = 48
 BINS: Final = 17
 STEP: Final = np.float32(16)
 """Steps of lightness in which chroma is averaged, and their distance in levels."""
-ALIKE: Final = (5.0, 40.0)
-"""Standard deviations, in pixels, of the weights of what is as light, and of skin that is."""
-SKIN: Final = np.float32(0.5)
-"""How much such skin counts."""
+ALIKE: Final = 5.0
+"""Standard deviation, in pixels, of the weights of what is as light."""
+SKIN: Final = 0.1
+"""How much skin counts that is as light, wherever it is."""
+SPREAD: Final = 1.5
+"""How much more the lightness of skin may differ than that which is known does."""
 NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
 """Standard deviations of the weights of anything near, and how much it counts beside that."""
 FINE: Final = 2.5
@@ -74,8 +76,8 @@ def recolour(
 ) -> None:
     """Give the `wanted` pixels of an image this luma, and the chroma of what is `known` near them.
 
-    It is that of what is as light: of anything near, or of `skin` farther away, by how sure that is, 0 to 1.
-    Changes `image`, of which nothing but known pixels is read.
+    It is that of what is as light, and of skin where a pixel is as light as that: `skin` says how like skin
+    what is known is, 0 to 1. Changes `image`, of which nothing but known pixels is read.
     """
     if not wanted.any():
         return
@@ -92,14 +94,28 @@ def recolour(
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
     sums = np.sum([worth * _blurred(both, sigma) for sigma, worth in NEAR], axis=0)
-    if skin is None:
-        sums += _as_light(light, both, ALIKE[0])
-    else:
-        sums += SKIN * _as_light(light, both * skin[..., None], ALIKE[1])
+    sums += _as_light(light, both, ALIKE)
+    if skin is not None:
+        sums += _of_skin(light, both, skin)
     chroma = sums[..., 1:] / (sums[..., :1] + np.float32(1e-9))
     blue, red = cv2.split(cv2.resize(chroma, known.shape[::-1], interpolation=cv2.INTER_LINEAR))
     rgb = cv2.merge([y + 1.402 * red, y - 0.344136286 * blue - 0.714136286 * red, y + 1.772 * blue])
     image[wanted] = np.clip(np.rint(rgb[wanted]), 0, 255).astype(np.uint8)
+
+
+def _of_skin(
+    light: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"], skin: Float32[np.ndarray, "h w"]
+) -> Float32[np.ndarray, "h w 3"]:
+    """Return how much pixels may be skin by their lightness, and the chroma that it has in that light."""
+    total = float((skin * both[..., 0]).sum())
+    if total < 1:
+        return np.zeros_like(both)
+    mean = float((skin * light * both[..., 0]).sum()) / total
+    spread = SPREAD * float(np.sqrt((skin * both[..., 0] * (light - mean) ** 2).sum() / total)) + STEP
+    chroma = (skin[..., None] * both[..., 1:]).sum(axis=(0, 1)) / total
+    worth = SKIN * np.exp(-0.5 * ((light - mean) / spread) ** 2)
+    fainter = np.sqrt(np.maximum(light, 0) / max(mean, 1.0))  # of highlights, less than in proportion
+    return np.asarray(np.dstack([worth, (worth * fainter)[..., None] * chroma]), np.float32)
 
 
 def _as_light(

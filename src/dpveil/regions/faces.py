@@ -21,7 +21,7 @@ from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbab
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
-from dpveil.regions.boxes import box_around, box_within, rounded_box
+from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detected import ARGUMENTS as WITHOUT
 from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
@@ -287,16 +287,16 @@ class Faces(Finder):
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:
-        """Return the chosen faces, which keep the rounded boxes of the excluded ones.
+        """Return the chosen faces, which keep the ovals in the rounded boxes of the excluded ones.
 
         Whether a chosen face would have to be cut for them is decided later, by what a release shows of it:
         by the `core` of its region, which a method that places faces elsewhere replaces.
         """
         self._check_inside(photo, {n: row for n, row in enumerate(found, start=1) if n not in chosen})
         bare = {n: box_around(found[n - 1], photo, Fraction(0)) for n in self.exclude}
+        ovals = {n: rounded_box(box, photo) for n, box in bare.items()}
         kept = tuple(
-            Region(rounded_box(box, photo), origin=Origin(FACE, number=n, found=True))
-            for n, box in bare.items()
+            Region(box, oval_in(box), Origin(FACE, number=n, found=True)) for n, box in ovals.items()
         )
         shown = {n: self._as_face(found[n - 1], photo) for n in chosen}
         return [

@@ -54,23 +54,47 @@ def reach(box: Box, grid: Grid | None) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
+def kept_zone(kept: Region, grid: Grid | None) -> Region:
+    """Return the pixels that a region keeps, and those whose growth reaches them (`reach`)."""
+    if grid is None:
+        return kept
+    zone, box = reach(kept.box, grid), kept.box
+    mask = np.zeros((zone.h, zone.w), np.bool_)
+    own = np.ones((box.h, box.w), np.bool_) if kept.mask is None else kept.mask
+    mask[box.y - zone.y :, box.x - zone.x :][: box.h, : box.w] = own
+    for axis in (0, 1):
+        mask = _dilate(mask, axis, grid.margin)
+    for axis, first, size in ((0, zone.y - grid.y0, grid.height), (1, zone.x - grid.x0, grid.width)):
+        mask = _fill_blocks(mask, axis, first, size)
+    return replace(kept, box=zone, mask=mask)
+
+
 def _cut(region: Region, grid: Grid | None) -> Region:
-    """Return the region without the pixels it keeps, and without those that would grow into them."""
-    zones = [reach(kept.box, grid) for kept in region.kept]
-    for kept, zone in zip(region.kept, zones, strict=True):
-        if region.core is not None and region.core.touches(zone):
-            raise RegionError(
-                f"{kept.label} stays, and {region.label} is so near that its region reaches into it",
-                hint="let both stay, if other faces are replaced, or replace both",
-            )
-    near = [zone for zone in zones if region.touches(zone)]
+    """Return the region without the pixels it keeps, and without those that would grow into them.
+
+    The box around what is kept is cut out, or if the region's core reaches into that, what is kept alone.
+    """
+    near = list[Region]()
+    for kept in region.kept:
+        zone = kept_zone(replace(kept, mask=None), grid)
+        if region.core is not None and region.core.meets(zone):
+            zone = kept_zone(kept, grid)
+            if region.core.meets(zone):
+                raise RegionError(
+                    f"{kept.label} stays, and {region.label} is so near that its region reaches into it",
+                    hint="let both stay, if other faces are replaced, or replace both",
+                )
+        near += [zone] if region.meets(zone) else []
     if not near:
         return region
     box = region.box
     mask = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask.copy()
     for zone in near:
-        top, left = max(0, zone.y - box.y), max(0, zone.x - box.x)
-        mask[top : zone.y + zone.h - box.y, left : zone.x + zone.w - box.x] = False
+        top, left = max(0, zone.box.y - box.y), max(0, zone.box.x - box.x)
+        part = mask[top : zone.box.y + zone.box.h - box.y, left : zone.box.x + zone.box.w - box.x]
+        rows, columns = max(0, box.y - zone.box.y), max(0, box.x - zone.box.x)
+        held = True if zone.mask is None else zone.mask[rows:, columns:][: part.shape[0], : part.shape[1]]
+        part[...] &= np.logical_not(held)
     if not mask.any():
         raise RegionError(f"nothing is left of {region.label} beside what is kept", hint="keep fewer faces")
     return replace(region, mask=mask)

@@ -219,9 +219,9 @@ class Crowd:
 
 def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
     """Raise `RegionError` if a region would replace pixels that another one keeps."""
-    kept = {one.box for region in asked for one in region.kept}
+    kept = {one.box: one for region in asked for one in region.kept}
     for region in placed:
-        if any(region.touches(box) for box in kept):
+        if any(region.meets(one) for one in kept.values()):
             hint = "leave the region out, or let that face be replaced, too"
             raise RegionError(f"the region {region.label} reaches over a face that stays", hint=hint)
 

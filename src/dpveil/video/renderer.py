@@ -235,7 +235,7 @@ def _met(levels: Image, shown: Shown, around: Surroundings) -> Image:
     own, alpha = shown.on(part, in_smaller(shown.head, halvings))
     hole = (known == 0) & (alpha > HALF)
     unit = shown.unit / 2**halvings
-    change = change_at(light, own.astype(np.float32), known == 255, hole, unit, skin=shown.inner)
+    change = change_at(light, own.astype(np.float32), known == 255, hole, unit, alike=shown.inner)
     if change is None:
         return levels
     large = enlarge(np.asarray(change, np.float32), part, halvings, box)

@@ -30,7 +30,7 @@ NECK: Final = (0.14, 0.76, 0.95)
 Nothing else is looked at: hands, other people and wood have the colour of skin, too."""
 THROAT: Final = (0.08, 0.06)
 """Standard deviation across, and rows down from 0.8 until skin counts 1/e: necks are narrow and short."""
-ENOUGH: Final = 8.0
+ENOUGH: Final = 2.0
 """Weight of skin there from which on it counts in full."""
 LEAST: Final = 1.0
 """Weight below which it is taken for none."""

@@ -14,8 +14,8 @@ from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
-from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
-from dpveil.faces.geometry.membrane import TINT, levels_of, skin_weights, stretched
+from dpveil.faces.geometry.head_frame import HeadFrame, between
+from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, skin_weights
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import View, seen
 
@@ -27,14 +27,11 @@ CHIN: Final = 0.6
 """Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
 BROW: Final = 0.1
 """How likely a pixel of the rim above it is to be skin, beside one below."""
-DOME: Final = (-0.25, 0.35)
-"""Least and largest gain of a face's middle beside its rim, as a logarithm; the rest is gained all over."""
-WHOLE: Final = 1.15
-"""The gain in the middle, for a mean of 1 over cheeks and nose."""
+BAND: Final = 0.04
+"""Width of the band within a region's edge in which skin goes on from there, in sides of the frame: a face of
+another shape would show its own outline there."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
-DARK: Final = 12.0
-"""Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 
@@ -61,12 +58,8 @@ class Light:
 
     @staticmethod
     def lit(levels: Levels, gain: Levels) -> Levels:
-        """Return levels with a gain, 0 to 255; the lightest are compressed, so that no face glares."""
-        dark, top = np.float32(DARK), np.float32(SHOULDER)
-        lit = np.clip((levels + dark) * gain - dark, 0, None)
-        room = 255 - top
-        over = top + room * (1 - np.exp(-np.maximum(lit - top, 0) / room))
-        return np.asarray(np.where(lit > top, over, lit), np.float32)
+        """Return levels with a gain, 0 to 255."""
+        return np.asarray(np.clip((levels + np.float32(DARK)) * gain - np.float32(DARK), 0, 255), np.float32)
 
 
 def light_of(
@@ -87,23 +80,35 @@ def light_of(
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
-    patch, read = patch_of(FRAME), rim.copy()
-    read[patch] = True
-    rows, columns = (np.flatnonzero(read.any(axis=axis)).tolist() for axis in (1, 0))
+    rows, columns = (np.flatnonzero((inside | rim).any(axis=axis)).tolist() for axis in (1, 0))
     near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
     face, _ = view.framed(side, skin=True, near=near)
-    missed = np.log((outside[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
-    correction, skin = stretched(inside, rim, skin_weights(outside[rim], sure, grey=around.grey), missed)
-    gain = np.exp(correction).astype(np.float32)
-    middle = np.clip(1 - INNER.far(pixel_grid(side)) ** 2, 0, 1)[..., None]
-    goal = None if around.cheeks is None else np.log(levels_of(around.cheeks) + DARK)
-    for _ in range(0 if goal is None else 2):  # light that is compressed answers less
-        missed = goal - np.log(Light.lit(face[patch], gain[patch]).mean(axis=(0, 1)) + DARK)
-        light, domed = missed.mean(), np.clip(missed.mean(), *DOME)
-        dome = WHOLE * (domed + np.clip(missed - light, -TINT, TINT))
-        gain *= np.exp(middle * dome + (light - domed)).astype(np.float32)
-    return Light(gain, skin)
+    weights = skin_weights(outside[rim], sure, grey=around.grey)
+    toned = _toned(face, around)
+    levels, skin = continued(inside, rim, toned, outside, weights, BAND * side)
+    return Light((levels + DARK) / (face + np.float32(DARK)), skin)
+
+
+def _toned(face: Levels, around: Around) -> Levels:
+    """Return a face in `FRAME` whose cheeks and nose have the colour that is expected there."""
+    if around.cheeks is None:
+        return face
+    patch = face[patch_of(FRAME)]
+    goal = np.log(levels_of(around.cheeks) + DARK)
+    gain = np.zeros(3)
+    for _ in range(2):  # light that is compressed answers less
+        missed = goal - np.log(compressed(patch, np.exp(gain)).mean(axis=(0, 1)) + DARK)
+        gain += missed.mean() + np.clip(missed - missed.mean(), -TINT, TINT)
+    return compressed(face, np.exp(gain))
+
+
+def compressed(levels: Levels, gain: np.ndarray) -> Levels:
+    """Return levels with a gain, 0 to 255; the lightest are compressed, so that no face glares."""
+    lit = np.clip((levels + np.float32(DARK)) * gain.astype(np.float32) - np.float32(DARK), 0, None)
+    room = np.float32(255 - SHOULDER)
+    over = SHOULDER + room * (1 - np.exp(-np.maximum(lit - SHOULDER, 0) / room))
+    return np.asarray(np.where(lit > SHOULDER, over, lit), np.float32)
 
 
 def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:

@@ -16,7 +16,7 @@ MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
 FEW: Final = 0.03
 """Least share of the rim that may be skin; with less, nothing of it counts."""
-TYPICAL: Final = ((58.0, 13.0, 17.0), 22.0, 10.0)
+TYPICAL: Final = ((58.0, 13.0, 17.0), 26.0, 14.0)
 """CIE Lab of skin in photos, and standard deviations of L* and of a* and b* by which one photo's differs."""
 LIKE_CENTRE: Final = (14.0, 7.0)
 """The same standard deviations around the centre of the skin, while it is looked for."""
@@ -24,12 +24,14 @@ WIDER: Final = 1.6
 """Factor by which these are larger for the weights."""
 ROUNDS: Final = 12
 """Steps to find the centre."""
-STIFF: Final = (0.5, 10.0)
+STIFF: Final = (20.0, 10.0)
 """How firmly the correction and the share of skin are held at the rim, relative to a step to a neighbour."""
 SLACK: Final = 1e-4
 """How firmly every pixel is held at the mean correction."""
-MOST: Final = (0.9, 0.35)
-"""Largest mean correction of light and largest deviation from it, as logarithms of factors."""
+MOST: Final = 0.6
+"""Largest deviation of light at the rim from that of the face, as a logarithm."""
+DARK: Final = 12.0
+"""Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 TINT: Final = 0.15
 """Largest deviation of one channel's correction from that of all, as a logarithm: wood and a red shirt are no
 skin."""
@@ -66,37 +68,45 @@ def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"], *, grey: bool) -> Fl
     centre, like = skin_centre(lab, sure, grey=grey)
     if not (like > 0).sum() > FEW * len(rim):
         return np.zeros(len(rim))
-    return np.asarray(like * _near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
+    return np.asarray(like * near_skin(lab, centre))
 
 
-def stretched(
+def near_skin(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray) -> Float64[np.ndarray, " n"]:
+    """Return how near colours are to the centre of one person's skin, 0 to 1."""
+    return np.asarray(_near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
+
+
+def continued(
     inside: Bool[np.ndarray, "h w"],
     rim: Bool[np.ndarray, "h w"],
+    face: Float32[np.ndarray, "h w 3"],
+    outside: Float32[np.ndarray, "h w 3"],
     weights: Float64[np.ndarray, " n"],
-    missed: Float64[np.ndarray, "n c"],
-) -> tuple[Float32[np.ndarray, "h w c"], Plane]:
-    """Return the correction and the share of skin, 0 to 1, `inside` and at its `rim`; the mean elsewhere.
+    band: float,
+) -> tuple[Float32[np.ndarray, "h w 3"], Plane]:
+    """Return a face whose skin goes on from that at the `rim` of its region, and the share of skin, 0 to 1.
 
-    `missed` is by how much the face differs from the rim, and `weights` how much each of its pixels counts.
-    Both planes are harmonic inside. The correction is limited to `MOST`, and 0 where nothing counts.
+    Farther than `band` pixels `inside`, levels are the face's. Nearer, they are the smoothest between these
+    and those `outside` at the rim, as far as its pixels count by `weights`. All levels are 0 to 255.
     """
-    correction = np.zeros((*inside.shape, missed.shape[1]))
+    import cv2
+
+    both = inside | rim
+    depth = cv2.distanceTransform(inside.astype(np.uint8), cv2.DIST_L2, 5)
+    core = depth > min(band, 0.5 * float(depth.max()))
+    light = np.log(face.astype(np.float64) + DARK)
+    middle = light[core].mean(axis=0)
+    wanted = np.where(core[..., None], light, np.log(outside.astype(np.float64) + DARK)) - middle
+    wanted = np.clip(wanted, -MOST, MOST)
+    wanted[core] = light[core] - middle
     skin = np.zeros(inside.shape)
-    total = float(weights.sum())
-    if total > 0:
-        mean = (weights[:, None] * missed).sum(axis=0) / total * min(1.0, total / len(weights) / SURE)
-        light, lights = mean.mean(), missed.mean(axis=1, keepdims=True)
-        tint = np.clip(mean - light, -TINT, TINT)
-        light = np.clip(light, -MOST[0], MOST[0])
-        correction += light + tint
-        apart = np.clip(lights - light, -MOST[1], MOST[1]) + np.clip(missed - lights, -TINT, TINT) - tint
-        both = inside | rim
-        held = np.stack([STIFF[0] * weights, np.full(len(weights), STIFF[1])])
-        wanted = np.concatenate([apart, weights[:, None]], axis=1)
-        found = _harmonic(both, rim, held, wanted, np.array([SLACK, 1e-9]))
-        correction[both] += found[0, both, :-1]
-        skin[both] = found[1, both, -1]
-    return correction.astype(np.float32), np.clip(skin, 0, 1).astype(np.float32)
+    skin[rim] = weights
+    fixed = core | rim
+    held = np.stack([np.where(core, 50.0, STIFF[0] * skin)[fixed], np.where(core, 0.0, STIFF[1])[fixed]])
+    values = np.concatenate([wanted[fixed], skin[fixed][:, None]], axis=1)
+    found = _harmonic(both, fixed, held, values, np.array([SLACK, 1e-9]))
+    levels = np.where(both[..., None], np.exp(found[0, ..., :3] + middle) - DARK, face)
+    return levels.astype(np.float32), np.clip(found[1, ..., 3], 0, 1).astype(np.float32)
 
 
 def _harmonic(

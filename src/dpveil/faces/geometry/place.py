@@ -64,10 +64,12 @@ class Placed:
         return (self.exact or self.pose).reads(self.frame, photo.height, photo.width)
 
     def core(self, photo: Photo) -> Region | None:
-        """Return the pixels of the inner face of every face of the cell; None if there are none."""
+        """Return the pixels of the inner face in the middle of the cell; None if there are none."""
         if self.cell is None:
             return self.region
-        pixels = self.cell.shape(FACE_ALONE).region(self.cell.pose, photo.width, photo.height)
+        kind = PROTECTIONS[FACE_ALONE]
+        shape = kind.stretched(kind.one, self.cell.yaw)
+        pixels = shape.region(self.cell.pose, photo.width, photo.height)
         return None if pixels is None else Region(*pixels)
 
 

@@ -5,9 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
+from dpveil.core.arrays import Bool
+from dpveil.core.region import Box
 from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
 from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 
+INSET: Final = 4
+"""Half the side of a JPEG's blocks, in pixels."""
+INSET_FORMAT: Final = "JPEG"
+"""The format in which inner faces are drawn in before they grow to blocks."""
 LARGER: Final = 1.06
 """Least factor by which a shape is larger than that of a face that a user's box places."""
 TURNED: Final = 2
@@ -74,6 +82,30 @@ PROTECTIONS: Final = {
     BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
 }
 """The only list of the values of `protect`; the first is the default."""
+
+
+def inset(
+    box: Box, mask: Bool[np.ndarray, "h w"], width: int, height: int
+) -> tuple[Box, Bool[np.ndarray, "H W"]]:
+    """Return the pixels of a mask, and their bounding box, that are more than `INSET` pixels from what it
+    leaves out of a photo of `width` × `height` pixels; the same mask if there are none.
+    """
+    import cv2
+
+    more = INSET + 1
+    wide = np.pad(mask.astype(np.uint8), more)
+    ends = (box.y, box.x, height - box.y - box.h, width - box.x - box.w)
+    top, left, bottom, right = (max(0, more - end) for end in ends)  # beyond the photo nothing is left out
+    size = (wide.shape[1] - left - right, wide.shape[0] - top - bottom)
+    inner = wide[top : top + size[1], left : left + size[0]]
+    edge = cv2.copyMakeBorder(inner, more, more, more, more, cv2.BORDER_REPLICATE)
+    deep = cv2.distanceTransform(edge, cv2.DIST_L2, 5)[more:-more, more:-more] > INSET
+    rows, columns = (np.flatnonzero(deep.any(axis=axis)).tolist() for axis in (1, 0))
+    if not rows:
+        return box, mask
+    part = slice(rows[0], rows[-1] + 1), slice(columns[0], columns[-1] + 1)
+    x, y = box.x - more + left + columns[0], box.y - more + top + rows[0]
+    return Box(x, y, columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0]), deep[part]
 
 
 def protection_of(protect: str, yaw: int | None) -> str:

@@ -12,13 +12,12 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry.membrane import lab_of, may_be_skin
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same if a network completed the head."""
-SIDE: Final = 80
+SIDE: Final = 160
 """Side of UTKFace's crop in which levels are compared, in pixels."""
 WINDOW: Final = 3
 """Side of the window, in those pixels, in which both sides of an edge are compared."""
@@ -27,21 +26,8 @@ MOST: Final = 60.0
 ALL: Final = (0.14, 0.05)
 """How far from the edge levels change, and the standard deviation of the blur along it, in units of UTKFace's
 crop."""
-OF_SKIN: Final = (0.35, 0.08)
-"""The same where skin meets skin."""
-ALIKE: Final = 40.0
-"""Standard deviation of the levels by which skin on both sides of an edge may differ."""
-KEPT: Final = 0.6
-"""Share of the mean change that skin far from the edge gets."""
-FAINT: Final = 0.02
-"""Weight of the mean change beside that of the nearest edge."""
-SURE: Final = 0.3
-"""Length of an edge between skin and skin from which on its mean is followed in full, in units of the crop,
-times a pixel."""
-COLOUR: Final = 14.0
-"""Standard deviation of the CIE a* and b* by which skin differs within one face."""
-SOFT: Final = 0.05
-"""Standard deviation of the blur of where skin is, in units of the crop."""
+ALIKE: Final = 30.0
+"""Standard deviation of the levels by which both sides of an edge may differ and be alike."""
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 
@@ -70,12 +56,12 @@ def met(
     hidden: Bool[np.ndarray, "H W"],
     unit: float,
     *,
-    skin: bool = False,
+    alike: bool = False,
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the levels of a head in a region's `box`, shifted near its edge to those that are seen there.
 
-    `outside` is the photo with 0 under `hidden`; `unit` is the side of UTKFace's crop in pixels. With `skin`,
-    only skin that meets skin is shifted, and the rest of the face follows.
+    `outside` is the photo with 0 under `hidden`; `unit` is the side of UTKFace's crop in pixels. If `alike`,
+    only what is nearly as light and of the same colour on both sides counts.
     """
     import cv2
 
@@ -90,7 +76,7 @@ def met(
     few = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in (outside[view], own)]
     light, levels = (one.astype(np.float32).reshape(size[1], size[0], -1) for one in few)
     share = cv2.resize(hidden[view].astype(np.uint8) * np.uint8(255), size, interpolation=cv2.INTER_AREA)
-    change = change_at(light, levels, share == 0, share == 255, unit * ratio, skin=skin)
+    change = change_at(light, levels, share == 0, share == 255, unit * ratio, alike=alike)
     if change is None:
         return face
     large = cv2.resize(change, (width, height), interpolation=cv2.INTER_LINEAR).reshape(height, width, -1)
@@ -104,33 +90,26 @@ def change_at(
     hole: Bool[np.ndarray, "h w"],
     unit: float,
     *,
-    skin: bool,
+    alike: bool,
 ) -> Levels | None:
     """Return by how much `levels` change in a hole, for the `light` that is `known`; None if by nothing."""
     import cv2
 
     window = np.ones((WINDOW, WINDOW), np.uint8)
-    rim = np.logical_and(*(cv2.dilate(one.astype(np.uint8), window) > 0 for one in (known, hole)))
+    inside = (cv2.dilate(hole.astype(np.uint8), window) > 0) & ~known
+    rim = known & (cv2.dilate(inside.astype(np.uint8), window) > 0)
     if not rim.any():
         return None
-    theirs, ours = _mean_around(light, known), _mean_around(levels, hole)
-    missed = np.clip(theirs - ours, -MOST, MOST)
-    skin = skin and light.shape[2] == 3
-    weight = _meeting(theirs, ours, rim) if skin else rim.astype(np.float32)
-    total = float(weight.sum())
-    if total == 0:
-        return None
-    wide, along = OF_SKIN if skin else ALL
+    missed = light - _mean_around(levels, inside)  # what is seen may change fast: the nearest pixels alone
+    weight = rim.astype(np.float32)
+    if alike:
+        weight *= np.exp(-0.5 * (np.abs(missed).max(axis=2) / ALIKE) ** 2)
+    missed = np.clip(missed, -MOST, MOST)
+    wide, along = ALL
     sums = cv2.GaussianBlur(np.dstack([missed * weight[..., None], weight]), (0, 0), along * unit)
     at = np.clip(cv2.distanceTransform((~known).astype(np.uint8), cv2.DIST_L2, 3) / (wide * unit), 0, 1)
     fade = np.asarray(1 - at * at * (3 - 2 * at), np.float32)[..., None]
-    if not skin:
-        return np.asarray(sums[..., :-1] / np.maximum(sums[..., -1:], 1e-3) * fade)
-    mean = (missed * weight[..., None]).sum(axis=(0, 1)) / total * min(1.0, total / (SURE * unit))
-    near = (sums[..., :-1] + FAINT * mean) / (sums[..., -1:] + FAINT)
-    own = (ours * weight[..., None]).sum(axis=(0, 1)) / total
-    changed = (KEPT * mean + fade * (near - KEPT * mean)) * _skin_of(levels, own, unit)[..., None]
-    return np.asarray(changed, np.float32)
+    return np.asarray(sums[..., :-1] / np.maximum(sums[..., -1:], 1e-3) * fade)
 
 
 def _mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
@@ -140,22 +119,3 @@ def _mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
     weight = where.astype(np.float32)
     total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW)).reshape(levels.shape)
     return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])
-
-
-def _meeting(theirs: Levels, ours: Levels, rim: Bool[np.ndarray, "h w"]) -> Share:
-    """Return how much skin meets skin at a rim, 0 to 1."""
-    weight = np.zeros(rim.shape, np.float32)
-    both = [may_be_skin(lab_of(side[rim])) for side in (theirs, ours)]
-    apart = (theirs[rim] - ours[rim]).mean(axis=1)
-    weight[rim] = np.logical_and(*both) * np.exp(-0.5 * (apart / ALIKE) ** 2)
-    return weight
-
-
-def _skin_of(levels: Levels, own: np.ndarray, unit: float) -> Share:
-    """Return how much of each pixel is skin of the colour `own`, less where it is darker, with soft edges."""
-    import cv2
-
-    lab, centre = lab_of(levels.reshape(-1, 3)), lab_of(own[None])[0]
-    like = np.exp(-0.5 * ((lab[:, 1:] - centre[1:]) ** 2).sum(axis=1) / COLOUR**2) * may_be_skin(lab)
-    lit = like * np.clip(lab[:, 0] / max(float(centre[0]), 1.0), 0, 1)
-    return np.asarray(cv2.GaussianBlur(lit.reshape(levels.shape[:2]).astype(np.float32), (0, 0), SOFT * unit))

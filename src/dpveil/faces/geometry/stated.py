@@ -8,17 +8,22 @@ import numpy as np
 
 from dpveil.core.arrays import Bool
 from dpveil.core.origin import EXCEPT, FACE
+from dpveil.core.photo import MOST_GROWTH
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import ROUNDING, Cell, given_box
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, of_box
-from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
+from dpveil.faces.geometry.protection import FACE as FACE_ALONE
+from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
+from dpveil.faces.geometry.protection import PROTECTIONS, inset, protection_of
 from dpveil.regions.boxes import box_of_text
 from dpveil.regions.tiling import growths
 
 ONE: Final = HeadFrame(1)
+MOST_INSET: Final = 24
+"""Most pixels by which the box of an inner face is drawn in: near its ends it is narrow."""
 
 
 def of_own_box(box: Box, protect: str) -> tuple[Similarity, Shape]:
@@ -83,13 +88,20 @@ def _fits(
     shown = shape.region(there, width, height, box=own, masked=False)
     if shown is None or (masked != (record.masked is not None) and (masked or not cut)):
         return False
-    grew = growths(shown[0], record.box, record.origin.grown_to, width, height)
-    if grew is None or not (masked and counted):
+    drawn_in = protect == FACE_ALONE and record.origin.grown_to == JPEG
+    if drawn_in and not counted:
+        return all(-MOST_INSET <= more <= MOST_GROWTH for more in record.box.beyond(shown[0]))
+    grew = None if drawn_in else growths(shown[0], record.box, record.origin.grown_to, width, height)
+    if not drawn_in and (grew is None or not (masked and counted)):
         return grew is not None
     found = shape.region(there, width, height, box=own)  # takes time and memory, so it is the last
     if found is None or found[1] is None:
         return False
-    least, most = _numbers(record, found[0], found[1], grew)
+    box, mask = inset(found[0], found[1], width, height) if drawn_in else (found[0], found[1])
+    grew = growths(box, record.box, record.origin.grown_to, width, height)
+    if grew is None:
+        return False
+    least, most = _numbers(record, box, mask, grew)
     return (1 if cut else least) <= (record.masked or 0) <= most
 
 

@@ -22,14 +22,13 @@ from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.heads import Heads
+from dpveil.faces.heads import Heads, grown_to_blocks
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.chroma import chroma_beside, keep_blocks
-from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, count_finding
 from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
@@ -133,7 +132,7 @@ class RecombinationCase:
         treated = self.method.place(photo, self.regions)
         if self.angle is not None and isinstance(treated, Heads):
             treated.places = [
-                replace(one, region=grow(one.region, photo))
+                replace(one, region=grown_to_blocks(one.region, self.method, photo))
                 for one in self._by_landmarks(photo, self.angle + number * NEARBY)
             ]
             treated.regions = tuple(one.region for one in treated.places)
@@ -158,7 +157,8 @@ class RecombinationCase:
         image = SCENES[self.scene](scene(bits, self.height, self.width, self.channels))
         stored = Photo if self.encoding is None else self.encoding.photo
         first = stored(image)
-        inside = places(self.placement(Photo(first.image)).regions, self.height, self.width)
+        before = [region.before or region for region in self.placement(first).regions]
+        inside = places(before, self.height, self.width)
         yield "as it was", first
         for name, other in neighbours(image, inside, bits):
             yield name, stored(other)
