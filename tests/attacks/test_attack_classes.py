@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import Attack, Background, View, identification_rates
-from dpveil.attacks.around import Context, Placement
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, SEES, has_extra
 from dpveil.attacks.faces import Embedding, largest_face
-from dpveil.attacks.hallucinated import Inverse, Restored
+from dpveil.attacks.super_resolution import Inverse, Restored
+from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter

@@ -14,7 +14,7 @@ from dpveil.attacks.base import PIXELS, SEES, Background, Memo
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.vectors import similarity
-from dpveil.bench.drawn import DrawnScene
+from dpveil.bench.synthetic_photos import DrawnScene
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, DPSamp, Fill, Mosaic, Snow

@@ -20,7 +20,7 @@ from dpveil.attacks.iris import SHEET, Code, _iris_mask, code, distance, eye, sh
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.resampling import by_person
-from dpveil.bench.drawn import DrawnEye
+from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from tiny_onnx import field, model, node, tensor, value
@@ -308,7 +308,7 @@ def test_a_picture_without_an_edge_has_no_pupil(level: int) -> None:
 
 def test_an_iris_unrolls_to_the_texture_that_was_wrapped_around_it() -> None:
     """Rows go outwards and columns clockwise from the right: mirrored or swapped, nothing would fit."""
-    from dpveil.bench.drawn import texture
+    from dpveil.bench.synthetic_photos import texture
 
     flat = cv2.resize(texture(4), SHEET[::-1], interpolation=cv2.INTER_AREA)
     found = eye(photo(4, 0))

@@ -12,10 +12,10 @@ from crowd import HEIGHT, WIDTH, face, sides, view
 from PIL import Image
 
 from dpveil.attacks import Scores, equal_error_rate, identification_rates, verification_rates
-from dpveil.attacks.around import PAINT, blank_views
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, View
 from dpveil.attacks.labels import attack
 from dpveil.attacks.measures import equal_error, identification, open_set, verification
+from dpveil.attacks.surroundings import PAINT, blank_views
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Mosaic, Snow
 

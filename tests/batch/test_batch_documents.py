@@ -18,8 +18,8 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
+from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_of, read_page
 from dpveil.batch.document import verify_inside
-from dpveil.batch.inside import ALL, Scan, is_document, pages_of, read_page
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices
@@ -32,7 +32,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import document
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.processes import Ended

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import away
-from dpveil.batch.away import plan_remote_tasks
+from dpveil.batch import remote_output
 from dpveil.batch.releasing import release_all
+from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
 from dpveil.batch.shards import Shards
 from dpveil.batch.task import Choices
@@ -248,7 +248,7 @@ def other_run(tmp_path: Path, patch: pytest.MonkeyPatch, reports: list[Report], 
     def run() -> None:
         with patch.context() as own:
             own.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-            own.setattr(away, "object_status", lambda url: None)
+            own.setattr(remote_output, "object_status", lambda url: None)
             own.setattr(urls, "_is_there", lambda url, wanted: False)
             reports.append(released(**more))
 
@@ -301,7 +301,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         assert counts(released()) == (1, 0, 0)
         shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
         store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
-    write = away.put_file
+    write = remote_output.put_file
 
     def meanwhile() -> None:
         if case == "grown":
@@ -325,7 +325,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         pack(self, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(away, "put_file", writing)
+        patch.setattr(remote_output, "put_file", writing)
         patch.setattr(Shards, "pack", packing)
         report = released()
     if case in ("removed", "grown"):

@@ -19,10 +19,10 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
-from dpveil.bench.drawn import DRAWN, IRIS, DrawnEye, DrawnPlate, draw_items, texture
 from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import cells, release_all
+from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, DrawnPlate, draw_items, texture
 from dpveil.errors import DataError, PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from people_made import folder

@@ -107,7 +107,7 @@ def test_groups_are_of_one_gender_and_a_gender_of_too_few_is_not_released(
     for few in (2, 5):
         edge = (levels[few - 1] + levels[few]) / 2
         monkeypatch.setattr(
-            "dpveil.bench.faces_seen.reading", lambda image, edge=edge: {"gender": int(image.mean() > edge)}
+            "dpveil.bench.face_utility.reading", lambda image, edge=edge: {"gender": int(image.mean() > edge)}
         )
         shown = release_all(data, SELECT, 0).shown
         low = [item.read().image.mean() < edge for item in split(data).probes]
@@ -136,7 +136,7 @@ def test_photos_that_make_no_gallery_are_refused_before_anything_runs(
     FOUR.check(split(data))
     with pytest.raises(UsageError, match="needs 14 people for k = 7, and there are 12"):
         GallerySetting(KSamePixel(k=7), 2).check(split(data))
-    monkeypatch.setattr("dpveil.bench.faces_seen.reading", lambda image: {"gender": image[0, 0, 0] % 9})
+    monkeypatch.setattr("dpveil.bench.face_utility.reading", lambda image: {"gender": image[0, 0, 0] % 9})
     with pytest.raises(UsageError, match="needs 6 people who are read as one gender for k = 6"):
         GallerySetting(KSameSelect(k=6)).check(split(data))
     root = folder(tmp_path / "made", people=4, photos=2)

@@ -14,9 +14,9 @@ from facespace_made import SIDE, codec
 from skimage import data
 
 from dpveil.attacks.base import has_extra
-from dpveil.attacks.matched import Matched
+from dpveil.attacks.matching import Matched
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.bench import faces_seen, measuring
+from dpveil.bench import face_utility, measuring
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos, up
 from dpveil.bench.cells import PARTS, WHOLE, Cell, parse
 from dpveil.bench.data import Dataset, load, split
@@ -221,7 +221,7 @@ def test_a_face_that_is_lost_counts_as_lost_and_is_nowhere() -> None:
 
 @needs_faces
 def test_a_face_that_is_moved_is_as_far_away_and_one_elsewhere_is_not_it() -> None:
-    first = faces_seen.largest_face(portrait())
+    first = face_utility.largest_face(portrait())
     assert first is not None
     moved = np.roll(portrait(), 12, axis=1)
     assert alone("landmarks", portrait(), moved) == pytest.approx(12 / first.eyes, rel=0.2)

@@ -281,9 +281,9 @@ def documents(folder: Path) -> Try:
     from documents_made import marked, sized, tiff
     from PIL import Image
 
-    from dpveil.batch.inside import Scan, pages_of, read_page
+    from dpveil.batch.archive_inputs import Scan, pages_of, read_page
     from dpveil.errors import PhotoError
-    from dpveil.io.refused import Refused
+    from dpveil.io.unreadable import Refused
 
     originals = {"marked.pdf": marked(2), "empty.pdf": sized("90", "60", "/Rotate 90")}
     for kind, mode in (("grey.pdf", "L"), ("colour.pdf", "RGB"), ("bits.pdf", "1")):

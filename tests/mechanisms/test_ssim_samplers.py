@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, method
+from dpveil.mechanisms.pixel.ssim import arithmetic, loops, method, multiset_proposals
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
 from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, set_up_listing, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
@@ -92,7 +92,7 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
 @pytest.mark.parametrize(("way", "window", "levels"), [("enumeration", [9, 240], 3), ("counts", [9, 240], 3)])
 def test_weights_beyond_the_farthest_are_decided_exactly(way, window, levels, monkeypatch, plain):
     """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""
-    for module in (arithmetic, loops, counted):
+    for module in (arithmetic, loops, multiset_proposals):
         monkeypatch.setattr(module, "FARTHEST", 1.0)
     assert not fit(drawn(window, levels, "5", way, 2_000), law_of(window, levels, "5")).is_rejected
 
@@ -209,8 +209,8 @@ def test_tables_sum_what_enumeration_sums(exponent):
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
     room = set_up(5, len(sets.sums), 3, 2.0**62)
-    counted.rank(window, room)
-    counted.weigh(moments, levels, sets, exponent, room)
+    multiset_proposals.rank(window, room)
+    multiset_proposals.weigh(moments, levels, sets, exponent, room)
     every = outputs(5, 3)
     near = ssim(window.astype(float), every)
     for s in range(len(sets.sums)):
@@ -220,7 +220,7 @@ def test_tables_sum_what_enumeration_sums(exponent):
         assert room.best[s] == pytest.approx(near[mine].max(), abs=1e-13)
         assert sets.orders[s] == pytest.approx(sum(mine))
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
-        total = counted.tabulate(s, moments, levels, sets, exponent, room)
+        total = multiset_proposals.tabulate(s, moments, levels, sets, exponent, room)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
 
 

@@ -23,7 +23,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, Region
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import LOCAL, Caller, Keys
-from dpveil.service.page import files, planned
+from dpveil.service.page import files, plan_details
 from dpveil.service.page.account import account_json, price_of, prices
 from dpveil.service.problems import Forbidden
 
@@ -107,7 +107,7 @@ def test_outlines_enclose_exactly_what_is_replaced() -> None:
     head = ((columns - 24) / 20) ** 2 + ((rows - 28) / 25) ** 2 < 1
     head[20:26, 20:25] = False  # a hole
     head[53:, 10:14] = True  # and a part of its own
-    lines = planned.outlines(Region(Box(7, 11, 50, 60), head))
+    lines = plan_details.outlines(Region(Box(7, 11, 50, 60), head))
     assert len(lines) == 3
     # Pixels whose middles are within the polygons by the even-odd rule, at eight times the size.
     canvas = np.zeros((80 * 8, 64 * 8), np.uint8)

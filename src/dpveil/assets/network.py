@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
 from dpveil.assets.engines import Engine, fastest
+from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float32
 from dpveil.errors import ModelError
 

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from dpveil.attacks.around import Context, Placement
 from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View, has_extra
 from dpveil.attacks.measures import standard
+from dpveil.attacks.preprocessing import Wrapped
+from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import check_people
-from dpveil.attacks.wrapped import Wrapped
 from dpveil.core.arrays import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter

@@ -13,8 +13,8 @@ from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.away import write
-from dpveil.batch.inside import ARCHIVES, Archive, Held, Release, archive_of, digest
+from dpveil.batch.archive_inputs import ARCHIVES, Archive, Held, Release, archive_of, digest
+from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
@@ -22,8 +22,8 @@ from dpveil.io import MAX_PIXELS, is_present, most_bytes, read_untrusted
 from dpveil.io.document import PDF, pieces, png_of, stream_of
 from dpveil.io.folders import is_link
 from dpveil.io.names import escape_text, show_path
-from dpveil.io.received import open_untrusted
-from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
+from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys

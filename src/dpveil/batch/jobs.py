@@ -23,8 +23,8 @@ from typing import Any, Final, TypeVar
 
 import cv2
 
-from dpveil.batch.away import deliver, matching_certificate
 from dpveil.batch.interrupts import Interrupts
+from dpveil.batch.remote_output import deliver, matching_certificate
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
 from dpveil.batch.task import Choices, Task

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpveil.batch.away import WAITING, check_shared, waits
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, ahead, check_jobs, nothing, prefetch
+from dpveil.batch.remote_output import WAITING, check_shared, waits
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gather_shards

@@ -14,9 +14,9 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.away import deliver, discard, find_finished, matching_certificate
-from dpveil.batch.inside import Inside
+from dpveil.batch.archive_inputs import Inside
 from dpveil.batch.interrupts import delay_interrupts
+from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
 from dpveil.batch.report import (
     RELEASED,
     SKIPPED,
@@ -37,7 +37,7 @@ from dpveil.errors import DPVeilError, LedgerError, OutputError, PhotoError
 from dpveil.io import make_folder, most_bytes
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
-from dpveil.io.received import without_blocking
+from dpveil.io.untrusted import without_blocking
 from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Budget, Payment, Release, is_release, tidy

@@ -16,7 +16,9 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dpveil.batch.away import (
+from dpveil.batch.archive_inputs import Release, Shard
+from dpveil.batch.document import pack, released_pages
+from dpveil.batch.remote_output import (
     DRY,
     ORIGIN,
     check,
@@ -30,8 +32,6 @@ from dpveil.batch.away import (
     write,
     write_error,
 )
-from dpveil.batch.document import pack, released_pages
-from dpveil.batch.inside import Release, Shard
 from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
 from dpveil.batch.state import Stamp
@@ -42,8 +42,8 @@ from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
-from dpveil.io.received import open_untrusted
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.urls import object_status
 from dpveil.io.writing import refusal
 from dpveil.release.documents import number_of

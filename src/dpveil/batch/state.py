@@ -27,7 +27,7 @@ from dpveil.core.urls import Url
 from dpveil.io import is_present, read_untrusted
 from dpveil.io.folders import real, state_home
 from dpveil.io.names import show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.io.urls import object_status
 from dpveil.io.writing import refusal
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.inside import Inside, Shard
+from dpveil.batch.archive_inputs import Inside, Shard
 from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo

@@ -15,7 +15,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.inside import (
+from dpveil.batch.archive_inputs import (
     ALL,
     ARCHIVES,
     Scan,
@@ -34,7 +34,7 @@ from dpveil.io import FORMATS, format_of, make_folder, read_untrusted, sole_writ
 from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
 from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX, certificate_path

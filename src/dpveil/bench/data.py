@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from dpveil.bench.drawn import DRAWN, draw_items
 from dpveil.bench.items import Item, digest_of
 from dpveil.bench.layouts import items_of, layout_of, loose
+from dpveil.bench.synthetic_photos import DRAWN, draw_items
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError
 

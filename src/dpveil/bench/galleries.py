@@ -13,7 +13,7 @@ from dpveil.accounting import compose
 from dpveil.assets.reference import Reference
 from dpveil.assets.store import default_path
 from dpveil.attacks.base import Memo, View, has_extra
-from dpveil.bench import faces_seen
+from dpveil.bench import face_utility
 from dpveil.bench.data import Split
 from dpveil.bench.items import Item
 from dpveil.codecs import CODEC, Codec
@@ -329,7 +329,7 @@ class GallerySetting:
         """Return the places of the faces of each class; all are one where the method keeps none."""
         if not METHODS[self.name].classes:
             return [np.arange(len(faces))]
-        read = np.array([faces_seen.reading(face)[KEEPS] for face in faces])
+        read = np.array([face_utility.reading(face)[KEEPS] for face in faces])
         return [np.flatnonzero(read == value) for value in np.unique(read)]
 
     def _release_once(self, faces: Faces, bits: SeededBits) -> list[View]:

@@ -12,7 +12,7 @@ from dpveil.bench.items import Item, PhotoFile, in_shards, shards
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, read_untrusted
 from dpveil.io.folders import UNWRITTEN
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 
 SUFFIXES: Final = UNWRITTEN.union(FORMATS)
 """Suffixes of the photos that are read, in lower case."""

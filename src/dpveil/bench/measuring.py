@@ -36,7 +36,7 @@ from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
 from dpveil.errors import DataError, PluginError
 from dpveil.io import is_present, read_untrusted, write_together
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.noise.bits import SeededBits
 
 FOLDER: Final = "times"

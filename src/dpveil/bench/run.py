@@ -33,7 +33,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
 from dpveil.errors import DataError, DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, read_untrusted, write_together
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.postprocessing import opens
 
 ABOUT: Final = "run.json"

@@ -12,7 +12,7 @@ import numpy as np
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.iris import Eye, eye
 from dpveil.attacks.vectors import read, similarity
-from dpveil.bench import faces_seen
+from dpveil.bench import face_utility
 from dpveil.core.arrays import UInt8
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
@@ -141,7 +141,7 @@ def _frechet(photos: Sequence[Image], releases: Sequence[Image]) -> float | None
     size, rows = (CROP, CROP), []
     for of in (photos, releases):
         crops = np.stack([cv2.resize(rgb(one), size, interpolation=cv2.INTER_AREA) for one in of])
-        rows.append(faces_seen.model().units(crops).astype(np.float64))
+        rows.append(face_utility.model().units(crops).astype(np.float64))
     return frechet(*rows)
 
 
@@ -156,7 +156,7 @@ ROWS: Final = (
         "",
         "more",
         "a face is found where the photo shows one",
-        faces_seen.face_detection,
+        face_utility.face_detection,
         extras=FACES,
         about="faces",
     ),
@@ -165,15 +165,15 @@ ROWS: Final = (
         "eye distances",
         "less",
         "how far five landmarks are away, on average, where a face is found",
-        faces_seen.landmark_shift,
+        face_utility.landmark_shift,
         extras=FACES,
         about="faces",
     ),
     Utility(
-        "yaw", "degrees", "less", "error of the head's turn", faces_seen.yaw, extras=FACES, about="faces"
+        "yaw", "degrees", "less", "error of the head's turn", face_utility.yaw, extras=FACES, about="faces"
     ),
     Utility(
-        "pitch", "degrees", "less", "error of the head's nod", faces_seen.pitch, extras=FACES, about="faces"
+        "pitch", "degrees", "less", "error of the head's nod", face_utility.pitch, extras=FACES, about="faces"
     ),
     *(
         Utility(
@@ -181,7 +181,7 @@ ROWS: Final = (
             "",
             "more",
             f"the attribute model reads the same {name} as in the photo; no face is another one",
-            faces_seen.agrees(name),
+            face_utility.agrees(name),
             extras=FACES,
             about="faces",
         )

@@ -35,7 +35,7 @@ from dpveil.errors import (
 from dpveil.io.folders import real
 from dpveil.io.names import escape_text, format_of, show_path
 from dpveil.noise.bits import SECURE
-from dpveil.numbers.expected import column
+from dpveil.numbers.expected_error import column
 from dpveil.release.saving import SUFFIX
 from dpveil.release.verification import Verification
 from dpveil.synthesis.plan import SHEET

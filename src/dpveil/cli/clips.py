@@ -23,7 +23,7 @@ from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 
 if TYPE_CHECKING:
-    from dpveil.batch.inside import Scan
+    from dpveil.batch.archive_inputs import Scan
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
     from dpveil.batch.task import Choices, Task
@@ -175,7 +175,7 @@ def planned_clips(
     Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be
     numbered or put elsewhere, and for `options` of clips without any.
     """
-    from dpveil.batch.away import plan_remote_tasks
+    from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.task import Task
     from dpveil.batch.tasks import check_outputs
 

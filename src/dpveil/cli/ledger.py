@@ -31,8 +31,8 @@ from dpveil.errors import (
 from dpveil.io import write_together
 from dpveil.io.folders import MANY, is_link, walk
 from dpveil.io.names import escape_text, show_path
-from dpveil.io.received import open_untrusted
-from dpveil.io.refused import COPY, LINK, Refused
+from dpveil.io.unreadable import COPY, LINK, Refused
+from dpveil.io.untrusted import open_untrusted
 from dpveil.ledger import Account, Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of

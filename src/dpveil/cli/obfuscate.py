@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.inside import Scan
+from dpveil.batch.archive_inputs import Scan
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task

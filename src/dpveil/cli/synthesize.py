@@ -31,7 +31,7 @@ from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
 from dpveil.io.folders import real, walk
 from dpveil.io.names import escape_text, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Reservation
 from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits

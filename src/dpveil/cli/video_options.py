@@ -105,7 +105,7 @@ class ClipOptions:
         if not self.values:
             return {}
         from dpveil.core.numbers import exact
-        from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
+        from dpveil.video.choices import ON_LOST, OVER_TIME, check_word
         from dpveil.video.places import POSES
 
         values = dict(self.values)

@@ -27,7 +27,7 @@ from dpveil.io import (
     write_together,
 )
 from dpveil.io.names import check_path, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import refusal
 from dpveil.release.saving import Release, certificate_path, complete, read_certificate
 

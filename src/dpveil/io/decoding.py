@@ -37,8 +37,8 @@ from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
 from dpveil.core.photo import Grid
 from dpveil.io.heif import UPRIGHT, orientation, turned_grid, words_of
 from dpveil.io.jpeg import keeps_blocks, read_blocks
-from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damage_refusal
 from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screen
+from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation, damage_refusal
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None

@@ -31,9 +31,9 @@ from dpveil.io.decoding import (
     open_picture,
     sent,
 )
-from dpveil.io.received import without_blocking
-from dpveil.io.refused import COPY_AGAIN, Refused, Unread, overload_refusal
 from dpveil.io.screening import check_pixels
+from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
+from dpveil.io.untrusted import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
 HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"

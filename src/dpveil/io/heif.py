@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dpveil.core.jpeg_blocks import TURNS, Turn
 from dpveil.core.photo import Grid
-from dpveil.io.refused import SAVE_ANEW, Refused, animation, damage_refusal
+from dpveil.io.unreadable import SAVE_ANEW, Refused, animation, damage_refusal
 
 UPRIGHT: Final = TURNS[1]
 

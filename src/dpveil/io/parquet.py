@@ -16,7 +16,7 @@ from itertools import accumulate, count
 from typing import Any, BinaryIO, Final
 
 from dpveil.io.names import escape_text
-from dpveil.io.refused import COPY_AGAIN, Refused, Unread
+from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread
 
 IMAGE: Final = "image"
 CERTIFICATE: Final = "certificate"

@@ -19,9 +19,9 @@ from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.decoding import Decoded, decode, quiet_pillow
 from dpveil.io.names import check_path, show_path
-from dpveil.io.received import without_blocking
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name
+from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
+from dpveil.io.untrusted import without_blocking
 from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000

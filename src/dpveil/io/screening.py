@@ -12,7 +12,7 @@ from typing import Final
 from dpveil.core.jpeg_blocks import Turn
 from dpveil.core.photo import Grid
 from dpveil.io.heif import brand_name, read_heif
-from dpveil.io.refused import (
+from dpveil.io.unreadable import (
     COPY_AGAIN,
     LIMIT,
     SAVE_ANEW,

@@ -12,7 +12,7 @@ from typing import BinaryIO, Final
 
 from dpveil.errors import PhotoError
 from dpveil.io.names import show_path
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.unreadable import COPY_AGAIN, Refused
 
 MOST_MORE: Final = 1 << 14
 """Largest extended header, in bytes."""

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 
 from dpveil.core.urls import CREDENTIALS, Status, Url, rebuild_url, unplain
 from dpveil.errors import DPVeilError
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
+from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 
 AHEAD: Final = 1 << 20
 """Bytes that are read ahead where a part of an object follows on another."""

@@ -19,7 +19,7 @@ from typing import Final
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
-from dpveil.noise.enclosed import Enclosing, Interval, Pair, Uniform, in_disc
+from dpveil.noise.interval_arithmetic import Enclosing, Interval, Pair, Uniform, in_disc
 
 MOST: Final = 10**9
 """The largest κ: beyond it, t could round to 1 in 64-bit floats."""

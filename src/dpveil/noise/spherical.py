@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
-from dpveil.noise.enclosed import Enclosing, Pair, Uniform, in_disc
+from dpveil.noise.interval_arithmetic import Enclosing, Pair, Uniform, in_disc
 
 ONE = (Decimal(1), Decimal(1))
 

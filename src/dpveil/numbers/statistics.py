@@ -22,7 +22,7 @@ from dpveil.core.numbers import Distance, Number, exact, show
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.numbers.expected import Plan, about, build, choose
+from dpveil.numbers.expected_error import Plan, about, build, choose
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Texts that mean a missing value, in any case."""

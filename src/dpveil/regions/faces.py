@@ -22,8 +22,6 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
-from dpveil.regions.detected import ARGUMENTS as WITHOUT
-from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.detectors.table import suppress as suppress_overlaps
@@ -38,6 +36,8 @@ from dpveil.regions.tiling import (
     resize_rgb,
     shrunk,
 )
+from dpveil.regions.user_detectors import ARGUMENTS as WITHOUT
+from dpveil.regions.user_detectors import NOTHING
 
 Rows = Float[np.ndarray, "_ 5"]
 """Detections: left, top, width and height in pixels, and score."""

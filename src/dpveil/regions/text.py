@@ -23,8 +23,8 @@ from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
-from dpveil.regions.detected import Rows, Things, merge_boxes
 from dpveil.regions.tiling import resize_rgb
+from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
 INSTALL: Final = "pip install 'dpveil[text]'"
 FILE: Final = "PP-OCRv6_det_small.onnx"

@@ -17,7 +17,7 @@ from dpveil.core.envelope import Envelope, Sealed, Signature, fingerprint, flaw,
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.io import is_present, read_untrusted, write_together
 from dpveil.io.names import check_path, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -34,9 +34,9 @@ from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
-from dpveil.regions.detected import ARGUMENTS, NOTHING, Things
 from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several
+from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region

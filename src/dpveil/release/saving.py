@@ -45,8 +45,8 @@ from dpveil.io import (
 )
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.names import check_path, show_path
-from dpveil.io.refused import Refused
 from dpveil.io.screening import format_name
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
 from dpveil.mechanisms.placement import Image, Pose
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of

@@ -27,7 +27,7 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN

@@ -28,8 +28,8 @@ from dpveil.datasets.releaser import ENDS, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import is_present, locking, make_folder, write_together
 from dpveil.io.names import show_path
-from dpveil.io.received import open_untrusted
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import OWN, refusal
 from dpveil.mechanisms.method import Method
 from dpveil.processes import limit_seconds

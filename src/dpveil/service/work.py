@@ -14,8 +14,8 @@ from dpveil.io import read
 from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.release.saving import Release
-from dpveil.service.page import planned as page
-from dpveil.service.page.planned import offers
+from dpveil.service.page import plan_details as page
+from dpveil.service.page.plan_details import offers
 from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
 
 Message = tuple[dict[str, Any], bytes]

@@ -33,7 +33,7 @@ from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
 from dpveil.io.folders import is_folder, is_link
 from dpveil.io.names import escape_text, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
 from dpveil.noise.bits import SECURE, BitSource, kind_of
 from dpveil.noise.bits import SEEDED as SEEDED_BITS

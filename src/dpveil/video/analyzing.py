@@ -19,7 +19,7 @@ from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
-from dpveil.video.asked import ON_LOST
+from dpveil.video.choices import ON_LOST
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name

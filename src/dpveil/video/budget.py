@@ -40,7 +40,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
+from dpveil.video.choices import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
 from dpveil.video.facts import Key, Track, TrackRecord
 from dpveil.video.places import Scene
 

@@ -33,7 +33,7 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.choices import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.facts import ENDS, Event, TrackRecord
 from dpveil.video.facts import LONGEST as LONGEST_EVENT
 from dpveil.video.places import POSES

@@ -26,8 +26,8 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import words
 from dpveil.video.analyzing import Progress, analyze, name_of, nothing
-from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
+from dpveil.video.choices import HOLD, ONCE
 from dpveil.video.decoding import Source, container_of
 from dpveil.video.places import FINE
 from dpveil.video.plan import Payment, VideoPlan

@@ -26,9 +26,9 @@ from dpveil.postprocessing import Step
 from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
-from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
 from dpveil.video.places import FINE, POSES, Scene
 from dpveil.video.plan_checks import (

@@ -11,7 +11,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import escape_text
 from dpveil.regions.boxes import asked_box
-from dpveil.video.asked import REFUSE
+from dpveil.video.choices import REFUSE
 from dpveil.video.facts import ENDS, Facts, Track
 
 MOST_TRACKS: Final = 10_000

@@ -21,10 +21,10 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.video.asked import FIXED
+from dpveil.video.choices import FIXED
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
 from dpveil.video.plan_checks import MOST_TRACKS, check_text, check_whole_number, field_error

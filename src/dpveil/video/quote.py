@@ -22,7 +22,6 @@ from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
 from dpveil.video.budget import (
     CHANNELS,
     CROP,
@@ -35,6 +34,7 @@ from dpveil.video.budget import (
     together,
     total_of,
 )
+from dpveil.video.choices import FIXED, ONCE, SPLIT, check_mode
 from dpveil.video.facts import LOST, Event, TrackRecord
 from dpveil.video.places import FINE
 from dpveil.video.plan_checks import check_lost

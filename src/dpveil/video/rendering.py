@@ -38,8 +38,8 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
-from dpveil.video.asked import MEAN, SPLIT
 from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.choices import MEAN, SPLIT
 from dpveil.video.decoding import Source
 from dpveil.video.drawing import (
     Drawn,

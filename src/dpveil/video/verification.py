@@ -14,7 +14,7 @@ from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
-from dpveil.io.refused import LINK, Refused
+from dpveil.io.unreadable import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
 from dpveil.release.verification import (

@@ -16,7 +16,7 @@ from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, PLATE, TEXT, WHOLE
 from dpveil.release.origins import kind_of
 from dpveil.release.words import UNSURE
-from dpveil.video.asked import FIXED, SPLIT
+from dpveil.video.choices import FIXED, SPLIT
 from dpveil.video.facts import LOST, MERGED, Facts, Key, Track, clock
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from dpveil.mechanisms.scalar.lattice import (
 from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above, quantise
-from dpveil.numbers.expected import (
+from dpveil.numbers.expected_error import (
     absolute,
     expected_absolute_error,
     expected_loss,

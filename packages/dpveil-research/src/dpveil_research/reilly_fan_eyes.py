@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.attacks.wrapped import fill_commonest
+from dpveil.attacks.preprocessing import fill_commonest
 from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.galleries import Setting

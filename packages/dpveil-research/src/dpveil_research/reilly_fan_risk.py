@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.attacks.base import Attack, has_extra
-from dpveil.attacks.hallucinated import Restored
 from dpveil.attacks.networks import NetworkParrot
+from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting

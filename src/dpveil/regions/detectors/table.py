@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
+from dpveil.assets.network_process import Confined
 from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.core.registry import DETECTORS

@@ -81,7 +81,7 @@ async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A00
 def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
     from dpveil.release.quote import with_sentences
-    from dpveil.service.page.planned import warnings
+    from dpveil.service.page.plan_details import warnings
 
     certificate = with_sentences(parse_certificate(text))
     total, signed = certificate.composition, certificate.signature

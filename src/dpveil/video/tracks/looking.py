@@ -18,7 +18,7 @@ from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
-from dpveil.video.asked import ON_LOST, check_word
+from dpveil.video.choices import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
 from dpveil.video.tracks.trace import Edges, Place, is_outside

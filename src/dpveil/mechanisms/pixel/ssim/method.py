@@ -21,7 +21,7 @@ from dpveil.core.parameters import Count, Flag
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, check_size, mean_levels, spread
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, loops, multiset_proposals, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
@@ -125,7 +125,7 @@ def set_up_listing(cells: int, levels: int) -> Listing:
     return Listing(low, *sums, np.empty(blocks), np.empty(block))
 
 
-MODULES: Final = (arithmetic, loops, tables, weights, counted)
+MODULES: Final = (arithmetic, loops, tables, weights, multiset_proposals)
 """The modules of the loops, in import order."""
 FEWEST_WORDS: Final = 1 << 12
 """Fewest random words requested at once."""
@@ -229,7 +229,7 @@ class WindowSampler:
     @property
     def _bits(self) -> int:
         """Bits per choice."""
-        return min(self.word_bits, counted.HALF if self.way == "counts" else WORD)
+        return min(self.word_bits, multiset_proposals.HALF if self.way == "counts" else WORD)
 
     @property
     def _cells_per_word(self) -> int:
@@ -292,8 +292,10 @@ class WindowSampler:
         """Return words with only the first bits of each choice."""
         if self.way == "enumeration":
             return words >> (WORD - self._bits)
-        less = counted.HALF - self._bits
-        return (words & counted.MASK) >> less | words >> counted.HALF >> less << counted.HALF
+        less = multiset_proposals.HALF - self._bits
+        return (
+            words & multiset_proposals.MASK
+        ) >> less | words >> multiset_proposals.HALF >> less << multiset_proposals.HALF
 
     def _loop(self, count: int) -> Loop:
         """Return the loop of this way, with its own workspace, as a function of windows, words and draws."""

@@ -13,7 +13,7 @@ from dpveil.assets.engines import Engine, fastest, session
 from dpveil.errors import ModelError
 from dpveil.processes import Answering, Channel, Ended, Pool, answer
 
-TARGET: Final = "dpveil.assets.confined:serve"
+TARGET: Final = "dpveil.assets.network_process:serve"
 SECONDS: Final = 300
 """Time of a run; a search of 4096 × 3072 pixels takes 6 seconds."""
 MEMORY: Final = 1 << 34

@@ -12,16 +12,16 @@ from crowd import part, sides, view
 from test_attacks import rate
 
 from dpveil import SeededBits
-from dpveil.attacks import hallucinated as module
+from dpveil.attacks import super_resolution as module
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.hallucinated import SIDE, Inverse, Restored, _corners
 from dpveil.attacks.labels import Joint, attack, fit_weights, usable
-from dpveil.attacks.matched import Averaged, Composed, matching
+from dpveil.attacks.matching import Averaged, Composed, matching
 from dpveil.attacks.measures import identification, standard
 from dpveil.attacks.networks import NetworkParrot
+from dpveil.attacks.preprocessing import ResidualParrot, Wrapped, fill_commonest
+from dpveil.attacks.super_resolution import SIDE, Inverse, Restored, _corners
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.attacks.wrapped import ResidualParrot, Wrapped, fill_commonest
-from dpveil.bench.drawn import DrawnEye
+from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.mechanisms.pixel import Blur, DPPix, Fill, Mosaic, Snow
 

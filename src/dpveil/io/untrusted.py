@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpveil.core.urls import Status, Url
-from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused
+from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused
 from dpveil.io.urls import object_status, opened_url
 
 

@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from dpveil.batch import resume
-from dpveil.batch.inside import ALL, Scan, archive_of
+from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.task import Choices, Task
 from dpveil.batch.tasks import ARGUMENTS, check_outputs, expand_inputs, in_shard, photos_of, plan_tasks
@@ -31,7 +31,7 @@ from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.io.urls import contents, holds, object_status, put, put_file, reach, remove
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path

@@ -29,9 +29,9 @@ from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
 from dpveil.io.parquet import MOST_ROWS, Rows, any_rows, released_rows, write_parquet
-from dpveil.io.received import open_untrusted, without_blocking
-from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members, write_tar
+from dpveil.io.unreadable import COPY_AGAIN, Refused
+from dpveil.io.untrusted import open_untrusted, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_path

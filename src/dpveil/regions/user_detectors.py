@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
+from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json

@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.special import log_softmax
 
-from dpveil.attacks.around import WEIGHTS, background_features
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import standard
+from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.resampling import OUTSIDE, TOP, has_colour, patch, small
+from dpveil.attacks.surroundings import WEIGHTS, background_features
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors, check_people
-from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.core.arrays import Bool, Float32, Float64, Int64
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
