@@ -96,7 +96,7 @@ def searches(given: dict[str, str]) -> dict[str, Search]:
     """Return every search by name; those whose package or file is missing are left out."""
     shrunk = {"smallest": 50}
     found = {"centerface, shrunk": ours(**shrunk), "centerface": ours()}
-    if OnnxRuntime.installed():
+    if OnnxRuntime.is_installed():
         found["centerface, shrunk, OpenCV"] = ours(engine=OpenCV, **shrunk)
         found["centerface, OpenCV"] = ours(engine=OpenCV)
     found |= {"deface 1.5": defaced(), "dlib": ours(detector="dlib")}

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.bench.drawn import plate_face
+from dpveil.bench.synthetic_photos import plate_face
 
 SIZE: Final = (640, 896)
 """Rows and columns of a scene."""

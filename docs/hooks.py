@@ -161,8 +161,8 @@ def command_line() -> str:
     root = typer.main.get_command(app)
     lines = ["# Command line", "", _help((root.help or "").partition("Exit codes:")[0]), ""]
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
-        lines += _command(name, command.loaded)
-        for part, inner in getattr(command.loaded, "commands", {}).items():
+        lines += _command(name, command.target_command)
+        for part, inner in getattr(command.target_command, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
     codes = "\n".join(f"| {code} | {text} | {DETAILS[code]} |" for code, text in exits.MEANING.items())
     return "\n".join([*lines, *_method_options()]) + EXIT_CODES.replace("CODES", codes)

@@ -13,9 +13,9 @@ import numpy as np
 from PIL import Image
 
 from dpveil.bench.bounds import up
-from dpveil.bench.drawn import DRAWN, DrawnItem
 from dpveil.bench.layouts import LAYOUTS
 from dpveil.bench.league import PROMISES, settings_in_words
+from dpveil.bench.synthetic_photos import DRAWN, DrawnItem
 from dpveil.bench.table import STRONGEST
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.numbers import exact

@@ -37,10 +37,10 @@ def photos() -> np.ndarray:
 def rows() -> list[list[Tile]]:
     """Return photos that vote, faces of nobody without votes, and data sets at two budgets."""
     made = simulator()
-    votes = made.embedded(photos())
+    votes = made.embed_all(photos())
     nobody = made.pictures(made.draw(SHOWN, SeededBits(4)))
     sets = [
-        ("some of those who vote", made.masked(photos()[:: len(photos()) // SHOWN])),
+        ("some of those who vote", made.mask_crops(photos()[:: len(photos()) // SHOWN])),
         ("no votes", nobody),
     ]
     for epsilon in EPSILONS:

@@ -15,7 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
 import dpveil
-from dpveil.bench.drawn import plate_face
+from dpveil.bench.synthetic_photos import plate_face
 
 OUT = Path(__file__).parent / "text.png"
 FRAME = (230, 40, 120)

@@ -48,7 +48,7 @@ def parameters(method: Any) -> list[str]:
 
 def commands() -> list[tuple[str, Any]]:
     named = typer.main.get_command(app).commands.items()  # type: ignore[attr-defined]
-    found = {name: getattr(command, "loaded", command) for name, command in named}
+    found = {name: getattr(command, "target_command", command) for name, command in named}
     for name, command in list(found.items()):
         found |= {f"{name} {part}": inner for part, inner in getattr(command, "commands", {}).items()}
     return sorted(found.items())

@@ -14,7 +14,7 @@ from dpveil.accounting.meaning import success_bound
 from dpveil.catalogue import build
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import TABLE, DPPix, SSIMExponential
-from dpveil_audit.pixel.methods.ssim_exponential import clipped as clipped_ssim
+from dpveil_audit.pixel.methods.ssim_exponential import clipped_ssim as clipped_ssim
 from dpveil_audit.pixel.methods.ssim_exponential import log_distribution, ssim
 
 SIZE = {"height": 24, "width": 20, "channels": 1}

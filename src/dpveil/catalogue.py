@@ -126,7 +126,7 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     return kind.of(parameters)
 
 
-def stated(method: object, parameters: Mapping[str, Json]) -> Method:
+def method_from_certificate(method: object, parameters: Mapping[str, Json]) -> Method:
     """Return the method that a received certificate states: like `build`, but no parameter can open a file.
 
     A plug-in is used only if it is installed under exactly this name. Raises `MissingPlugin` for an unknown

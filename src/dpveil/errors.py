@@ -93,7 +93,7 @@ class DPVeilError(Exception):
     def __init__(self, message: str, *, hint: str = "", arguments: Mapping[str, str] | None = None) -> None:
         self._forms = (message, hint)
         self.arguments = dict(arguments or {})
-        self.message, self.hint = self._filled(self.arguments)
+        self.message, self.hint = self._fill_forms(self.arguments)
         super().__init__(self.message)
 
     def __str__(self) -> str:
@@ -102,27 +102,28 @@ class DPVeilError(Exception):
     def __reduce__(self) -> tuple[Any, ...]:
         """Let it be pickled, with the system's error that caused it: errors are made with other arguments."""
         cause = self.__cause__ if isinstance(self.__cause__, OSError) else None
-        return _again, (type(self), self.args, self.__dict__, cause)
+        return _rebuild, (type(self), self.args, self.__dict__, cause)
 
     def rename(self, old: str, new: str) -> None:
         """Call a place otherwise in all that is told, as one by URL is known by another name."""
         self._forms = (self._forms[0].replace(old, new), self._forms[1].replace(old, new))
-        self.message, self.hint = self._filled(self.arguments)
+        self.message, self.hint = self._fill_forms(self.arguments)
 
-    def told(self, options: Mapping[str, str]) -> tuple[str, str]:
+    def message_and_hint(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
 
-        >>> DPVeilError("it exists", hint="{out}", arguments={"out": "out"}).told({"out": "--out"})
+        >>> error = DPVeilError("it exists", hint="{out}", arguments={"out": "out"})
+        >>> error.message_and_hint({"out": "--out"})
         ('it exists', '--out')
         """
-        return self._filled({name: options.get(name, python) for name, python in self.arguments.items()})
+        return self._fill_forms({name: options.get(name, python) for name, python in self.arguments.items()})
 
-    def _filled(self, words: Mapping[str, str]) -> tuple[str, str]:
+    def _fill_forms(self, words: Mapping[str, str]) -> tuple[str, str]:
         message, hint = self._forms
-        return filled(message, words), filled(hint, words)
+        return fill_words(message, words), fill_words(hint, words)
 
 
-def _again(
+def _rebuild(
     kind: type[DPVeilError], args: tuple[Any, ...], state: Mapping[str, Any], cause: OSError | None
 ) -> DPVeilError:
     made = kind.__new__(kind)
@@ -132,7 +133,7 @@ def _again(
     return made
 
 
-def filled(text: str, words: Mapping[str, str]) -> str:
+def fill_words(text: str, words: Mapping[str, str]) -> str:
     """Return `text` with each name in braces replaced by its word; other braces, as in file names, stay."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
@@ -163,19 +164,19 @@ class InvalidParameter(UsageError, ValueError):
         self.value = value
         self.problem = problem
 
-    def told(self, options: Mapping[str, str]) -> tuple[str, str]:
+    def message_and_hint(self, options: Mapping[str, str]) -> tuple[str, str]:
         """Return message and hint; a parameter that is an option is written as on the command line.
 
-        >>> InvalidParameter("block", 0, "is out of range").told({"block": "--block"})[0]
+        >>> InvalidParameter("block", 0, "is out of range").message_and_hint({"block": "--block"})[0]
         '--block 0 is out of range'
         """
-        message, hint = super().told(options)
+        message, hint = super().message_and_hint(options)
         option = options.get(self.name, self.name)
         if not option.startswith("--"):
             return message, hint
         given = "" if self.value is None else f" {shlex.quote(str(self.value))}"
         words = {name: options.get(name, python) for name, python in self.arguments.items()}
-        return f"{option}{given} {filled(self.problem, words)}", hint
+        return f"{option}{given} {fill_words(self.problem, words)}", hint
 
 
 class UnknownName(UsageError, KeyError):

@@ -85,7 +85,7 @@ class Ended(Exception):
         self.why, self.detail = why, detail
 
 
-def packed(told: Any, arrays: Sequence[np.ndarray | bytes] = ()) -> list[bytes | memoryview]:
+def pack_message(told: Any, arrays: Sequence[np.ndarray | bytes] = ()) -> list[bytes | memoryview]:
     """Return the parts of a message; raises `ValueError` for what is no JSON, or an array of another type."""
     plain = [
         np.frombuffer(one, np.uint8) if isinstance(one, bytes) else np.asarray(one, order="C")
@@ -106,7 +106,7 @@ def lengths(head: bytes, most: int) -> tuple[int, int]:
     return text, size
 
 
-def unpacked(text: bytes, contents: bytes) -> Message:
+def unpack_message(text: bytes, contents: bytes) -> Message:
     """Return a message; raises `ValueError` for anything else."""
     try:
         told, kinds = _decoded(text.decode())
@@ -136,7 +136,7 @@ class Channel:
 
     def send(self, told: Any, *arrays: np.ndarray | bytes) -> None:
         """Send a message; raises `OSError` if the other end is gone."""
-        for part in packed(told, arrays):
+        for part in pack_message(told, arrays):
             rest = memoryview(part)
             while rest:
                 rest = rest[self.writes.write(rest) :]
@@ -152,7 +152,7 @@ class Channel:
             return None
         text, size = lengths(head, most)
         said, contents = self._exactly(text), self._exactly(size)
-        return unpacked(said, contents) if len(contents) == size else None
+        return unpack_message(said, contents) if len(contents) == size else None
 
     def _exactly(self, size: int) -> bytes:
         """Return so many bytes, in memory as they arrive, or fewer at the end."""
@@ -174,7 +174,7 @@ class Channel:
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
+def limit_seconds(seconds: float) -> Iterator[None]:
     """End this process unless the context ends within so many seconds; one can be open at a time.
 
     The system does, by a signal that nothing handles, as libraries may never return. Where that is missing,
@@ -218,11 +218,11 @@ def answer(channel: Channel, prepare: Callable[..., Answering]) -> None:
         return
     (given, seconds), arrays = first
     try:
-        with limited(seconds + GRACE):
+        with limit_seconds(seconds + GRACE):
             answers = prepare(given, *arrays)
         del first, arrays
         while (asked := channel.receive()) is not None:
-            with limited(seconds + GRACE):
+            with limit_seconds(seconds + GRACE):
                 told, *found = answers(asked[0], *asked[1])
             channel.send({"told": told}, *found)
     except OSError:
@@ -394,7 +394,7 @@ class Pool:
 
     def ask(self, told: Any = None, *arrays: np.ndarray | bytes, most: int = MOST_BYTES) -> Message:
         """Return the answer to a question, with at most `most` bytes of arrays; raises `Ended`."""
-        child = self._taken()
+        child = self._take_child()
         try:
             found = child.ask(told, *arrays, seconds=self.seconds, most=most)
         except Ended:
@@ -406,7 +406,7 @@ class Pool:
             child.end()
         return found
 
-    def _taken(self) -> Child:
+    def _take_child(self) -> Child:
         """Return a child that waits, or a new one; raises `Ended` if none can start."""
         with suppress(IndexError):
             while True:

@@ -12,7 +12,7 @@ from dpveil.io.folders import MANY, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
-from dpveil.release.verification import Trusted, Verification, asked, judged, too_weak
+from dpveil.release.verification import Trusted, Verification, check_requirements, judge_signature, too_weak
 from dpveil.release.verification import verify as verify_photo
 from dpveil.synthesis.plan import NAME
 from dpveil.synthesis.saving import SetCertificate, is_set, read_set
@@ -43,13 +43,13 @@ def verify(
     """
     given = Path(check_path(path, "give the name of a released photo or clip"))
     if is_set(given) or (given.name == NAME and is_set(given.parent)):
-        return _verify_set(given if is_set(given) else given.parent, *asked(at_least, trust))
+        return _verify_set(given if is_set(given) else given.parent, *check_requirements(at_least, trust))
     if is_folder(given) and not is_present(certificate_path(given)):
-        asked(at_least, trust)
+        check_requirements(at_least, trust)
         return Verification(given, "unchecked", (FOLDER,))
-    if _whole(given).suffix.lower() in MANY:
-        asked(at_least, trust)
-        return Verification(_whole(given), "unchecked", (UNCHECKED,))
+    if _document_of(given).suffix.lower() in MANY:
+        check_requirements(at_least, trust)
+        return Verification(_document_of(given), "unchecked", (UNCHECKED,))
     if is_clip(given):
         from dpveil.video.verification import verify_clip
 
@@ -72,10 +72,10 @@ def verify_each(
     [('missing', ('the file does not exist',))]
     """
     given = Path(check_path(path, "give the name of a released file"))
-    if _whole(given).suffix.lower() in MANY:
+    if _document_of(given).suffix.lower() in MANY:
         from dpveil.batch.document import verify_inside
 
-        yield from verify_inside(_whole(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
+        yield from verify_inside(_document_of(given), max_pixels=max_pixels, at_least=at_least, trust=trust)
     else:
         yield verify(given, max_pixels=max_pixels, at_least=at_least, trust=trust)
 
@@ -103,10 +103,10 @@ class SetVerification(Verification):
 def _verify_set(folder: Path, least: str | None, trusted: Sequence[PublicKey] | None) -> SetVerification:
     certificate, problems = read_set(folder)
     found = SetVerification(folder, "inconsistent" if problems else "consistent", problems, certificate)
-    return judged(replace(found, refused=too_weak(found, least)), trusted)
+    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
 
 
-def _whole(path: Path) -> Path:
+def _document_of(path: Path) -> Path:
     """Return the PDF whose certificate `path` may name; any other path as it is."""
     named = image_path(path)
     return path if named is None or named.suffix.lower() != PDF else named

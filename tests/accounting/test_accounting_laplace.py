@@ -11,7 +11,7 @@ from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
 from dpveil.accounting import laplace_epsilon, laplace_scale
-from dpveil.accounting.zcdp import _one_delta, _places, merged, pure_epsilon
+from dpveil.accounting.zcdp import _one_delta, _places, merge_shifts, pure_epsilon
 from dpveil.core.numbers import float_above
 from dpveil.mechanisms.pixel.base import fullest_cells
 
@@ -115,7 +115,7 @@ def test_very_many_draws_and_very_small_deltas_go_through_zcdp():
 
 
 def test_shifts_are_merged_largest_first_without_empty_ones():
-    assert merged({5: 1, 9: 2, 0: 4, 7: 0}) == ((9, 2), (5, 1))
+    assert merge_shifts({5: 1, 9: 2, 0: 4, 7: 0}) == ((9, 2), (5, 1))
 
 
 @pytest.mark.parametrize(

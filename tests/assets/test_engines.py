@@ -15,7 +15,7 @@ from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, ne
 from tiny_onnx import field, mixing
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
-needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
+needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.is_installed(), reason="needs dpveil install faces")
 EACH = [pytest.param(OnnxRuntime, marks=needs_onnxruntime), OpenCV]
 SHAPES = ((320, 416), (64, 96), (320, 416), (416, 320))
 

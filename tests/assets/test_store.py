@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpveil.assets import AssetField, Kind, Reference, card_path, save
-from dpveil.assets.store import KEY, _hash, packed, tensors_of
+from dpveil.assets.store import KEY, _hash, encode_file, tensors_of
 from dpveil.codecs import CODEC, TABLE, Codec, Dictionary, Statistics, load
 from dpveil.errors import InvalidParameter, ModelError, OutputError, UnknownName
 from dpveil.faces import Latent
@@ -48,7 +48,7 @@ def rewritten(path, change):
 
 
 def test_the_same_codec_is_the_same_bytes(codecs):
-    assert len({packed(codecs[("pca", 3)]) for _ in range(8)}) == 1
+    assert len({encode_file(codecs[("pca", 3)]) for _ in range(8)}) == 1
 
 
 def test_nothing_is_overwritten_unless_asked(codecs, model):
@@ -299,7 +299,7 @@ def sealed_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "open", never)
     monkeypatch.setattr(Path, "stat", never)
     monkeypatch.setattr("dpveil.assets.reference.default_path", never)
-    monkeypatch.setattr("dpveil.assets.reference._loaded", never)
+    monkeypatch.setattr("dpveil.assets.reference._load", never)
 
 
 @each
@@ -328,7 +328,7 @@ def test_files_of_other_kinds_are_refused_by_their_written_form(kind: Kind) -> N
     for other, text in WRITTEN.items():
         if other is not kind:
             with pytest.raises((InvalidParameter, UnknownName)):
-                Reference.written(text, kind)
+                Reference.parse(text, kind)
 
 
 @each

@@ -7,11 +7,11 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from dpveil.attacks import Attack, Background, View, named
-from dpveil.attacks.around import Context, Placement
-from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, SEES, installed
+from dpveil.attacks import Attack, Background, View, identification_rates
+from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, SEES, has_extra
 from dpveil.attacks.faces import Embedding, largest_face
-from dpveil.attacks.hallucinated import Inverse, Restored
+from dpveil.attacks.super_resolution import Inverse, Restored
+from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
@@ -42,16 +42,16 @@ def test_every_attack_says_what_it_is_and_what_it_sees(name: str) -> None:
     assert kind.summary
     assert kind.sees
     assert set(kind.sees) <= set(SEES)
-    assert isinstance(installed(kind.needs), bool)
+    assert isinstance(has_extra(kind.needs), bool)
 
 
 @pytest.mark.parametrize("name", OF_PIXELS)
 def test_people_are_named_by_clean_pictures_and_guessed_from_grey_ones(name: str) -> None:
     seen, people = probes()
     fitted = ATTACKS[name]().fit(background(PEOPLE))
-    assert named(fitted.score(seen), people).mean() == 1
+    assert identification_rates(fitted.score(seen), people).mean() == 1
     grey = [view(np.full_like(one.image, 128)) for one in seen]
-    assert named(fitted.score(grey), people).mean() <= 0.25
+    assert identification_rates(fitted.score(grey), people).mean() <= 0.25
 
 
 @pytest.mark.parametrize("name", OF_PIXELS)
@@ -68,9 +68,9 @@ def test_a_parrot_learns_from_releases_and_names_by_them() -> None:
     released = [view(255 - one.image[::-1]) for one in seen]
     for attack in (PixelDiscriminant(), Restored()):
         knows = attack.fit(Background(clean.clean, turned, clean.people))
-        assert named(knows.score(released), people).mean() == 1
+        assert identification_rates(knows.score(released), people).mean() == 1
         naive = attack.fit(clean)
-        assert named(naive.score(released), people).mean() < 0.5
+        assert identification_rates(naive.score(released), people).mean() < 0.5
 
 
 def test_an_inverse_undoes_a_linear_map() -> None:
@@ -109,7 +109,7 @@ def test_place_and_surroundings_name_people_whatever_the_regions_show(attack: At
     for inside in (0, 255):
         known, seen, people = around(inside)
         found.append(attack.fit(known).score(seen).likeness)
-        assert named(attack.fit(known).score(seen), people).mean() == 1
+        assert identification_rates(attack.fit(known).score(seen), people).mean() == 1
     assert (found[0] == found[1]).all(), "what the regions show changes nothing"
     assert PIXELS not in attack.sees
 
@@ -127,7 +127,7 @@ def test_the_context_is_not_the_place_and_the_place_is_not_the_context() -> None
     assert not everything.any(), "nothing of these photos is outside"
 
 
-@pytest.mark.skipif(not installed("faces"), reason="needs dpveil install faces")
+@pytest.mark.skipif(not has_extra("faces"), reason="needs dpveil install faces")
 def test_an_embedding_is_of_the_largest_face_and_missing_without_one() -> None:
     """Kept embeddings are those of the same picture alone."""
     data = pytest.importorskip("skimage.data", reason="needs pip install 'dpveil[demo]'")

@@ -9,12 +9,12 @@ import pytest
 from crowd import sides, view
 from scipy.stats import binom
 
-from dpveil.attacks import named, vectors
+from dpveil.attacks import identification_rates, vectors
 from dpveil.attacks.base import PIXELS, SEES, Background, Memo
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.vectors import similarity
-from dpveil.bench.drawn import DrawnScene
+from dpveil.bench.synthetic_photos import DrawnScene
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, DPSamp, Fill, Mosaic, Snow
@@ -177,11 +177,11 @@ def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
     monkeypatch.setattr(vectors, "_read", lambda image: words[int(image[0, 0, 0])])
     seen = [view(np.full((8, 8, 1), level, np.uint8)) for level in words]
     scores = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).score(seen)
-    assert named(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
+    assert identification_rates(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
     assert np.isnan(scores.likeness).any(axis=1).tolist() == [False, False, False, True]
     late = Background(tuple(seen[1:3]), tuple(seen[:2]), ("y", "z"))
     enrolled = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).enrol(late)
-    assert named(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
+    assert identification_rates(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
 
 
 def test_rooms_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> None:
@@ -191,7 +191,7 @@ def test_rooms_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> No
     background = Background(clean, released, tuple(name for name in names for _ in range(4)))
     probes = [DrawnScene.of(number, 4).read().image for number in range(8)]
     fitted = attack("appearance").fit(background)
-    assert named(fitted.score([view(one) for one in probes]), names).mean() >= 0.75
+    assert identification_rates(fitted.score([view(one) for one in probes]), names).mean() >= 0.75
     half = np.zeros(probes[0].shape[:2], np.bool_)
     half[:, : half.shape[1] // 2] = True
     painted = [np.where(half[..., None], np.uint8(9), one) for one in probes]

@@ -13,14 +13,14 @@ from crowd import face, sides, view
 from PIL import Image
 from scipy.stats import binom
 
-from dpveil.attacks import Background, faces, identify, named, parrot, strongest, verify
+from dpveil.attacks import Background, faces, identification_rates, identify, parrot, strongest, verify
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
-from dpveil.attacks.iris import SHEET, Code, _seen, code, distance, eye, sheet
+from dpveil.attacks.iris import SHEET, Code, _iris_mask, code, distance, eye, sheet
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.resampling import by_person
-from dpveil.bench.drawn import DrawnEye
+from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from tiny_onnx import field, model, node, tensor, value
@@ -47,8 +47,8 @@ def found(monkeypatch):
     monkeypatch.setattr(faces, "FOUND", Memo())
     monkeypatch.setattr(faces, "EMBEDDED", Memo())
     box = Box(5, 5, 30, 40)
-    monkeypatch.setattr(faces, "_found", lambda image: (box,) if image.mean() > 1 else ())
-    monkeypatch.setattr(faces, "landmarked", lambda image, box, frame, lower: _wide(image))
+    monkeypatch.setattr(faces, "_detect_faces", lambda image: (box,) if image.mean() > 1 else ())
+    monkeypatch.setattr(faces, "aligned_crop", lambda image, box, frame, lower: _wide(image))
 
 
 def _wide(image):
@@ -308,7 +308,7 @@ def test_a_picture_without_an_edge_has_no_pupil(level: int) -> None:
 
 def test_an_iris_unrolls_to_the_texture_that_was_wrapped_around_it() -> None:
     """Rows go outwards and columns clockwise from the right: mirrored or swapped, nothing would fit."""
-    from dpveil.bench.drawn import texture
+    from dpveil.bench.synthetic_photos import texture
 
     flat = cv2.resize(texture(4), SHEET[::-1], interpolation=cv2.INTER_AREA)
     found = eye(photo(4, 0))
@@ -350,7 +350,7 @@ def test_what_is_masked_in_either_code_does_not_count() -> None:
 def test_lids_and_reflections_are_masked() -> None:
     even = np.full(SHEET, 100.0)
     even[3:6, 10:14], even[8:9, 100:103] = 250, 20
-    shown = _seen(even)
+    shown = _iris_mask(even)
     assert not shown[3:6, 10:14].any()
     assert not shown[8, 100:103].any()
     degrees = 360 * (np.arange(SHEET[1]) + 0.5) / SHEET[1]
@@ -374,4 +374,4 @@ def test_a_release_without_an_eye_is_a_failure() -> None:
     grey = [np.full_like(one, 128) for one in probes]
     scores = attack("iris").fit(background).score([view(one) for one in grey])
     assert np.isnan(scores.likeness).all()
-    assert named(scores, people).sum() == 0
+    assert identification_rates(scores, people).sum() == 0

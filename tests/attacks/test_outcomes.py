@@ -11,11 +11,11 @@ import pytest
 from crowd import HEIGHT, WIDTH, face, sides, view
 from PIL import Image
 
-from dpveil.attacks import Scores, equal_error_rate, named, passed
-from dpveil.attacks.around import PAINT, painted
+from dpveil.attacks import Scores, equal_error_rate, identification_rates, verification_rates
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, View
 from dpveil.attacks.labels import attack
 from dpveil.attacks.measures import equal_error, identification, open_set, verification
+from dpveil.attacks.surroundings import PAINT, blank_views
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Mosaic, Snow
 
@@ -28,15 +28,15 @@ def scores(*rows: tuple[float, ...]) -> Scores:
 
 def test_the_likeliest_person_is_named() -> None:
     found = scores((9, 1, 2, 3), (9, 1, 2, 3), (1, 2, 9, 8))
-    assert named(found, ["anna", "bob", "dora"]).tolist() == [1, 0, 0]
-    assert named(found, ["anna", "bob", "dora"], rank=2).tolist() == [1, 0, 1]
-    assert named(found, ["anna", "bob", "dora"], rank=4).tolist() == [1, 1, 1]
+    assert identification_rates(found, ["anna", "bob", "dora"]).tolist() == [1, 0, 0]
+    assert identification_rates(found, ["anna", "bob", "dora"], rank=2).tolist() == [1, 0, 1]
+    assert identification_rates(found, ["anna", "bob", "dora"], rank=4).tolist() == [1, 1, 1]
 
 
 def test_no_answer_is_a_failure_that_counts() -> None:
     found = scores((9, 1, 1, 1), (float("nan"),) * 4)
-    assert named(found, ["anna", "anna"]).mean() == 0.5
-    verified = passed(found, ["anna", "anna"], far=0.5)
+    assert identification_rates(found, ["anna", "anna"]).mean() == 0.5
+    verified = verification_rates(found, ["anna", "anna"], far=0.5)
     assert verified.rate == 0.5
     assert verified.impostors.size == 6
 
@@ -44,24 +44,24 @@ def test_no_answer_is_a_failure_that_counts() -> None:
 def test_who_is_unknown_and_what_does_not_match_is_refused() -> None:
     found = scores((9, 1, 1, 1))
     with pytest.raises(InvalidParameter, match="1 are missing"):
-        named(found, ["eve"])
+        identification_rates(found, ["eve"])
     with pytest.raises(InvalidParameter, match="do not match"):
-        named(found, ["anna", "bob"])
+        identification_rates(found, ["anna", "bob"])
     for rank in (0, 5):
         with pytest.raises(InvalidParameter, match="rank"):
-            named(found, ["anna"], rank=rank)
+            identification_rates(found, ["anna"], rank=rank)
 
 
 def test_error_rates_of_scores_that_are_apart_overlap_or_say_nothing() -> None:
-    apart = passed(scores((9, 1, 1, 1), (1, 9, 1, 1)), ["anna", "bob"], far=0)
+    apart = verification_rates(scores((9, 1, 1, 1), (1, 9, 1, 1)), ["anna", "bob"], far=0)
     assert equal_error_rate(apart) == 0
-    silent = passed(scores((float("nan"),) * 4), ["anna"], far=0.1)
+    silent = verification_rates(scores((float("nan"),) * 4), ["anna"], far=0.1)
     assert equal_error_rate(silent) == 0.5
     rng = np.random.default_rng(0)
     likeness = rng.normal(size=(400, 4))
     people = [NAMES[k % 4] for k in range(400)]
     likeness[np.arange(400), np.arange(400) % 4] += 2
-    found = equal_error_rate(passed(Scores(likeness, NAMES), people, far=0.01))
+    found = equal_error_rate(verification_rates(Scores(likeness, NAMES), people, far=0.01))
     assert abs(found - 0.1587) < 0.09  # Φ(-1); six standard errors of 400 and 1200 draws
 
 
@@ -282,6 +282,6 @@ def test_what_it_reads_is_said_whatever_the_inner_attack_reads() -> None:
     assert attack("outside(pixels)").reads == (PLACEMENT, CONTEXT)
     assert PIXELS in attack("outside(pixels)").inner.reads
     twice = View(face(1, 1), HIDDEN, {}, 9, (View(face(1, 2), HIDDEN, {}, 9),))
-    (shown,) = painted([twice])
+    (shown,) = blank_views([twice])
     assert (shown.more[0].image[HIDDEN] == PAINT).all()
     assert (shown.more[0].image[~HIDDEN] == face(1, 2)[~HIDDEN]).all()

@@ -18,21 +18,21 @@ from PIL import Image
 from shards_made import counts
 
 import dpveil
+from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_of, read_page
 from dpveil.batch.document import verify_inside
-from dpveil.batch.inside import ALL, Scan, is_document, pages_of, read_page
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
-from dpveil.core.envelope import sealed
+from dpveil.core.envelope import seal_text
 from dpveil.core.origin import Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import document
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix, Fill
 from dpveil.processes import Ended
@@ -305,7 +305,7 @@ def test_certificates_are_what_follows_from_their_pages(scan: Path) -> None:
     ]
     for change in changes:
         with pytest.raises(CertificateError):
-            parse_document(sealed(data | change))
+            parse_document(seal_text(data | change))
     for other in ("", "[", "[]", "{}", text[:-2], text.replace("page", "Page"), "[" * 10**5, text + " "):
         with pytest.raises(CertificateError):
             parse_document(other)

@@ -22,7 +22,7 @@ from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError
 from dpveil.io.parquet import Rows, _schema
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

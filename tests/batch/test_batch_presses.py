@@ -20,7 +20,7 @@ import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
 from dpveil.batch import interrupts as interrupts_of
-from dpveil.batch.interrupts import SIGNALS, Interrupts, uninterrupted
+from dpveil.batch.interrupts import SIGNALS, Interrupts, delay_interrupts
 from dpveil.batch.jobs import Jobs, nothing
 from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
@@ -113,7 +113,7 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
     with Interrupts(lambda: notices.append(1)) as interrupts:
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
             signal.raise_signal(signal.SIGINT)
-        with uninterrupted():
+        with delay_interrupts():
             signal.raise_signal(signal.SIGINT)
             assert interrupts.presses == 1
         assert (interrupts.presses, notices) == (2, [])
@@ -171,7 +171,7 @@ def pressed_in(function: str, moment: int, act: Callable[[], object]) -> bool:
     return left[0] < 0
 
 
-@pytest.mark.parametrize("function", ["__enter__", "__exit__", "_restore", "raising", "uninterrupted"])
+@pytest.mark.parametrize("function", ["__enter__", "__exit__", "_restore", "raising", "delay_interrupts"])
 def test_between_any_two_instructions_a_press_is_kept_and_handlers_are_restored(function: str) -> None:
     """It is counted or raised, and raised before anything of the context is done, or within it."""
     handlers = [signal.signal(each, signal.default_int_handler) for each in SIGNALS]
@@ -182,7 +182,7 @@ def test_between_any_two_instructions_a_press_is_kept_and_handlers_are_restored(
         interrupts = Interrupts()
         with interrupts, interrupts.raising():
             seen.append(interrupts.presses)
-        with uninterrupted():
+        with delay_interrupts():
             pass
 
     try:

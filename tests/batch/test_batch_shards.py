@@ -17,7 +17,7 @@ from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import away, inside, shards
+from dpveil.batch import archive_inputs, remote_output, shards
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.document import verify_inside
 from dpveil.batch.jobs import usual_jobs
@@ -29,9 +29,9 @@ from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError, UnknownName, UsageError
-from dpveil.io.locking import alone
-from dpveil.io.refused import Refused
+from dpveil.io.locking import hold_lock
 from dpveil.io.tar import Member, members
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -95,7 +95,7 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
 ) -> None:
     """A run cannot write its shard, or is interrupted: releases wait, and another run takes them."""
     with monkeypatch.context() as patch:
-        patch.setattr(inside, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(archive_inputs, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         full = released(ledger=ledger)
     assert (counts(full), exit_code(full), Path("out/a.tar").exists()) == ((4, 0, 0), 4, False)
     assert ".dpveil-shards" in full.notes[0]
@@ -114,7 +114,7 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
 
 
 def test_one_run_at_a_time_writes_shards_to_a_folder(photos: Path) -> None:
-    with alone(Path("out/.dpveil-shards/lock")), pytest.raises(OutputError, match="another process"):
+    with hold_lock(Path("out/.dpveil-shards/lock")), pytest.raises(OutputError, match="another process"):
         released()
     assert counts(released()) == (4, 0, 0)
 
@@ -313,7 +313,7 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     before = Path("out/a.tar").read_bytes()
     shard("a.tar", [("0.png", picture())])
     with monkeypatch.context() as patch:
-        patch.setattr(away, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(remote_output, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
         for force in (False, True):
             with pytest.raises(OutputError, match="the disk is full"):
                 released("a.tar", force=force)
@@ -338,7 +338,7 @@ def test_a_ledger_is_not_opened_as_a_shard(monkeypatch: pytest.MonkeyPatch) -> N
     shard("a.tar", [("0.png", picture())])
     Path("out").mkdir()
     with Ledger("sqlite:///out/a.tar", create=True) as ledger:
-        monkeypatch.setattr(batch_shards, "opened", pytest.fail)
+        monkeypatch.setattr(batch_shards, "open_untrusted", pytest.fail)
         with pytest.raises(UsageError, match=r"out/a\.tar belongs to the ledger"):
             released("a.tar", ledger=ledger)
 

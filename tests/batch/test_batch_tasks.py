@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dpveil.batch.run import copies
 from dpveil.batch.state import State, key_of, state_path
-from dpveil.batch.tasks import keep_numbers, left_out, numbered, plan_tasks
+from dpveil.batch.tasks import keep_numbers, left_out, number_outputs, plan_tasks
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import is_present
 from dpveil.io.names import released_suffix
@@ -249,11 +249,11 @@ def test_without_a_home_nothing_is_remembered_and_that_is_said(tmp_path, monkeyp
 
 def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(folder):
     state = State.read(folder)
-    assert not state.replaced(SHA, STAMP)
-    assert state.replaced(SHA, (10, 21))
-    assert state.replaced(SHA, (11, 20))
-    assert state.replaced(SHA, None)
-    assert not state.replaced("b" * 64, (10, 21))
+    assert not state.is_replaced(SHA, STAMP)
+    assert state.is_replaced(SHA, (10, 21))
+    assert state.is_replaced(SHA, (11, 20))
+    assert state.is_replaced(SHA, None)
+    assert not state.is_replaced("b" * 64, (10, 21))
 
 
 @pytest.mark.parametrize(
@@ -283,13 +283,13 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
 
 def number(folder, *names):
     """Number photos as a run does: all is checked, then the numbers are kept."""
-    outputs = numbered(names, folder)
+    outputs = number_outputs(names, folder)
     keep_numbers(dict(zip(names, outputs, strict=True)), folder)
     return [int(output.removeprefix("photo-").removesuffix(".jpg")) for output in outputs]
 
 
 def test_numbers_stay_a_photos_own(tmp_path):
-    assert numbered(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.jpg", "photo-000002.jpg"]
+    assert number_outputs(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.jpg", "photo-000002.jpg"]
     assert not is_present(state_path(tmp_path))
     assert number(tmp_path, "b.jpg", "d.jpg") == [1, 2]
     assert number(tmp_path, "a.jpg", "b.jpg", "c.jpg", "d.jpg") == [3, 1, 4, 2]
@@ -314,7 +314,7 @@ def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, da
     state_path(tmp_path).unlink()
     if damage == "damaged":
         state_path(tmp_path).write_bytes(b"x")
-    for again in (lambda: numbered(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
+    for again in (lambda: number_outputs(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
         with pytest.raises(UsageError, match="numbered release of an unknown photo"):
             again()
 

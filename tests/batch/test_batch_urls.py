@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch import away
-from dpveil.batch.away import planned
+from dpveil.batch import remote_output
 from dpveil.batch.releasing import release_all
+from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
 from dpveil.batch.shards import Shards
 from dpveil.batch.task import Choices
-from dpveil.core.urls import Url, expanded, place
+from dpveil.core.urls import Url, expand_braces, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls
 from dpveil.ledger import Ledger, Limit
@@ -50,7 +50,9 @@ def released(source: str = IN, out: str = OUT, jobs: int = 1, **changes: Any) ->
     }
     if "ledger" in changes:
         settings["subject"] = "album"
-    return release_all(planned([place(source)], place(out)), Choices(**settings | changes), jobs=jobs)
+    return release_all(
+        plan_remote_tasks([place(source)], place(out)), Choices(**settings | changes), jobs=jobs
+    )
 
 
 def names(store: Any, prefix: str = "/bucket/out") -> list[str]:
@@ -95,13 +97,13 @@ def test_places_are_refused_in_a_line_without_secrets(text: str, problem: str | 
 
 
 def test_numbers_in_braces_stand_for_names() -> None:
-    found = expanded(place("s3://bucket/{1..2}/a-{08..10}.tar"))
+    found = expand_braces(place("s3://bucket/{1..2}/a-{08..10}.tar"))
     assert [str(each) for each in found[:3]] == [f"s3://bucket/1/a-{n}.tar" for n in ("08", "09", "10")]
     assert len(found) == 6
     for text in ("s3://bucket/{1..999999}/{1..999999}", "s3://bucket/{3..1}"):
         with pytest.raises(UsageError, match="stands for"):
-            expanded(place(text))
-    assert expanded(Path("{1..2}")) == [Path("{1..2}")]
+            expand_braces(place(text))
+    assert expand_braces(Path("{1..2}")) == [Path("{1..2}")]
 
 
 # Photos
@@ -159,19 +161,19 @@ def test_releases_are_no_photos_even_among_them(store: Any) -> None:
     put(store, "a.png", "b.png")
     for expected in ((2, 0, 0), (0, 2, 0)):
         assert counts(released(IN, f"{IN}/out")) == expected
-    assert planned([place(f"{IN}/out")], Path("home")) == []
-    assert len(planned([place(IN)], Path("home"))) == 2
+    assert plan_remote_tasks([place(f"{IN}/out")], Path("home")) == []
+    assert len(plan_remote_tasks([place(IN)], Path("home"))) == 2
 
 
 def test_a_photo_that_changes_while_it_is_read_is_refused(
     store: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(store, "a.png")
-    tasks = planned([place(IN)], place(OUT))
+    tasks = plan_remote_tasks([place(IN)], place(OUT))
     store.pipe_file("/bucket/in/a.png", picture(20))
     with pytest.raises(PhotoError, match="has changed since the run began"):
         tasks[0].read(10_000)
-    (task,) = planned([place(IN)], place(OUT))
+    (task,) = plan_remote_tasks([place(IN)], place(OUT))
     memory = pytest.importorskip("fsspec.implementations.memory")
     read = memory.MemoryFile.read
 
@@ -246,7 +248,7 @@ def other_run(tmp_path: Path, patch: pytest.MonkeyPatch, reports: list[Report], 
     def run() -> None:
         with patch.context() as own:
             own.setenv("XDG_STATE_HOME", str(tmp_path / "other"))
-            own.setattr(away, "seen", lambda url: None)
+            own.setattr(remote_output, "object_status", lambda url: None)
             own.setattr(urls, "_is_there", lambda url, wanted: False)
             reports.append(released(**more))
 
@@ -299,7 +301,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         assert counts(released()) == (1, 0, 0)
         shard("in.tar", [("p.png", picture(9)), ("q.png", picture(10))])
         store.pipe_file("/bucket/in/s.tar", Path("in.tar").read_bytes())
-    write = away.put_file
+    write = remote_output.put_file
 
     def meanwhile() -> None:
         if case == "grown":
@@ -323,7 +325,7 @@ def test_a_shard_that_appears_or_changes_meanwhile_stays(
         pack(self, report)
 
     with monkeypatch.context() as patch:
-        patch.setattr(away, "put_file", writing)
+        patch.setattr(remote_output, "put_file", writing)
         patch.setattr(Shards, "pack", packing)
         report = released()
     if case in ("removed", "grown"):
@@ -360,7 +362,7 @@ def test_a_list_that_is_refused_or_cut_off_releases_nothing(
     monkeypatch.setattr(type(store), "find", cut_off)
     for out in (place(OUT), Path("out")):
         with pytest.raises(DPVeilError) as raised:
-            planned([place(IN)], out)
+            plan_remote_tasks([place(IN)], out)
         assert raised.value.exit_code == 4
     assert told in raised.value.message
     assert "marker" not in str(raised.value)
@@ -399,11 +401,11 @@ def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
         (f"{IN}/a.png", IN, "is one of the inputs"),
     ):
         with pytest.raises(UsageError, match=told):
-            planned([place(source)], place(out))
+            plan_remote_tasks([place(source)], place(out))
     with pytest.raises(UsageError, match="that of one process"):
         released(jobs=2)
     with pytest.raises(PhotoError, match="stands for no object"):
-        planned([place(f"{IN}/*.tif")], place(OUT))
+        plan_remote_tasks([place(f"{IN}/*.tif")], place(OUT))
     (failed,) = released(f"{IN}/missing.png").failed
     assert failed.failure is not None
     assert failed.failure.message == f"{IN}/missing.png does not exist"
@@ -415,7 +417,7 @@ def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(urls, "_system", missing)
     with pytest.raises(DPVeilError, match="dpveil\\[remote\\]"):
-        planned([place("s3://bucket/in")], Path("out"))
+        plan_remote_tasks([place("s3://bucket/in")], Path("out"))
 
 
 def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:

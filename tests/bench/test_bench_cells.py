@@ -21,8 +21,8 @@ from dpveil.bench.bounds import bound, bound_of_photos
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
-from dpveil.bench.measuring import Released, Spent, attacked_apart, cells, scored
-from dpveil.bench.run import again, left_out, repeated
+from dpveil.bench.measuring import Released, Spent, attacked_apart, cells, score_releases
+from dpveil.bench.run import left_out, recompute_cell, recompute_cells
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
 from dpveil.errors import DataError, PluginError
@@ -171,9 +171,9 @@ def local() -> Fitted:
 @pytest.mark.parametrize("make", [Remembering, local])
 def test_no_release_is_scored_by_what_is_known_of_another(make: type[Remembering]) -> None:
     fitted = make()
-    assert (scored(fitted, SHOWN, NAMES).likeness == 2).all()
+    assert (score_releases(fitted, SHOWN, NAMES).likeness == 2).all()
     assert not fitted.seen, "it is never used itself"
-    assert (scored(fitted, SHOWN, NAMES, joint=True).likeness == 12).all()
+    assert (score_releases(fitted, SHOWN, NAMES, joint=True).likeness == 12).all()
 
 
 def test_no_gallery_is_enrolled_by_what_is_known_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +192,7 @@ def test_an_attacker_that_cannot_be_copied_is_refused_in_one_line() -> None:
     fitted = Remembering()
     fitted.lock = threading.Lock()  # type: ignore[attr-defined]
     with pytest.raises(PluginError, match=r"Remembering cannot be copied.*pickled") as told:
-        scored(fitted, SHOWN, NAMES)
+        score_releases(fitted, SHOWN, NAMES)
     assert "\n" not in str(told.value)
 
 
@@ -214,8 +214,8 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, li
     """Return a data set, an attack with a file, and cells of it and of another attack."""
     monkeypatch.setattr(faces, "FOUND", Memo())
     monkeypatch.setattr(faces, "EMBEDDED", Memo())
-    monkeypatch.setattr(faces, "_found", lambda image: (Box(0, 0, 32, 32),))
-    monkeypatch.setattr(faces, "landmarked", lambda image, *_, **__: np.resize(image, (112, 112, 3)))
+    monkeypatch.setattr(faces, "_detect_faces", lambda image: (Box(0, 0, 32, 32),))
+    monkeypatch.setattr(faces, "aligned_crop", lambda image, *_, **__: np.resize(image, (112, 112, 3)))
     root, label = folder(tmp_path / "made", people=3, photos=2), network(tmp_path / "own.onnx", 1)
     both = [attack(label), attack("pixels")]
     return root, label, list(cells(load(root), NOTHING, both, 0, []))
@@ -224,11 +224,11 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, li
 def test_a_cell_by_a_file_of_a_user_is_left_out(made: tuple[Path, str, list[Cell]]) -> None:
     root, _, (own, other) = made
     assert own.of["attack"] == "embedding:own"
-    assert again([own, other], [root]) == (1, []), "the cell of pixels"
+    assert recompute_cells([own, other], [root]) == (1, []), "the cell of pixels"
     assert left_out([own, other]) == 1
-    assert again([own], [root])[0] == 0
+    assert recompute_cells([own], [root])[0] == 0
     with pytest.raises(DataError, match="is of no method or attack"):
-        repeated(own, load(root))
+        recompute_cell(own, load(root))
 
 
 # The bound by the distances of photos, against the best attacker on mechanisms that are small enough.
@@ -322,7 +322,7 @@ def test_no_attacker_exceeds_it_whatever_a_solver_finds(
         out[0] = weights
         return out
 
-    monkeypatch.setattr(bounds, "_solved", found)
+    monkeypatch.setattr(bounds, "_solve_weights", found)
     assert exceeded(bound_of_photos) == []
     monkeypatch.setattr(bounds, "SOLVED", 0)
     assert exceeded(bound_of_photos) == []

@@ -19,10 +19,10 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART, parse
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
-from dpveil.bench.drawn import DRAWN, IRIS, DrawnEye, DrawnPlate, drawn, texture
 from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
-from dpveil.bench.measuring import cells, released
+from dpveil.bench.measuring import cells, release_all
+from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, DrawnPlate, draw_items, texture
 from dpveil.errors import DataError, PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from people_made import folder
@@ -109,7 +109,7 @@ def test_photos_of_shards_are_read_where_they_lie(tmp_path: Path) -> None:
     )
     found = load(tmp_path / "set")
     assert people(found) == {"7": 2, "b": 2}
-    assert not found.alone
+    assert not found.has_single_photos
     levels = {item.name: int(item.read().image[0, 0, 0]) for item in found.items}
     assert levels == {"a.tar/0.png": 10, "a.tar/1.png": 20, "b.tar/2.png": 30, "b.tar/1.png": 40}
     assert len({item.digest for item in found.items}) == 4
@@ -148,8 +148,8 @@ def test_of_somebody_with_one_photo_the_attacker_has_it_and_another_release(tmp_
     for number in range(3):
         write(tmp_path / "set" / f"0000{number}.png", 40 * number)
     data = load(tmp_path / "set")
-    assert data.alone
-    found = released(data, Setting(DPPix(epsilon=1, block=2)), 0)
+    assert data.has_single_photos
+    found = release_all(data, Setting(DPPix(epsilon=1, block=2)), 0)
     assert [item.digest for item in found.known] == [item.digest for item in found.probes]
     assert [item.person for item in found.known] == [item.person for item in found.probes]
     assert all(
@@ -218,7 +218,7 @@ def test_photos_are_drawn_anew_and_the_same_in_every_run(
     assert (data.name, data.subject) == (kind, DRAWN[kind].subject)
     images = [item.read().image for item in data.items]
     assert len({image.shape for image in images}) == 1
-    again = [item.read().image for item in drawn(kind, 3, 4)]
+    again = [item.read().image for item in draw_items(kind, 3, 4)]
     assert all((a == b).all() for a, b in zip(images, again, strict=True))
     assert len({image.tobytes() for image in images}) == 12
     assert load(Path(kind), people=3, photos=4).digest == data.digest

@@ -15,8 +15,8 @@ from dpveil.assets.reference import Reference
 from dpveil.attacks import attack
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import GallerySetting, Portraits
-from dpveil.bench.measuring import cells, released
-from dpveil.bench.run import repeated
+from dpveil.bench.measuring import cells, release_all
+from dpveil.bench.run import recompute_cell
 from dpveil.bench.table import rows
 from dpveil.codecs import CODEC
 from dpveil.errors import UsageError
@@ -88,7 +88,7 @@ def test_who_has_the_very_faces_of_the_others_names_everybody_by_one_release(
 
 
 def test_what_is_left_of_a_mean_is_the_remaining_photo_up_to_rounding(data: Dataset) -> None:
-    made = released(data, ONE, 0)
+    made = release_all(data, ONE, 0)
     undo = attack("subtracted(pixels)").undo(made.background(learnt=False))  # type: ignore[attr-defined]
     for shown, item in zip(made.shown, made.probes, strict=True):
         view, photo = shown[0] if shown else pytest.fail("no release"), item.read().image
@@ -107,9 +107,9 @@ def test_groups_are_of_one_gender_and_a_gender_of_too_few_is_not_released(
     for few in (2, 5):
         edge = (levels[few - 1] + levels[few]) / 2
         monkeypatch.setattr(
-            "dpveil.bench.faces_seen.reading", lambda image, edge=edge: {"gender": int(image.mean() > edge)}
+            "dpveil.bench.face_utility.reading", lambda image, edge=edge: {"gender": int(image.mean() > edge)}
         )
-        shown = released(data, SELECT, 0).shown
+        shown = release_all(data, SELECT, 0).shown
         low = [item.read().image.mean() < edge for item in split(data).probes]
         assert [one is None for one in shown] == [few < K and one for one in low]
         groups: dict[bytes, list[bool]] = {}
@@ -127,7 +127,7 @@ def test_it_promises_nothing_has_no_bound_and_comes_out_the_same(data: Dataset) 
         assert (cell.guarantee or {})["kind"] == "heuristic"
         assert cell.bound is None
         assert rows([cell])[0].values["parameters"].startswith('{"k": 3')
-        assert repeated(cell, data) == cell
+        assert recompute_cell(cell, data) == cell
 
 
 def test_photos_that_make_no_gallery_are_refused_before_anything_runs(
@@ -136,7 +136,7 @@ def test_photos_that_make_no_gallery_are_refused_before_anything_runs(
     FOUR.check(split(data))
     with pytest.raises(UsageError, match="needs 14 people for k = 7, and there are 12"):
         GallerySetting(KSamePixel(k=7), 2).check(split(data))
-    monkeypatch.setattr("dpveil.bench.faces_seen.reading", lambda image: {"gender": image[0, 0, 0] % 9})
+    monkeypatch.setattr("dpveil.bench.face_utility.reading", lambda image: {"gender": image[0, 0, 0] % 9})
     with pytest.raises(UsageError, match="needs 6 people who are read as one gender for k = 6"):
         GallerySetting(KSameSelect(k=6)).check(split(data))
     root = folder(tmp_path / "made", people=4, photos=2)

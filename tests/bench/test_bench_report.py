@@ -13,10 +13,10 @@ import pytest
 from facespace_made import SIDE, codec
 from skimage import data
 
-from dpveil.attacks.base import installed
-from dpveil.attacks.matched import Matched
+from dpveil.attacks.base import has_extra
+from dpveil.attacks.matching import Matched
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.bench import faces_seen, measuring
+from dpveil.bench import face_utility, measuring
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos, up
 from dpveil.bench.cells import PARTS, WHOLE, Cell, parse
 from dpveil.bench.data import Dataset, load, split
@@ -24,7 +24,7 @@ from dpveil.bench.galleries import Setting
 from dpveil.bench.league import FEW, cautions, leagues
 from dpveil.bench.measuring import Time, spent
 from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds, rows
-from dpveil.bench.utility import measured
+from dpveil.bench.utility import measure_all
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DataError
 from dpveil.faces import Latent
@@ -188,7 +188,7 @@ def test_a_method_that_breaks_its_promise_is_reported_and_rounding_is_not() -> N
 
 
 needs_faces = pytest.mark.skipif(
-    not (installed("faces") and installed("models")), reason="needs dpveil install faces"
+    not (has_extra("faces") and has_extra("models")), reason="needs dpveil install faces"
 )
 ABOUT_FACES = ("face-found", "landmarks", "yaw", "pitch", "gender", "age", "smile")
 PIXELS = ("mse", "psnr", "ssim", "ms-ssim")
@@ -201,7 +201,7 @@ def portrait() -> np.ndarray:
 
 
 def alone(name: str, photo: np.ndarray, release: np.ndarray) -> float | None:
-    (value,) = measured([name], [photo], [release])[0][name]
+    (value,) = measure_all([name], [photo], [release])[0][name]
     return value
 
 
@@ -209,19 +209,19 @@ def alone(name: str, photo: np.ndarray, release: np.ndarray) -> float | None:
 def test_a_face_that_is_lost_counts_as_lost_and_is_nowhere() -> None:
     """The bug to fear drops it, so that the rest looks well."""
     grey = np.full_like(portrait(), 128)
-    kept, _ = measured(ABOUT_FACES, [portrait()], [grey])
+    kept, _ = measure_all(ABOUT_FACES, [portrait()], [grey])
     assert [kept[name] for name in ("face-found", "gender", "age", "smile")] == [(0.0,)] * 4
     assert [kept[name] for name in ("landmarks", "yaw", "pitch")] == [(None,)] * 3
-    none, _ = measured(ABOUT_FACES, [grey], [portrait()])
+    none, _ = measure_all(ABOUT_FACES, [grey], [portrait()])
     assert set(none.values()) == {(None,)}, "a photo without a face has none to keep"
-    gone, together = measured([*PIXELS, "wasserstein"], [portrait()], [None])
+    gone, together = measure_all([*PIXELS, "wasserstein"], [portrait()], [None])
     assert set(gone.values()) == {(None,)}
     assert together == {"wasserstein": None}
 
 
 @needs_faces
 def test_a_face_that_is_moved_is_as_far_away_and_one_elsewhere_is_not_it() -> None:
-    first = faces_seen.seen(portrait())
+    first = face_utility.largest_face(portrait())
     assert first is not None
     moved = np.roll(portrait(), 12, axis=1)
     assert alone("landmarks", portrait(), moved) == pytest.approx(12 / first.eyes, rel=0.2)
@@ -234,14 +234,14 @@ def test_sets_are_compared_as_sets() -> None:
     photos = [
         np.clip(rng.normal(30 + 60 * (n % 3), 9, (20, 20, 3)), 0, 255).astype(np.uint8) for n in range(60)
     ]
-    names = ["wasserstein", "ndb", "frechet"] if installed("models") else ["wasserstein", "ndb"]
-    _, same = measured(names, photos, photos[::-1])
+    names = ["wasserstein", "ndb", "frechet"] if has_extra("models") else ["wasserstein", "ndb"]
+    _, same = measure_all(names, photos, photos[::-1])
     assert all(value == pytest.approx(0, abs=1e-6) for value in same.values())
-    _, lighter = measured(names, photos, [one + np.uint8(60) for one in photos])
+    _, lighter = measure_all(names, photos, [one + np.uint8(60) for one in photos])
     # The mean of |normal| is (2 / pi)^0.5, of the component of a shift along a random direction.
     assert lighter["wasserstein"] == pytest.approx(60 * (2 / np.pi) ** 0.5, rel=0.1)
     assert lighter["ndb"] == pytest.approx(2 / 3), "none is dark, too many are light"
-    _, few = measured(["ndb"], photos[:30], photos[:30])
+    _, few = measure_all(["ndb"], photos[:30], photos[:30])
     assert few == {"ndb": None}
 
 

@@ -19,14 +19,14 @@ import pytest
 
 from dpveil.attacks import attack
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
-from dpveil.attacks.hallucinated import Restored
+from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.measuring import cells, released
-from dpveil.bench.run import CELLS, Job, again, repeated, run
+from dpveil.bench.measuring import cells, release_all
+from dpveil.bench.run import CELLS, Job, recompute_cell, recompute_cells, run
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
@@ -118,7 +118,7 @@ def test_noise_bounds_its_attackers_and_a_method_that_copies_breaks_its_bound(
 
 def test_an_attacker_that_is_given_the_labels_is_noticed(data: Dataset) -> None:
     """The bench's mutant: it knows who is who, whatever releases show."""
-    made = released(data, NOISE, 0)
+    made = release_all(data, NOISE, 0)
     people = sorted({item.person for item in made.probes})
     pairs = zip(made.shown, made.probes, strict=True)
     labels = {one[0].image.tobytes(): people.index(item.person) for one, item in pairs if one is not None}
@@ -195,7 +195,7 @@ def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Data
 def test_there_is_no_bound_where_regions_were_found(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """A region that takes all of a photo may have been found there: its place is not paid for."""
     assert one(data, NOISE).bound is not None
-    shown = Setting.shown
+    shown = Setting.adversary_view
 
     def found(setting: Setting, item: Item, seed: int) -> Shown:
         view, promise = shown(setting, item, seed) or pytest.fail("no release")
@@ -207,7 +207,7 @@ def test_there_is_no_bound_where_regions_were_found(data: Dataset, monkeypatch: 
         ]
         return replace(view, certificate={**view.certificate, "regions": regions}), promise
 
-    monkeypatch.setattr(Setting, "shown", found)
+    monkeypatch.setattr(Setting, "adversary_view", found)
     assert one(data, NOISE).bound is None
 
 
@@ -236,7 +236,7 @@ def test_photos_without_a_region_are_failures_too(data: Dataset) -> None:
 def test_several_releases_of_a_photo_cost_more_and_tell_more(data: Dataset) -> None:
     """Their noise differs, and averages out: the bug to fear is one draw that is shown several times."""
     few, many = (Setting(DPPix(epsilon=30, block=8), releases=count) for count in (1, 9))
-    (alone, once), (first, nine) = (one.shown(data.items[0], 0) or ({}, {}) for one in (few, many))
+    (alone, once), (first, nine) = (one.adversary_view(data.items[0], 0) or ({}, {}) for one in (few, many))
     assert (alone.image == first.image).all()
     assert len({view.image.tobytes() for view in (first, *first.more)}) == 9
     assert (once.epsilon, nine.epsilon, nine.relation.name) == (30, 270, "any-image")
@@ -249,10 +249,10 @@ def test_several_releases_of_a_photo_cost_more_and_tell_more(data: Dataset) -> N
 @pytest.mark.parametrize("releases", [0, 10**6, "9", True, None])
 def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: object) -> None:
     cell = one(data, NOISE)
-    assert repeated(cell, data) == cell
+    assert recompute_cell(cell, data) == cell
     parameters = {**cell.of["parameters"], "releases": releases}
     with pytest.raises(DataError, match="no method or attack"):
-        repeated(replace(cell, of={**cell.of, "parameters": parameters}), data)
+        recompute_cell(replace(cell, of={**cell.of, "parameters": parameters}), data)
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_forged_cell_opens_no_file(
     of = {**cell.of, **{name: value for name, value in change.items() if name in cell.of}}
     of["parameters"] = {**cell.of["parameters"], **{k: v for k, v in change.items() if k not in cell.of}}
     with pytest.raises(DataError, match="no method or attack"):
-        repeated(replace(cell, of=of), data)
+        recompute_cell(replace(cell, of=of), data)
 
 
 def test_every_cell_is_computed_again_where_that_is_asked_for(tmp_path: Path) -> None:
@@ -287,9 +287,9 @@ def test_every_cell_is_computed_again_where_that_is_asked_for(tmp_path: Path) ->
     place = folder(tmp_path / "made", people=3, photos=2)
     first, second = cells(load(place), MOSAIC, [PixelDiscriminant(), attack("eigenfaces")], 0, ["mse"])
     forged = replace(second, right=(0.5,) * 3)
-    assert again([first, forged], [place]) == (1, [])
-    assert again([first, second], [place], every=True) == (2, [])
-    count, (problem,) = again([first, forged], [place], every=True)
+    assert recompute_cells([first, forged], [place]) == (1, [])
+    assert recompute_cells([first, second], [place], every=True) == (2, [])
+    count, (problem,) = recompute_cells([first, forged], [place], every=True)
     assert (count, "mosaic against eigenfaces comes out otherwise" in problem) == (2, True)
 
 
@@ -334,8 +334,8 @@ import sys
 from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.attacks.hallucinated import Restored
-from dpveil.bench.run import repeated
+from dpveil.attacks.super_resolution import Restored
+from dpveil.bench.run import recompute_cell
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item

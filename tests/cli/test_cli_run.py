@@ -235,7 +235,7 @@ def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     with progress.bar(4, "planning") as step:
         step()
-        step.then("releasing")
+        step.restart("releasing")
         step()
         step()
     shown = terminal.getvalue()

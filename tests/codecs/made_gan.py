@@ -8,7 +8,7 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, pictures, shown
+from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, ellipse_mask, pictures
 from tiny_onnx import decoder, encoder
 
 SIDE, COUNT = 20, 12
@@ -37,4 +37,4 @@ def made(kind: type[EncoderDecoder] = GAN) -> EncoderDecoder:
 
 
 def beyond() -> np.ndarray:
-    return ~shown(SIDE)
+    return ~ellipse_mask(SIDE)

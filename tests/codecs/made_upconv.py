@@ -9,7 +9,7 @@ from made_faces import CARD, faces
 
 from dpveil.codecs import Statistics, UpConv
 from dpveil.codecs.neural import pictures
-from dpveil.codecs.upconv import CONDITIONS, embedded, generator
+from dpveil.codecs.upconv import CONDITIONS, embed_crops, generator
 from tiny_onnx import decoder
 
 SIDE, COUNT, PEOPLE, EMBEDDED = 20, 10, 24, 9
@@ -45,7 +45,7 @@ def made() -> UpConv:
         COUNT,
     )
     kept = axes[:EMBEDDED].astype(np.float16).astype(np.float32)
-    gallery = embedded(people(), mean, kept).astype(np.float32)
+    gallery = embed_crops(people(), mean, kept).astype(np.float32)
     energy = np.full(COUNT, 127.5**2)
     codes = np.where(rows > 0, rows, 0.2 * rows).astype(np.float64)
     statistics = Statistics.of(codes, energy, seed=1)

@@ -148,7 +148,7 @@ def test_draws_have_the_mean_and_covariance_of_the_mixture() -> None:
 
 def test_expectation_maximisation_finds_the_mixture() -> None:
     codes = TRUE.draw(6000, SeededBits(2))
-    found = training.fitted(codes, 2, 1, seed=3)
+    found = training.fit_mixture(codes, 2, 1, seed=3)
     assert likelihood(found, codes) > likelihood(TRUE, codes) - 1e-3
     order = np.argsort(found.means[:, 0])
     assert np.allclose(found.weights[order], TRUE.weights, atol=0.03)
@@ -186,27 +186,27 @@ def shapes(mesh, count, size, seed=1):
 
 
 def test_landmarks_go_to_their_places_and_the_border_stays(mesh):
-    some = mesh.sound(shapes(mesh, 5, 1))
-    assert np.allclose(mesh.moved(some, mesh.weights(mesh.rest)), some)
+    some = mesh.make_valid(shapes(mesh, 5, 1))
+    assert np.allclose(mesh.map_points(some, mesh.weights(mesh.rest)), some)
     edge = np.array([[-5.9, -5.0], [40.9, 33.9]])  # the corners of the border, 0.15 of the sides away
-    assert np.allclose(mesh.moved(some, mesh.weights(edge)), edge, atol=0.1)
+    assert np.allclose(mesh.map_points(some, mesh.weights(edge)), edge, atol=0.1)
 
 
 @pytest.mark.parametrize("size", [0.5, 2, 8, 100])
 def test_both_maps_undo_each_other_at_every_pixel(mesh, size):
     """Where a pixel of a shape's picture comes from, moved forward again, is that pixel: all are covered."""
-    for shape in mesh.sound(shapes(mesh, 6, size)):
+    for shape in mesh.make_valid(shapes(mesh, 6, size)):
         sources = mesh._sources(shape)
-        back = mesh.moved(shape[None], mesh.weights(sources))[0]
+        back = mesh.map_points(shape[None], mesh.weights(sources))[0]
         assert np.allclose(back, mesh.pixels, atol=1e-6)
 
 
 def test_sound_shapes_are_left_alone_and_others_are_moved_no_more_than_needed(mesh):
     small = shapes(mesh, 20, 0.1)
-    assert np.allclose(mesh.sound(small), small)
+    assert np.allclose(mesh.make_valid(small), small)
     wild = shapes(mesh, 20, 4)
     wild = wild[mesh.areas(wild).min(axis=1) < 0]
-    kept = mesh.sound(wild)
+    kept = mesh.make_valid(wild)
     ratio = (mesh.areas(kept) / mesh.areas(mesh.rest[None])).min(axis=1)
     assert len(wild) > 5
     assert np.allclose(ratio, LEAST, atol=1e-6)  # drawn back until the worst triangle just passes

@@ -14,7 +14,7 @@ from printed_deviations import printed
 
 from dpveil.assets import save
 from dpveil.codecs import UpConv, load
-from dpveil.codecs.upconv import embedded
+from dpveil.codecs.upconv import embed_crops
 from dpveil.errors import ModelError
 from dpveil.faces import Latent
 from dpveil.mechanisms.ksame import KSameM, KSameNet
@@ -58,7 +58,7 @@ def test_others_are_mixtures_of_the_people_that_they_are_like() -> None:
 
 def test_errata_e3_with_the_printed_sign_others_become_somebody_else() -> None:
     codec, crops = made(), mixed(WEIGHTS)
-    seen = embedded(crops, codec.mean, codec.axes)
+    seen = embed_crops(crops, codec.mean, codec.axes)
     wrong = np.stack([printed(one, codec.gallery.astype(np.float64), 0) for one in seen])
     wanted = codec.codes_of(WEIGHTS @ codec.identities)
     ours, published = (

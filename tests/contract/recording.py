@@ -201,7 +201,7 @@ def commands() -> dict[str, list[str]]:
     from dpveil.cli import app
 
     def walk(path: str, command: Any) -> Iterator[tuple[str, list[str]]]:
-        command = getattr(command, "loaded", command)
+        command = getattr(command, "target_command", command)
         below = getattr(command, "commands", {})
         for name in sorted(below):
             yield from walk(f"{path} {name}", below[name])

@@ -12,12 +12,12 @@ import pytest
 from PIL import Image
 
 from dpveil.assets import Card, save
-from dpveil.assets.store import card_path, packed
+from dpveil.assets.store import card_path, encode_file
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features
-from dpveil_train.attributes import LEAST, UNKNOWN, fitted, looks, measured, shares
-from dpveil_train.labelled import HandLabels, Labelled, key_of, labelled
+from dpveil_train.attributes import LEAST, UNKNOWN, accuracy_metrics, fit_attributes, looks, shares
+from dpveil_train.labelled import HandLabels, Labelled, key_of, labelled_photos
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
 TOLD = {"gender": VALUES["gender"], "age": VALUES["age"][:4]}
@@ -43,7 +43,7 @@ def made(count, seed):
 @pytest.fixture(scope="module")
 def model():
     crops, labels = made(COUNT, 0)
-    return fitted(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
+    return fit_attributes(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
 
 
 def test_it_learns_shapes_and_tones_that_it_has_not_seen(model):
@@ -66,7 +66,7 @@ def test_labels_that_are_not_known_teach_nothing():
     seen, truth = made(40, 1000)
     right = []
     for told in (hidden, wrong):
-        own = fitted(features(crops), told, TOLD, card=CARD, seed=1, units=16, epochs=20)
+        own = fit_attributes(features(crops), told, TOLD, card=CARD, seed=1, units=16, epochs=20)
         right.append(np.mean(own.read(seen)["gender"] == truth["gender"]))
     assert right[0] == 1
     assert right[1] < 0.9
@@ -74,12 +74,12 @@ def test_labels_that_are_not_known_teach_nothing():
 
 def test_same_seed_same_model_and_another_seed_another_one(model):
     crops, labels = made(COUNT, 0)
-    again = fitted(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
-    assert packed(again) == packed(model)
-    other = fitted(features(crops), labels, TOLD, card=CARD, seed=2, units=16, epochs=1)
-    assert packed(other)[1] != model.digest
+    again = fit_attributes(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
+    assert encode_file(again) == encode_file(model)
+    other = fit_attributes(features(crops), labels, TOLD, card=CARD, seed=2, units=16, epochs=1)
+    assert encode_file(other)[1] != model.digest
     with pytest.raises(InvalidParameter, match=str(LEAST)):
-        fitted(features(crops[:9]), labels, TOLD, card=CARD, seed=1)
+        fit_attributes(features(crops[:9]), labels, TOLD, card=CARD, seed=1)
 
 
 def test_what_is_read_from_a_file_is_what_was_written(model, tmp_path):
@@ -176,7 +176,7 @@ def test_pictures_find_their_labels_in_either_order(tmp_path):
         6,
         extra=[("lost.json", b"{}"), ("b.png", b"x"), ("b.json", b"{}"), ("c.txt", b"")],
     )
-    found = list(labelled([path, tmp_path / "b.png"]))
+    found = list(labelled_photos([path, tmp_path / "b.png"]))
     good = [one for one in found if isinstance(one, Labelled)]
     assert [one.labels["age"] for one in good] == [0, 0, 1, 1, 2, 2]
     assert [one.labels["gender"] for one in good] == [0, 1] * 3
@@ -185,7 +185,7 @@ def test_pictures_find_their_labels_in_either_order(tmp_path):
     assert "no labels of an adult" in problems
     assert "b.png has no labels" in problems
     path.write_bytes(path.read_bytes()[:80_000])
-    assert any("not an intact .tar" in str(one) for one in labelled([path]))
+    assert any("not an intact .tar" in str(one) for one in labelled_photos([path]))
 
 
 def by_hand(path, text):
@@ -206,7 +206,7 @@ def test_labels_by_hand_are_added_by_the_pictures_own_bytes(tmp_path):
         by_hand(tmp_path / "l.csv", f"picture,beard,glasses\n{second},no,yes\n\n{first},yes,\n")
     )
     assert labels.names == ("glasses", "beard")
-    found = [dict(one.labels) for one in labelled([path], more=labels)]
+    found = [dict(one.labels) for one in labelled_photos([path], more=labels)]
     assert [(one.get("glasses"), one.get("beard")) for one in found] == [(None, 1), (1, 0)] + 2 * [
         (None, None)
     ]
@@ -260,7 +260,7 @@ def test_shares_and_groups(model):
     rows = [
         {"gender": int(g), "age": int(a), "perceived-race": 0} for g, a in zip(*labels.values(), strict=True)
     ]
-    found = measured(model, features(crops), rows)
+    found = accuracy_metrics(model, features(crops), rows)
     assert "male" in found["age by gender"]
     assert "asian" not in found["age by perceived-race"]
-    assert measured(model, features(crops)[:0], []) == {}
+    assert accuracy_metrics(model, features(crops)[:0], []) == {}

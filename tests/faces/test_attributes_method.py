@@ -96,7 +96,7 @@ def test_none_kept_costs_nothing_and_every_face_is_as_likely():
     assert own.guarantee(**SIZE).epsilon == 0
     assert str(own.guarantee(**SIZE)) == "0-DP, any-image"
     numbers = shown(own, np.tile(crop({})[None], (1500, 1, 1, 1)), 4)
-    assert not fit(numbers, finite_distribution([1 / len(GALLERY)] * len(GALLERY))).rejected
+    assert not fit(numbers, finite_distribution([1 / len(GALLERY)] * len(GALLERY))).is_rejected
 
 
 def test_combinations_without_a_face_give_the_nearest_ones():

@@ -15,8 +15,8 @@ from dpveil.core.region import Box
 from dpveil.faces.objects import COVER
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
-from dpveil.regions.detected import Rows
 from dpveil.regions.faces import Detections, Search
+from dpveil.regions.user_detectors import Rows
 from dpveil.release.crowd import FACES_TOO
 
 pytest.importorskip("dlib")

@@ -12,7 +12,7 @@ from made_gallery import VALUES, made_gallery
 from safetensors.numpy import load_file, save_file
 
 from dpveil.assets import card_path, save
-from dpveil.assets.store import KEY, _hash, packed, tensors_of
+from dpveil.assets.store import KEY, _hash, encode_file, tensors_of
 from dpveil.codecs import load
 from dpveil.errors import ModelError, OutputError
 from dpveil.faces.face_gallery import FaceGallery, features_of, small, webp
@@ -44,7 +44,7 @@ def test_what_is_saved_is_loaded(path):
     assert all(np.array_equal(back.agreement[name], whole.agreement[name]) for name in VALUES)
     assert back.digest == whole.digest
     assert FaceGallery.load(path, expected=whole.digest).digest == whole.digest
-    assert len({packed(made_gallery()) for _ in range(8)}) == 1
+    assert len({encode_file(made_gallery()) for _ in range(8)}) == 1
 
 
 def test_faces_survive_compression():

@@ -78,10 +78,10 @@ def test_faces_are_drawn_by_their_rank(law, level):
     crops = np.repeat(grey(level)[None], 800, axis=0)
     ranks = np.argsort(order(level))[shown(own, crops, seed=level)]
     law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
-    assert not fit(ranks, law_).rejected
-    assert fit(np.minimum(ranks + 1, 11), law_).rejected
+    assert not fit(ranks, law_).is_rejected
+    assert fit(np.minimum(ranks + 1, 11), law_).is_rejected
     other = [float(p) for p in RankChoice(count=12, epsilon=8, law=law).probabilities]
-    assert fit(ranks, finite_distribution(other)).rejected
+    assert fit(ranks, finite_distribution(other)).is_rejected
 
 
 def test_crops_of_one_order_are_one_to_it():

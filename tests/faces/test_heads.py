@@ -14,7 +14,7 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.assets import save
-from dpveil.catalogue import stated
+from dpveil.catalogue import method_from_certificate
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import NoRegion, RegionError
@@ -235,7 +235,7 @@ def test_certificates_name_the_gallery_by_its_hash(photo: Photo, tmp_path: Path)
     assert str(release.certificate.composition) == "0-DP, any-image"
     image, _ = release.save(tmp_path / "private.png")
     assert verify(image).problems == ()
-    assert stated("attributes", told).parameters() == method.parameters()
+    assert method_from_certificate("attributes", told).parameters() == method.parameters()
 
 
 class Nameless(Step):

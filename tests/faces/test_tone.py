@@ -11,7 +11,7 @@ from made_nobody import model
 
 import dpveil
 from dpveil import Photo
-from dpveil.catalogue import stated
+from dpveil.catalogue import method_from_certificate
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.faces import Attributes
@@ -90,7 +90,7 @@ def test_a_value_that_the_user_chose_is_shown_and_costs_nothing() -> None:
         assert shown(method, crops, 2) == [place_of] * 5
         released = method.release(crops, bits=SeededBits(2))
         assert np.array_equal(released, method.release(255 - crops, bits=SeededBits(2)))
-        assert stated("attributes", method.parameters()).attributes == method.attributes
+        assert method_from_certificate("attributes", method.parameters()).attributes == method.attributes
         assert method.parameters()["epsilon"] is None
     assert {*own("gender=female").table} == {(1,)}
     both = own("gender=1,tone=medium")

@@ -281,9 +281,9 @@ def documents(folder: Path) -> Try:
     from documents_made import marked, sized, tiff
     from PIL import Image
 
-    from dpveil.batch.inside import Scan, pages_of, read_page
+    from dpveil.batch.archive_inputs import Scan, pages_of, read_page
     from dpveil.errors import PhotoError
-    from dpveil.io.refused import Refused
+    from dpveil.io.unreadable import Refused
 
     originals = {"marked.pdf": marked(2), "empty.pdf": sized("90", "60", "/Rotate 90")}
     for kind, mode in (("grey.pdf", "L"), ("colour.pdf", "RGB"), ("bits.pdf", "1")):
@@ -340,13 +340,13 @@ def certificates(folder: Path) -> Try:
     from hardening_forgeries import forged
 
     from dpveil.cli.verify import _entry, _line
-    from dpveil.io.names import quoted
+    from dpveil.io.names import escape_text
     from dpveil.release.verification import verify
 
     originals = honest()
     for data in (*originals.values(), originals["copy"] | {"schema": "\ud800"}):  # first uses import modules
         _line(verify(placed(folder, sealed(data))), None)
-    quoted("\x1b")
+    escape_text("\x1b")
 
     def test(index: int) -> dict[str, Any]:
         kind, contents = forged(index, originals)

@@ -7,7 +7,7 @@ from fuzz import fuzz
 from hardening_certificates import FILES, WATCH, honest, placed, sealed
 
 import dpveil
-from dpveil.io.names import quoted
+from dpveil.io.names import escape_text
 from dpveil.release.verification import UNFORESEEN
 
 FORGED = range(2131, 2331)
@@ -21,7 +21,7 @@ def _warm(tmp_path_factory):
     """First uses import modules, which open files."""
     for data in HONEST.values():
         dpveil.verify(placed(tmp_path_factory.mktemp("warm"), sealed(data)))
-    quoted("\x1b")
+    escape_text("\x1b")
 
 
 def looked_at(image):

@@ -17,7 +17,7 @@ from hardening_forgeries import legal
 
 import dpveil
 from dpveil.cards.croissant import About, by_folder, card, releases, totals
-from dpveil.catalogue import build, stated
+from dpveil.catalogue import build, method_from_certificate
 from dpveil.cli import run
 from dpveil.core.certificate import MOST_REGIONS, SEEDED
 from dpveil.core.numbers import exact
@@ -225,7 +225,9 @@ def test_links_and_other_pictures_are_reported_and_not_followed(tmp_path, capsys
 def written(regions, *, method="dp-pix", tool=None, **fields):
     """The certificate of regions as forgers state it: with fitting numbers and warnings."""
     parameters = fields.pop("by", {"epsilon": 1, "block": 8, "neighbourhood": 16})
-    data = made((stated if method == "latent" else build)(method, parameters), regions, **fields)
+    data = made(
+        (method_from_certificate if method == "latent" else build)(method, parameters), regions, **fields
+    )
     return sealed(data if tool is None else data | {"tool": tool})
 
 

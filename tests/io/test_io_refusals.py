@@ -29,7 +29,7 @@ from dpveil.errors import PhotoError
 from dpveil.io import document, read_bytes
 from dpveil.io.decoding import quiet_pillow
 from dpveil.io.document import Document
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 from dpveil.processes import Ended
 from dpveil.regions.tiling import grow
 from heic_samples import heic

@@ -12,7 +12,7 @@ from budgets import cost, url_of
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger import ledger as state_of_heads
-from dpveil.ledger.ledger import keep, kept
+from dpveil.ledger.ledger import keep, read_head
 
 
 @pytest.fixture(autouse=True)
@@ -56,9 +56,9 @@ def test_a_debit_of_another_process_while_it_is_opened_is_no_older_copy(
 
         def late(name: str) -> tuple[int, str] | None:
             other.debit("album", cost(1), "third")
-            return kept(name)
+            return read_head(name)
 
-        monkeypatch.setattr(state_of_heads, "kept", late)
+        monkeypatch.setattr(state_of_heads, "read_head", late)
         with Ledger(url) as ledger:
             assert ledger.head() == other.head()
 
@@ -84,9 +84,9 @@ def test_without_a_state_folder_it_works_and_keeps_nothing(
 def test_a_head_only_moves_forward_and_one_that_was_lost_in_a_crash_is_none(state: Path) -> None:
     assert keep("a" * 32, 7, "b" * 64)
     assert keep("a" * 32, 6, "c" * 64)
-    assert kept("a" * 32) == (7, "b" * 64)
+    assert read_head("a" * 32) == (7, "b" * 64)
     (state / "dpveil" / f"{'a' * 32}.head").write_bytes(b"\0" * 90)
-    assert kept("a" * 32) is None
+    assert read_head("a" * 32) is None
 
 
 @pytest.mark.parametrize("subject", ["..", "a/../b", "a/."])

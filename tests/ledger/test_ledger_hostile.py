@@ -17,7 +17,7 @@ from budgets import cost, made, spend, url_of
 
 from dpveil.errors import DPVeilError, InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit, database
-from dpveil.ledger.entries import Debit, LimitSet, Stored, parse, written
+from dpveil.ledger.entries import Debit, LimitSet, Stored, make_entry, parse
 
 FILE = "ab" * 32
 
@@ -162,7 +162,7 @@ def rewritten(path: Path, change: Callable[[list[Any]], list[Any]]) -> None:
     events = change([(entry.event, entry.time) for entry in rows(path)])
     raw.execute("DELETE FROM entries")
     for number, (event, moment) in enumerate(events, 1):
-        entry = written(number, moment, event, before)
+        entry = make_entry(number, moment, event, before)
         before = entry.head
         unit, sha256 = getattr(event, "unit", None), getattr(event, "sha256", None)
         raw.execute(

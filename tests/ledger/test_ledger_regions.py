@@ -20,7 +20,7 @@ import dpveil
 from dpveil.core.region import Covered
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.entries import Debit, Part, parse, part_of, unit_of, written
+from dpveil.ledger.entries import Debit, Part, make_entry, parse, part_of, unit_of
 
 PHOTO = np.arange(16 * 16, dtype=np.uint8).reshape(16, 16)
 LEFT, RIGHT = "0,0,8,16", "8,0,8,16"
@@ -219,9 +219,9 @@ def rewritten(path: Path, change: Callable[[Debit, int], Debit]) -> None:
             event = entry.event
             if isinstance(event, Debit):
                 event, debits = change(event, debits), debits + 1
-            made = written(entry.number, entry.time, event, before)
+            made = make_entry(entry.number, entry.time, event, before)
             before = made.head
-            row = (made.head, *made.listed, made.text, made.number)
+            row = (made.head, *made.index_keys, made.text, made.number)
             raw.execute("UPDATE entries SET head = ?, unit = ?, sha256 = ?, text = ? WHERE number = ?", row)
 
 

@@ -16,15 +16,15 @@ from dpveil.mechanisms.pixel.bit_planes import (
     DETAIL,
     MOST,
     Plane,
-    allocated,
+    allocate_budget,
     forward,
     inverse,
-    padded,
+    pad_edges,
     squared_error,
 )
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.pixel.methods.bit_planes import coefficients, drawn_bits, truth, undone
+from dpveil_audit.pixel.methods.bit_planes import coefficients, drawn_bits, inverse_block, truth
 
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
 
@@ -118,7 +118,7 @@ def test_dropped_means_do_not_influence_the_release():
 @pytest.mark.parametrize("levels", [1, 2, 4])
 @pytest.mark.parametrize("budget", [1e-6, 0.3, 3.0, 20.0, 90.0, 1e4])
 def test_budgets_are_spent_whole_where_they_help_most(levels, budget):
-    made = allocated(budget, levels, coarse=True)
+    made = allocate_budget(budget, levels, coarse=True)
     spent = sum(band.epsilon for band in made)
     full = MOST * sum(band.count * len(band.planes) for band in made)
     assert spent == pytest.approx(min(budget, full), rel=1e-9)
@@ -126,7 +126,7 @@ def test_budgets_are_spent_whole_where_they_help_most(levels, budget):
     for place, band in enumerate(made):  # moving a tenth of a plane to any other gains little
         for plane, one in enumerate(band.planes):
             less = [*made]
-            less[place] = band.raised(plane, one.epsilon * 0.9)
+            less[place] = band.with_epsilon(plane, one.epsilon * 0.9)
             free = band.count * one.epsilon * 0.1
             gains = [other.best(free)[0] * free for other in less]
             assert squared_error(less, levels) - max(gains) / 4**levels >= error * 0.95 - 1e-12
@@ -140,11 +140,11 @@ def test_a_bit_is_decoded_by_bayes_rule(prior, epsilon):
     assert math.log((TOTAL - plane.flip) / plane.flip) <= epsilon * (1 + 1e-12) + 1e-15
     joint = {(b, o): (prior if b else 1 - prior) * (1 - q if b == o else q) for b in (0, 1) for o in (0, 1)}
     means = [joint[1, o] / (joint[0, o] + joint[1, o]) for o in (0, 1)]
-    assert plane.decoded == pytest.approx(means, rel=1e-9)
+    assert plane.posterior_means == pytest.approx(means, rel=1e-9)
     missing = sum(joint[b, o] * (b - means[o]) ** 2 for b, o in joint)
     assert plane.missing == pytest.approx(missing, rel=1e-6)
     known = sum((joint[0, o] + joint[1, o]) * (means[o] - prior) ** 2 for o in (0, 1))
-    assert plane.known(epsilon) == pytest.approx(known, rel=1e-4, abs=1e-18)
+    assert plane.posterior_variance(epsilon) == pytest.approx(known, rel=1e-4, abs=1e-18)
 
 
 @pytest.mark.parametrize("wavelet", [0, 9, 1.5, True])
@@ -184,7 +184,7 @@ def picture(seed, *shape):
     st.integers(1, 20), st.integers(1, 20), st.sampled_from([1, 3]), st.integers(1, 4), st.integers(0, 999)
 )
 def test_the_transform_is_undone_exactly(height, width, channels, levels, seed):
-    image = padded(picture(seed, height, width, channels), 1 << levels)
+    image = pad_edges(picture(seed, height, width, channels), 1 << levels)
     assert image.shape[0] % (1 << levels) == image.shape[1] % (1 << levels) == 0
     bands = forward(image, levels)
     assert len(bands) == 3 * levels + 1
@@ -197,7 +197,7 @@ def test_one_group_is_as_by_hand_and_within_its_ranges():
         image = np.array(values, np.uint8).reshape(2, 2, 1)
         found = [int(band[0, 0, 0]) for _, band in forward(image, 1)]
         assert found == coefficients(image[:, :, 0].astype(int).tolist())
-        assert undone(*found) == list(values)
+        assert inverse_block(*found) == list(values)
         assert max(map(abs, found[:2])) <= 255
         assert abs(found[2]) <= 510
         assert 0 <= found[3] <= 255
@@ -215,11 +215,11 @@ def test_every_band_stays_within_its_ranges():
 def test_a_pixel_changes_coefficients_of_its_own_group_alone(levels, size):
     """Every pixel in turn, ragged edges included, where a group is repeated into itself."""
     image, side = picture(1, *size, 3), 1 << levels
-    before = forward(padded(image, side), levels)
+    before = forward(pad_edges(image, side), levels)
     for y, x in itertools.product(range(size[0]), range(size[1])):
         other = image.copy()
         other[y, x] ^= 255
-        for (_, old), (_, new) in zip(before, forward(padded(other, side), levels), strict=True):
+        for (_, old), (_, new) in zip(before, forward(pad_edges(other, side), levels), strict=True):
             scale = (
                 old.shape[0] * side // (-(-size[0] // side) * side)
             )  # coefficients of a group along a side

@@ -23,7 +23,7 @@ from dpveil.mechanisms.pixel.dp_samp import (
     most_shown,
 )
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.pixel.methods.dp_samp import clipped
+from dpveil_audit.pixel.methods.dp_samp import clipped_laplace
 
 HIDDEN = -1
 
@@ -82,8 +82,8 @@ def shown_law(epsilon, rate):
     """
     rest = [1.0]
     for _ in range(255):
-        rest = np.convolve(rest, clipped(2 / epsilon, 0, 2))
-    both = clipped(2 / epsilon, 2, 2)[2]
+        rest = np.convolve(rest, clipped_laplace(2 / epsilon, 0, 2))
+    both = clipped_laplace(2 / epsilon, 2, 2)[2]
     allowed = sum(p for others, p in enumerate(rest) if epsilon * 2 / (2 + others) >= math.log(2))
     return both * allowed, min(rate, 0.5)
 
@@ -155,7 +155,7 @@ def test_every_set_of_so_many_pixels_is_as_likely(sure, monkeypatch):
     words = SeededBits.words
     monkeypatch.setattr(SeededBits, "words", lambda self, n: (asked.append(n), words(self, n))[1])
     for _ in range(draws):
-        shown = sampling.chosen(levels, {3: (2, 4), 7: (1, 4), 9: (0, 1)}, bits)
+        shown = sampling.choose_pixels(levels, {3: (2, 4), 7: (1, 4), 9: (0, 1)}, bits)
         assert shown.sum() == 3
         counts[shown.tobytes()] = counts.get(shown.tobytes(), 0) + 1
     assert (len(asked) > 1.2 * draws) == (sure < 1)
@@ -167,7 +167,7 @@ def test_every_set_of_so_many_pixels_is_as_likely(sure, monkeypatch):
 @pytest.mark.parametrize("share", [0, 1, 300, 29_990, 30_000])
 def test_so_many_pixels_are_chosen_in_parts(share):
     levels = (np.arange(200 * 300) % 2 * 90).astype(np.uint8).reshape(200, 300)
-    shown = sampling.chosen(levels, {0: (share, 30_000), 90: (17, 30_000)}, SeededBits(2))
+    shown = sampling.choose_pixels(levels, {0: (share, 30_000), 90: (17, 30_000)}, SeededBits(2))
     assert (shown & (levels == 0)).sum() == share
     assert (shown & (levels == 90)).sum() == 17
 

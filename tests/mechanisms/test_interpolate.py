@@ -167,7 +167,7 @@ def test_pixels_amid_their_own_level_take_no_part_in_other_triangles(share: floa
     image = np.repeat(((rows + columns > 80) * np.uint8(90))[:, :, None], channels, axis=2)
     image[40:44, 20:60, channels - 1] = 30
     shown = some((70, 90), share)
-    kept = module.needed(image, shown)
+    kept = module.needed_pixels(image, shown)
     assert not (kept & ~shown).any()
     assert kept.sum() < (1 if share == 0.1 else 0.7) * shown.sum()
     assert all_amid_their_level(image, shown, kept)
@@ -187,7 +187,7 @@ def test_pixels_without_others_around_in_their_part_stay_there():
     shown[::5, ::5] = shown[22, 44] = True
     image = np.zeros((60, 90, 1), np.uint8)
     image[:, 44] = 255
-    kept, part = module.needed(image, shown), np.s_[:, :45]
+    kept, part = module.needed_pixels(image, shown), np.s_[:, :45]
     assert all_amid_their_level(image, shown, kept)
     assert not all_amid_their_level(image[part], shown[part], kept[part])
     assert all_amid_their_level(image[part], shown[part], module.with_outermost(kept[part], shown[part]))

@@ -8,7 +8,7 @@ import pytest
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
-from dpveil.mechanisms.pixel.ssim.method import _joined, _windows
+from dpveil.mechanisms.pixel.ssim.method import _join_windows, _windows
 from dpveil.mechanisms.pixel.ssim.quality import error_on_grey, quality, shown_levels
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.pixel.methods.ssim_exponential import evenly, log_distribution, outputs, ssim, windows_of
@@ -41,7 +41,7 @@ def test_quality_is_the_printed_formula():
 def test_windows_come_apart_and_together(shape, side):
     image = (np.arange(math.prod(shape) * 3) % 256).astype(np.uint8).reshape(*shape, 3)
     parts = _windows(image, side)
-    assert np.array_equal(_joined(parts, *shape, side), image)
+    assert np.array_equal(_join_windows(parts, *shape, side), image)
     method = SSIMExponential(epsilon=1, window=side)
     assert len(parts) == method.windows(height=shape[0], width=shape[1], channels=3)
     mine = parts.reshape(-1, 3, side, side)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, method
+from dpveil.mechanisms.pixel.ssim import arithmetic, loops, method, multiset_proposals
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
 from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, set_up_listing, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
@@ -17,7 +17,7 @@ from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
 from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit
-from dpveil_audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
+from dpveil_audit.pixel.methods.ssim_exponential import clipped_ssim, evenly, log_distribution, outputs, ssim
 
 WAYS = ("enumeration", "rejection", "counts")
 WINDOWS = [([141, 73, 73, 0], 2), ([1, 93, 94, 192], 4), ([5], 16), ([0, 0, 0, 0], 3), ([255, 0, 255, 9], 3)]
@@ -45,7 +45,7 @@ def drawn(window, levels, exponent, way, count=N, seed=1, **coarse):
     return codes(one.draw(np.tile(np.array(window, np.uint8), (count, 1)), SeededBits(seed)), levels)
 
 
-def law_of(window, levels, exponent, quality=clipped):
+def law_of(window, levels, exponent, quality=clipped_ssim):
     return finite_distribution(np.exp(log_distribution(window, float(Fraction(exponent)), levels, quality)))
 
 
@@ -63,7 +63,7 @@ CASES = [
 @pytest.mark.parametrize(("window", "levels", "exponent", "way"), CASES)
 def test_each_sampler_has_the_law(window, levels, exponent, way):
     """α = 1e-9 a fit."""
-    assert not fit(drawn(window, levels, exponent, way), law_of(window, levels, exponent)).rejected
+    assert not fit(drawn(window, levels, exponent, way), law_of(window, levels, exponent)).is_rejected
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
     sample = drawn(
         window, levels, exponent, way, 3_000, word_bits=14 if way == "enumeration" else 12, margin=0.3
     )
-    assert not fit(sample, law_of(window, levels, exponent)).rejected
+    assert not fit(sample, law_of(window, levels, exponent)).is_rejected
     assert len(asked) > 100
     assert max(asked) <= 1
 
@@ -92,9 +92,9 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
 @pytest.mark.parametrize(("way", "window", "levels"), [("enumeration", [9, 240], 3), ("counts", [9, 240], 3)])
 def test_weights_beyond_the_farthest_are_decided_exactly(way, window, levels, monkeypatch, plain):
     """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""
-    for module in (arithmetic, loops, counted):
+    for module in (arithmetic, loops, multiset_proposals):
         monkeypatch.setattr(module, "FARTHEST", 1.0)
-    assert not fit(drawn(window, levels, "5", way, 2_000), law_of(window, levels, "5")).rejected
+    assert not fit(drawn(window, levels, "5", way, 2_000), law_of(window, levels, "5")).is_rejected
 
 
 def test_enumeration_shows_nothing_beyond_the_farthest_unchecked():
@@ -209,8 +209,8 @@ def test_tables_sum_what_enumeration_sums(exponent):
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
     room = set_up(5, len(sets.sums), 3, 2.0**62)
-    counted.rank(window, room)
-    counted.weigh(moments, levels, sets, exponent, room)
+    multiset_proposals.rank(window, room)
+    multiset_proposals.weigh(moments, levels, sets, exponent, room)
     every = outputs(5, 3)
     near = ssim(window.astype(float), every)
     for s in range(len(sets.sums)):
@@ -220,7 +220,7 @@ def test_tables_sum_what_enumeration_sums(exponent):
         assert room.best[s] == pytest.approx(near[mine].max(), abs=1e-13)
         assert sets.orders[s] == pytest.approx(sum(mine))
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
-        total = counted.tabulate(s, moments, levels, sets, exponent, room)
+        total = multiset_proposals.tabulate(s, moments, levels, sets, exponent, room)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
 
 
@@ -241,7 +241,7 @@ def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     """At a tiny ε′ the law is uniform but for a part in 10^9."""
     assert not fit(
         drawn([9, 9, 200, 31], 7, "1e-9", "rejection", 200_000), finite_distribution([1 / 7**4] * 7**4)
-    ).rejected
+    ).is_rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)
     assert loops.spell(np.array([edge - 1]), 2, 7, 0, edge, room)

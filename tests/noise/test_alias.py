@@ -83,8 +83,8 @@ def test_ties_have_the_law_of_the_remainders():
     assert table.rest == round(sum(rest)) > 1
     bits = SeededBits(11)
     ties = np.array([table.resolve(bits) for _ in range(20_000)])
-    assert not fit(ties, finite_distribution(np.array(rest) / sum(rest))).rejected
-    assert fit(ties, finite_distribution(np.array([float(p) for p in scaled]) / 128)).rejected
+    assert not fit(ties, finite_distribution(np.array(rest) / sum(rest))).is_rejected
+    assert fit(ties, finite_distribution(np.array([float(p) for p in scaled]) / 128)).is_rejected
 
 
 def test_a_tie_on_a_boundary_takes_more_bits_until_it_is_certain():

@@ -30,7 +30,7 @@ def test_a_change_in_one_module_is_seen_by_what_another_compiled_from_it(tmp_pat
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     kept = [module(tmp_path, monkeypatch, "use", USE)]
     for value in (2, 3):
-        loops = backend._compiled((module(tmp_path, monkeypatch, "scale", SCALE.format(value)), *kept))
+        loops = backend._compile((module(tmp_path, monkeypatch, "scale", SCALE.format(value)), *kept))
         assert loops.use() == value
 
 
@@ -38,11 +38,11 @@ def test_loops_that_make_arrays_are_refused(tmp_path, monkeypatch):
     """They would need numba's runtime, and with it every call counts references to its arrays."""
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     text = "import numpy as np\n\ndef fill({}):\n    room[0] = 1.0\n"
-    given = backend._compiled((module(tmp_path, monkeypatch, "given", text.format("room")),))
+    given = backend._compile((module(tmp_path, monkeypatch, "given", text.format("room")),))
     room = np.zeros(1)
     given.fill(room)
     assert room[0] == 1.0
     made = text.format("").replace("    room", "    room = np.zeros(1)\n    room")
-    loops = backend._compiled((module(tmp_path, monkeypatch, "made", made),))
+    loops = backend._compile((module(tmp_path, monkeypatch, "made", made),))
     with pytest.raises(numba.core.errors.NumbaError):
         loops.fill()

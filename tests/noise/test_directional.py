@@ -9,10 +9,10 @@ import pytest
 from scipy import integrate, stats
 
 from dpveil.errors import NoiseError
-from dpveil.noise import directional, enclosed
+from dpveil.noise import directional, interval_arithmetic
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.directional import von_mises_fisher
-from dpveil.noise.enclosed import Enclosing, Uniform
+from dpveil.noise.interval_arithmetic import Enclosing, Uniform
 
 ALPHA = 1e-9
 """Every test below fails for a right sampler with at most this probability; seeds are fixed."""
@@ -155,7 +155,7 @@ def test_bits_taken_later_change_nothing(kappa, monkeypatch):
         return [von_mises_fisher([3, -1, 2], Fraction(kappa), Fraction(1000), one) for one in bits]
 
     expected = draws()
-    for module in (enclosed, directional):
+    for module in (interval_arithmetic, directional):
         monkeypatch.setattr(module, "Uniform", Few)
     assert draws() == expected
 

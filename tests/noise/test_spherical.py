@@ -8,9 +8,9 @@ import pytest
 from scipy import integrate, stats
 
 from dpveil.errors import NoiseError
-from dpveil.noise import enclosed, spherical
+from dpveil.noise import interval_arithmetic, spherical
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.noise.enclosed import Uniform
+from dpveil.noise.interval_arithmetic import Uniform
 from dpveil.noise.spherical import spherical_laplace
 
 ALPHA = 1e-9
@@ -124,7 +124,7 @@ class Few(Uniform):
 def test_bits_taken_later_change_nothing(scale, monkeypatch):
     """A draw is a function of the uniform numbers, however many of their bits were looked at first."""
     expected = [spherical_laplace(Fraction(scale), 5, SeededBits(seed)) for seed in range(40)]
-    for module in (enclosed, spherical):
+    for module in (interval_arithmetic, spherical):
         monkeypatch.setattr(module, "Uniform", Few)
     assert [spherical_laplace(Fraction(scale), 5, SeededBits(seed)) for seed in range(40)] == expected
 

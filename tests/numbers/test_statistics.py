@@ -17,7 +17,7 @@ from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName,
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.noises import NoisyMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
-from dpveil.numbers.expected import answers_of, utility
+from dpveil.numbers.expected_error import answers_of, utility
 from dpveil.numbers.statistics import deviation_moves
 
 BITS = SeededBits(11)

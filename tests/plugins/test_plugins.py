@@ -18,7 +18,7 @@ from plugin_packages import install
 import dpveil
 from dpveil.assets.store import save
 from dpveil.attacks import Background, View
-from dpveil.catalogue import build, methods, stated
+from dpveil.catalogue import build, method_from_certificate, methods
 from dpveil.cli import run
 from dpveil.codecs import PCA, load
 from dpveil.core import registry
@@ -200,7 +200,7 @@ def test_a_broken_plugin_is_named_when_asked_for_and_breaks_nothing_else(install
     name = entry.partition(":")[0].partition(".")[0]
     installed("dpveil-faulty", {"dpveil.methods": {"faulty": entry}}, {name: module})
     assert build("dp-pix", {"epsilon": 1}) == DPPix(epsilon=1)
-    for asked in (build, stated):
+    for asked in (build, method_from_certificate):
         with pytest.raises(PluginError, match=re.escape(words)) as caught:
             asked("faulty", {"epsilon": 1})
         assert "'faulty' of dpveil-faulty 0.1" in str(caught.value)
@@ -233,7 +233,7 @@ def test_a_certificate_imports_nothing_by_its_own_words(installed):
         "",
     ):
         with pytest.raises(MissingPlugin, match=re.escape(f"method {name!r} is neither")):
-            stated(name, {})
+            method_from_certificate(name, {})
     assert "plugin_trap" not in sys.modules
 
 

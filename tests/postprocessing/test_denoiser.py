@@ -14,7 +14,7 @@ from dpveil.assets.network import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits
-from dpveil.postprocessing import JOB, Denoiser, DenoiserNetwork, parse, stated
+from dpveil.postprocessing import JOB, Denoiser, DenoiserNetwork, parse, step_from_certificate
 from tiny_onnx import encoder, mixing, repainter
 
 SIDE = 32
@@ -70,7 +70,7 @@ def test_certificates_name_the_network_by_its_hash_and_verify(file: Path, tmp_pa
 
 def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpveil.assets.reference._stamp", lambda path: pytest.fail(f"opened {path}"))
-    assert stated(UNKNOWN).description == UNKNOWN
+    assert step_from_certificate(UNKNOWN).description == UNKNOWN
     files = [f"{before}denoiser:{file}" for before in ("", " ", "\t", "\n")]
     for text in (
         *files,
@@ -81,8 +81,8 @@ def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch
         "denoiser:",
     ):
         with pytest.raises((InvalidParameter, UnknownName)):
-            stated(text)
-    assert stated("median:3") == parse("median:3")
+            step_from_certificate(text)
+    assert step_from_certificate("median:3") == parse("median:3")
 
 
 @pytest.mark.parametrize(

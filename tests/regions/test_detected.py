@@ -12,7 +12,7 @@ import dpveil
 from dpveil import Photo
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, UnknownName
 from dpveil.regions import Detected, parse
-from dpveil.regions.detected import read
+from dpveil.regions.user_detectors import read
 from tiny_onnx import field, model, node, tensor, value
 
 pytest.importorskip("onnxruntime")

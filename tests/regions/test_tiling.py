@@ -19,7 +19,7 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import PIXELS, SIDE, Tiling, centred, grow, join, pieces, resized
+from dpveil.regions.tiling import PIXELS, SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
 
 needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
@@ -79,7 +79,7 @@ def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(
     stop = np.minimum(middles + coarse / 2, [width, height])
     points = np.column_stack([middles, np.zeros((400, 2)), np.ones(400)])
     kept = [
-        centred(points, core)
+        has_centre_in(points, core)
         & (start >= [part.x, part.y]).all(axis=1)
         & (stop <= [part.x + part.w, part.y + part.h]).all(axis=1)
         for part, _, core in tiles
@@ -119,7 +119,7 @@ def test_a_face_of_16_pixels_is_found_in_a_photo_as_wide_as_twelve_megapixels_ar
     side = round(16 / 111 * 200)  # the astronaut's face has 111 of these 200 pixels
     places = (100, 900), (1030, 540), (3000, 200)
     for x, y in places:
-        canvas[y : y + side, x : x + side] = resized(head, side, side)
+        canvas[y : y + side, x : x + side] = resize_rgb(head, side, side)
     photo = Photo(canvas)
     found = sorted(face.box.x for face in Faces(margin=0).detect(photo))
     assert len(found) == 3

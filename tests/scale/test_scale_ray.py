@@ -14,7 +14,7 @@ from scale_made import PIX, Dark, Endless, paid, plain, png, releases
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.scale import Setup, release, release_files
-from dpveil.scale.files import connected
+from dpveil.scale.files import connect_ray
 
 
 def test_it_says_what_to_install(tmp_path, monkeypatch):
@@ -33,7 +33,7 @@ def test_only_the_cluster_that_is_named_is_joined(monkeypatch, given, address):
     monkeypatch.setenv("RAY_ADDRESS", given) if given is not None else monkeypatch.delenv(
         "RAY_ADDRESS", False
     )
-    connected()
+    connect_ray()
     assert told == [address]
 
 

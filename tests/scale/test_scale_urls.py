@@ -19,7 +19,7 @@ from scale_made import PIX, png, releases
 
 from dpveil.batch.tasks import photos_in
 from dpveil.cli import run
-from dpveil.core.urls import Status, Url, place, remade
+from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.io import urls
 from dpveil.scale import Setup, Worker, files, release_files
 
@@ -83,7 +83,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     errors = SimpleNamespace(RayError=ChildProcessError)
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(exceptions=errors))
     monkeypatch.setitem(sys.modules, "ray.exceptions", errors)
-    monkeypatch.setattr(files, "connected", lambda: None)
+    monkeypatch.setattr(files, "connect_ray", lambda: None)
     monkeypatch.setattr(files, "check_shared", lambda setup: None)
     monkeypatch.setattr(files, "_rows", rows)
 
@@ -115,7 +115,7 @@ def test_the_key_is_the_url_and_the_stamp_what_was_listed(bucket: Bucket) -> Non
 
 
 def test_what_no_worker_gets_is_a_row(bucket: Bucket) -> None:
-    bad = remade("s3://bucket/in/#1", None, False, ("has no plain name", "rename it"))
+    bad = rebuild_url("s3://bucket/in/#1", None, False, ("has no plain name", "rename it"))
     for path, told in ((bad, "#1 has no plain name"), (Url("s3://bucket/in/0.png"), "was not listed")):
         row = files._Input.of(path).refusal
         assert row is not None

@@ -52,8 +52,8 @@ def test_every_row_has_one_outcome_and_a_release_of_its_own(tmp_path):
     assert [row.problem for row in rows if row.status == "no_region"] == ["there is nobody in this photo"]
     assert paid(ledger) == (3, 0)
     assert sorted(setup.outcomes.final(setup.run), key=lambda row: row.key) == rows
-    assert len(setup.outcomes.finished()) == 3
-    assert Outcomes(tmp_path / "store", replace(setup.releaser, if_none="whole")).finished() == set()
+    assert len(setup.outcomes.finished_names()) == 3
+    assert Outcomes(tmp_path / "store", replace(setup.releaser, if_none="whole")).finished_names() == set()
 
 
 def test_a_retry_elsewhere_and_another_run_draw_nothing(tmp_path):
@@ -98,7 +98,7 @@ def test_a_release_that_is_gone_is_not_drawn_again(tmp_path):
     [other] = Worker(setup)([("a", "", png(0))])
     assert (row.status, other.status, other.error) == ("released", "failed", "AlreadyPaid")
     assert paid(ledger) == (1, 0)
-    assert setup.outcomes.finished() == set()
+    assert setup.outcomes.finished_names() == set()
 
 
 def test_a_photo_that_another_process_has_fails_and_stops_nothing(tmp_path, monkeypatch):
@@ -196,7 +196,7 @@ def test_what_nobody_or_another_one_paid_for_is_not_released(tmp_path):
     assert statuses(Worker(free)(rows)) == ["released"]
     for payer in (paying, other):
         setup = Setup.of(**PIX, store=store, **payer)
-        assert setup.outcomes.finished() == set()
+        assert setup.outcomes.finished_names() == set()
         [row] = Worker(setup)(rows)
         assert (row.status, f"{payer['subject']} did not pay" in row.problem) == ("failed", True)
     assert paid(ledger) == (0, 0)
@@ -209,7 +209,7 @@ def test_what_nobody_or_another_one_paid_for_is_not_released(tmp_path):
     ):
         setup = Setup.of(**PIX, store=store, **payer)
         assert statuses(Worker(setup)(rows)) == [status]
-        assert len(setup.outcomes.finished()) == (status == "released")
+        assert len(setup.outcomes.finished_names()) == (status == "released")
     assert (paid(ledger), paid(second)) == ((1, 0), (0, 0))
     [path] = (store / "releases").rglob("*.png")
     assert ledger.knows("album", sha256(path.read_bytes()).hexdigest())

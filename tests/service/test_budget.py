@@ -122,7 +122,7 @@ def test_what_a_crash_left_is_shown_if_it_was_paid_for(ledger: Any, tmp_path: Pa
         async def nothing(*_: Any) -> None:
             """Leave all as a killed process does."""
 
-        made.jobs.budget.stored, made.jobs._failed = ends, nothing
+        made.jobs.budget.stored, made.jobs._note_failure = ends, nothing
         made.jobs.sweep = nothing  # else it notes that the release failed, as after ten seconds under load
         answer = post(client, "a")
         rows = made.jobs.store._base.execute("SELECT state FROM results").fetchall()

@@ -21,7 +21,7 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.processes import Channel
 from dpveil.release.keys import SigningKey
 from dpveil.service import work
-from dpveil.service.jobs import MOST_NOTES, checked
+from dpveil.service.jobs import MOST_NOTES, check_release
 from dpveil.service.problems import WorkerEnded
 from dpveil.service.settings import MIB, Limits
 
@@ -37,9 +37,9 @@ def told(image: bytes, stated: str, answered: Any) -> tuple[dict[str, Any], byte
 
 def test_a_release_passes_with_its_own_format() -> None:
     image = base64.b64decode(release()["image"])
-    assert checked(*told(image, "png", "png"))["sha256"] == hashlib.sha256(image).hexdigest()
+    assert check_release(*told(image, "png", "png"))["sha256"] == hashlib.sha256(image).hexdigest()
     for kind in ("jpeg", "webp", "tiff", "bmp"):
-        assert checked(*told(photo(kind=kind), kind, kind))["format"] == kind
+        assert check_release(*told(photo(kind=kind), kind, kind))["format"] == kind
 
 
 @pytest.mark.parametrize(
@@ -61,24 +61,24 @@ def test_a_release_passes_with_its_own_format() -> None:
 )
 def test_other_files_do_not(image: bytes, stated: str, answered: Any) -> None:
     with pytest.raises(WorkerEnded):
-        checked(*told(image, stated, answered))
+        check_release(*told(image, stated, answered))
 
 
 def test_what_is_longer_than_the_worker_said_does_not_pass() -> None:
     *answer, room = told(photo(), "png", "png")
     with pytest.raises(WorkerEnded):
-        checked(*answer, room - 1)
+        check_release(*answer, room - 1)
 
 
 def test_notes_are_short_and_within_the_room() -> None:
     answer, *rest, room = told(photo(), "png", "png")
     answer["notes"] = ["n" * (MOST_NOTES - len('[""]'))]
-    assert checked(answer, *rest, room + MOST_NOTES)["notes"] == json.dumps(answer["notes"])
+    assert check_release(answer, *rest, room + MOST_NOTES)["notes"] == json.dumps(answer["notes"])
     with pytest.raises(WorkerEnded):
-        checked(answer, *rest, room + 1000)
+        check_release(answer, *rest, room + 1000)
     answer["notes"] = ["n" * MOST_NOTES]
     with pytest.raises(WorkerEnded):
-        checked(answer, *rest, room + 10 * MOST_NOTES)
+        check_release(answer, *rest, room + 10 * MOST_NOTES)
 
 
 # A worker that was taken over costs the request that it answers, and tells the next one nothing.
@@ -211,12 +211,12 @@ def test_a_signature_is_on_what_was_paid_for() -> None:
     key, made = SigningKey.made(), release()
     image, total = dpveil_image(made), made["total"]
     answer = {"certificate": made["certificate"], "format": "png", "notes": []}
-    kept = checked(answer, image, total, ROOM, key)
+    kept = check_release(answer, image, total, ROOM, key)
     assert key.has_signed(parse_certificate(kept["certificate"]))
     assert kept["certificate"] != made["certificate"]
-    assert checked(answer, image, total, ROOM)["certificate"] == made["certificate"]
+    assert check_release(answer, image, total, ROOM)["certificate"] == made["certificate"]
     with pytest.raises(WorkerEnded):
-        checked(answer, image, {**total, "epsilon": 0.5}, ROOM, key)
+        check_release(answer, image, {**total, "epsilon": 0.5}, ROOM, key)
 
 
 @pytest.mark.parametrize("own", [True, False])
@@ -226,7 +226,7 @@ def test_a_worker_signs_nothing(own: bool) -> None:
     text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], ROOM, key if own else None)
+        check_release(answer, dpveil_image(made), made["total"], ROOM, key if own else None)
 
 
 @pytest.mark.parametrize("lie", [{"strength": "weak"}, {"accountant": "none"}, {"method": "blur"}])
@@ -235,7 +235,7 @@ def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
     text = replace(parse_certificate(made["certificate"]), **lie).to_text()
     answer = {"certificate": text, "format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        checked(answer, dpveil_image(made), made["total"], ROOM, SigningKey.made())
+        check_release(answer, dpveil_image(made), made["total"], ROOM, SigningKey.made())
 
 
 def dpveil_image(made: dict[str, Any]) -> bytes:
@@ -259,4 +259,4 @@ def test_the_command_line_signs_with_an_encrypted_key(tmp_path: Path, monkeypatc
 
 def test_nothing_else_of_an_answer_is_kept() -> None:
     answer, *rest = told(photo(), "png", "png")
-    assert set(checked({**answer, "more": "x"}, *rest)) == {"certificate", "format", "sha256", "notes"}
+    assert set(check_release({**answer, "more": "x"}, *rest)) == {"certificate", "format", "sha256", "notes"}

@@ -99,14 +99,14 @@ def test_a_photo_without_settings_gets_the_defaults() -> None:
 
 def slowed(jobs: Jobs) -> threading.Event:
     """Let releases be checked once the event is set, or after 20 s."""
-    free, checked, end = threading.Event(), jobs._checked, time.monotonic() + 20
+    free, checked, end = threading.Event(), jobs._check, time.monotonic() + 20
 
     async def slowly(*arguments: Any) -> Any:
         while not free.is_set() and time.monotonic() < end:
             await asyncio.sleep(0.01)
         return await checked(*arguments)
 
-    jobs._checked = slowly  # type: ignore[method-assign]
+    jobs._check = slowly  # type: ignore[method-assign]
     return free
 
 
@@ -276,7 +276,7 @@ def test_without_room_nothing_is_kept_and_the_worker_goes_on(both: Any, draw: st
     assert (refused.status_code, refused.json()["type"]) == (503, "urn:dpveil:error:Busy")
     ended = bool(draw) and both[0].jobs.budget.ledger is None
     assert replaced(both) == before + ended
-    assert (store._room, store.unfinished()) == (0, [])
+    assert (store._room, store.unfinished_ids()) == (0, [])
     assert both[1].delete(f"/v1/releases/{made['id']}").status_code == 204
     assert post(both).status_code == 201
     store._forget("1", [])
@@ -292,7 +292,7 @@ def test_a_job_that_is_deleted_while_it_is_planned_leaves_nothing(both: Any, tmp
     (tmp_path / "go").touch()
     assert replaced(both) == before
     assert both[1].get(job).status_code == 404
-    assert (store.used, store._room, store.unfinished()) == (0, 0, [])
+    assert (store.used, store._room, store.unfinished_ids()) == (0, 0, [])
 
 
 def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
@@ -300,7 +300,7 @@ def test_a_worker_that_ends_between_its_answers_is_replaced(both: Any) -> None:
     lost = "Lost" if both[0].jobs.budget.ledger else "Busy"
     assert post(both, draw="end").json()["type"] == f"urn:dpveil:error:{lost}"
     assert replaced(both) == before + 1
-    assert (store._room, store.unfinished()) == (0, [])
+    assert (store._room, store.unfinished_ids()) == (0, [])
     assert post(both).status_code == 201
     store._forget("1", [])
 

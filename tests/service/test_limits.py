@@ -22,7 +22,7 @@ from dpveil.errors import InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.guard import Rates
 from dpveil.service.keys import KEY, LOCAL, Caller, Keys
-from dpveil.service.page.account import price_of, prices, told
+from dpveil.service.page.account import account_json, price_of, prices
 from dpveil.service.problems import TooMany
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL, Limits
 
@@ -428,8 +428,8 @@ def test_the_page_tells_nothing_of_what_is_left_above(ledger: Any, own: str) -> 
     words += [f"{step} {step * step} 0 0/m-pixels:1" for step in steps]
 
     def answers() -> list[Any]:
-        alone = [told(ledger, key, None, prices([word])) for word in words]
-        return [told(ledger, key, None, prices(words)), *alone]
+        alone = [account_json(ledger, key, None, prices([word])) for word in words]
+        return [account_json(ledger, key, None, prices(words)), *alone]
 
     before = answers()
     ledger.reserve("studio", costs("0.25"), "by another").commit()

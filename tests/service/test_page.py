@@ -23,8 +23,8 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, Region
 from dpveil.ledger import Ledger, Limit
 from dpveil.service.keys import LOCAL, Caller, Keys
-from dpveil.service.page import files, planned
-from dpveil.service.page.account import price_of, prices, told
+from dpveil.service.page import files, plan_details
+from dpveil.service.page.account import account_json, price_of, prices
 from dpveil.service.problems import Forbidden
 
 STATIC = Path(files.__file__).parent / "static"
@@ -107,7 +107,7 @@ def test_outlines_enclose_exactly_what_is_replaced() -> None:
     head = ((columns - 24) / 20) ** 2 + ((rows - 28) / 25) ** 2 < 1
     head[20:26, 20:25] = False  # a hole
     head[53:, 10:14] = True  # and a part of its own
-    lines = planned.outlines(Region(Box(7, 11, 50, 60), head))
+    lines = plan_details.outlines(Region(Box(7, 11, 50, 60), head))
     assert len(lines) == 3
     # Pixels whose middles are within the polygons by the even-odd rule, at eight times the size.
     canvas = np.zeros((80 * 8, 64 * 8), np.uint8)
@@ -172,7 +172,7 @@ KEY = Caller("1", "shop", ("studio/album",), 10)
 
 def test_what_is_left_after_and_in_turn(ledger: Any) -> None:
     asked = prices([price_of(costs(epsilon)) for epsilon in (0, 2, "1.5", 1, 4)])
-    found = told(ledger, LOCAL, "studio/album", asked)
+    found = account_json(ledger, LOCAL, "studio/album", asked)
     assert found["left"] == "studio has ε 4 of 5 left; studio/album has ε 3 of 4 left"
     assert found["share"] == 0.75
     assert found["subjects"] == ["other", "studio", "studio/album"]
@@ -186,7 +186,7 @@ def test_what_is_left_after_and_in_turn(ledger: Any) -> None:
 
 def names(ledger: Any, caller: Caller, *asked: Any) -> Any:
     """Return who is offered to pay for releases at these ε, and why nobody is."""
-    found = told(ledger, caller, None, prices([price_of(costs(epsilon)) for epsilon in asked]))
+    found = account_json(ledger, caller, None, prices([price_of(costs(epsilon)) for epsilon in asked]))
     return found["subjects"], found["none"]
 
 
@@ -211,13 +211,13 @@ def test_who_can_pay_is_offered_and_nobody_else(ledger: Any) -> None:
     assert none == []
     assert why.startswith("Nothing is left to spend in any budget.")
     assert names(ledger, LOCAL, 0) == (everybody, ""), "what costs nothing is always paid"
-    each: Any = told(ledger, LOCAL, None, prices([price_of(costs(9))]))["each"]
+    each: Any = account_json(ledger, LOCAL, None, prices([price_of(costs(9))]))["each"]
     assert each[0]["problem"].startswith("No budget can pay for this")
 
 
 def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
     ledger.reserve("studio", costs("3.5"), "two").commit()
-    found = told(ledger, KEY, None, prices([price_of(costs(2))]))
+    found = account_json(ledger, KEY, None, prices([price_of(costs(2))]))
     assert (found["subject"], found["subjects"]) == ("studio/album", ["studio/album"])
     above = "; a budget above it may refuse, and is not shown to this key"
     assert found["left"] == f"studio/album has ε 3 of 4 left{above}"
@@ -225,8 +225,8 @@ def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
     after = f"studio/album has ε 1 of 4 left{above}"
     assert each == {"problem": "", "after": after, "in_turn": True}, "paying decides"
     with pytest.raises(Forbidden):
-        told(ledger, KEY, "studio", [])
-    below = told(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
+        account_json(ledger, KEY, "studio", [])
+    below = account_json(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
     assert below["left"] == "studio/new is paid from a budget that is not shown to this key and may refuse"
 
 

@@ -24,10 +24,10 @@ from dpveil.service.answers import (
     CHUNK,
     File,
     archive_size,
-    archived,
     download,
+    stream_archive,
 )
-from dpveil.service.keys import KeyFile, Keys, alone
+from dpveil.service.keys import KeyFile, Keys, lock_keys
 from dpveil.service.problems import Busy, NotFound
 from dpveil.service.settings import Limits
 from dpveil.service.store import DONE, FAILED, MEMORY, Store
@@ -134,7 +134,7 @@ def test_a_file_belongs_to_one_ledger(tmp_path: Path, made: str, again: str) -> 
     with pytest.raises(OutputError, match="the file was made with another ledger"):
         Store(tmp_path / "results", Limits(), again)
     store = Store(tmp_path / "results", Limits(), made)
-    assert len(store.unfinished()) == 1
+    assert len(store.unfinished_ids()) == 1
     store.close()
 
 
@@ -236,7 +236,7 @@ def _written(*files: tuple[str, tuple[bytes, ...]]) -> tuple[int, list[bytes]]:
     made = [File(name, sum(map(len, parts)), _parts(*parts)) for name, parts in files]
 
     async def all_of() -> list[bytes]:
-        return [part async for part in archived(made)]
+        return [part async for part in stream_archive(made)]
 
     return archive_size(made), asyncio.run(all_of())
 
@@ -337,7 +337,7 @@ def names(file: Path) -> set[str]:
 def test_no_change_is_lost_to_another(file: Path, command: list[str], after: set[str]) -> None:
     """A command waits for a change that was begun, and builds on it."""
     waits = threading.Thread(target=run, args=(["api-key", *command, "--keys", str(file)],))
-    with alone(file):
+    with lock_keys(file):
         known = Keys.read(file)
         waits.start()
         waits.join(1)  # without a lock it is done by then

@@ -45,7 +45,7 @@ def test_all_rounds_together_keep_the_promise_and_waste_next_to_nothing(rounds, 
 def test_the_rule_for_candidates_is_one_of_public_numbers():
     assert plan(people=5000).chosen == int(5000 / (4 * plan().noise))
     assert plan(people=10**6, delta="1e-9").chosen == 1024
-    assert plan(people=plan().needed, candidates=None).chosen == 8
+    assert plan(people=plan().least_people, candidates=None).chosen == 8
     assert plan(candidates=77).chosen == 77
 
 
@@ -71,7 +71,7 @@ def test_nonsense_is_refused(changed, name):
 
 
 def test_the_least_number_of_people_is_one_more_than_is_refused():
-    needed = plan().needed
+    needed = plan().least_people
     assert plan(people=needed).people == needed
     with pytest.raises(InvalidParameter, match=f"fewer than {needed} people"):
         plan(people=needed - 1)
@@ -252,7 +252,7 @@ def test_the_least_numbers_of_people_are_those_of_the_code():
     head, people = table("ε")
     for epsilon, told in zip(head[1:], people[1:], strict=True):
         plan = Plan(epsilon=epsilon, delta="1e-6", people=100_000, codec=NO_CODEC)
-        assert plan.needed == int(told)
+        assert plan.least_people == int(told)
 
 
 # Private Evolution with a small codec: reproducible, and drawn to where votes are.
@@ -280,7 +280,7 @@ def small_plan(**changed):
 def points(simulator, side):
     """Return the points of photos that all lie to one side of the codes' centre."""
     codes = np.abs(simulator.draw(200, SeededBits(2)))
-    return simulator.embedded(simulator.pictures(side * codes))
+    return simulator.embed_all(simulator.pictures(side * codes))
 
 
 def test_the_same_bits_give_the_same_set(simulator):
@@ -297,7 +297,7 @@ def test_a_set_is_nearer_to_the_photos_than_to_others(simulator):
     """The middle of 40 pictures lies towards the photos: by chance below 1e-9 in 2 of 12 coordinates."""
     photos, others = points(simulator, 1), points(simulator, -1)
     made = evolve(small_plan(), simulator, photos, np.arange(200), SeededBits(3))
-    middle = simulator.embedded(made.pictures).mean(axis=0)
+    middle = simulator.embed_all(made.pictures).mean(axis=0)
     away = [np.linalg.norm(middle - them.mean(axis=0)) for them in (photos, others)]
     assert away[0] < 0.7 * away[1]
 
@@ -338,7 +338,7 @@ def test_what_is_no_point_is_refused(simulator, change):
 
 def test_a_picture_votes_alike_alone_and_among_others(simulator):
     crops = faces(20, seed=8, canvas=(SIDE, SIDE, 3))
-    together = simulator.embedded(crops)
+    together = simulator.embed_all(crops)
     assert all(
         np.array_equal(simulator.embed(crop)[0], row) for crop, row in zip(crops, together, strict=True)
     )

@@ -306,7 +306,7 @@ for kind in (CroftMetric, PCABasis, Directional):
 
 @fault(quick("latent", "beyond"), "beyond")
 def mask_forgotten(patch):
-    patch.setattr(neural, "shown", lambda side: np.ones((side, side), bool))
+    patch.setattr(neural, "ellipse_mask", lambda side: np.ones((side, side), bool))
 
 
 @fault(quick("latent", "around", "bound"), "around", "bound")
@@ -436,7 +436,7 @@ def half_a_sensitivity(patch):
 
 @fault(query(MEAN), "same", "fit")
 def values_clipped_elsewhere(patch):
-    right = statistics.clipped
+    right = statistics.clip_values
     patch.setattr(
         statistics, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
     )

@@ -45,7 +45,7 @@ from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
 from dpveil_audit.pixel.methods.pixelisation import (
     counted_levels,
     counted_sums,
-    filled,
+    largest_moves,
     largest_rho,
     level_masses,
 )
@@ -293,7 +293,7 @@ def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
     sums = np.array([counted_sums(case.method, image).ravel() for image in images])
     moved = sums[pairs[:, 0]] - sums[pairs[:, 1]]
     found = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
-    assert found == filled(case.method, case.size)
+    assert found == largest_moves(case.method, case.size)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (2, "0.01"), (20, "1e-9"), ("0.1", "0.05")])

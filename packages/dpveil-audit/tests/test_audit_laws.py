@@ -27,15 +27,15 @@ from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil.synthesis import simulator
 from dpveil.synthesis.simulator import REPLACED
 from dpveil_audit.faces import gallery as distributions
-from dpveil_audit.faces.gallery import AUDITS, _heads, _ranked
+from dpveil_audit.faces.gallery import AUDITS, _heads, _rank_case
 from dpveil_audit.latent import mutants as latent_distributions
 from dpveil_audit.latent.case import SIDE, Circle, CodeDistribution, LatentCase
 from dpveil_audit.latent.mutants import PLANE, THREE, TWO, Recipe, codes_of, wrong
 from dpveil_audit.scalar.case import ScalarCase, ScalarVersion, exact_gate, worst_integers
-from dpveil_audit.scalar.laws import UNBOUNDED, Number, chances, cost, distribution_of, loss, released
-from dpveil_audit.scalar.mutants import E1, PUBLISHED, bounds, published, raised_weight
+from dpveil_audit.scalar.laws import UNBOUNDED, Number, chances, cost, distribution_of, loss, release_points
+from dpveil_audit.scalar.mutants import E1, PUBLISHED, bounds, published_law, raised_weight
 from dpveil_audit.synthesis import INTACT as VOTING
-from dpveil_audit.synthesis import VoteCase, delta_at, expected, max_change, neighbours, numbered
+from dpveil_audit.synthesis import VoteCase, delta_at, max_change, neighbours, numbered_choices, true_votes
 
 INTACT = ScalarVersion(name="intact")
 
@@ -73,7 +73,7 @@ def test_worst_integers_by_hand():
 def test_errata_e1_the_published_variable_scale():
     """Scales 1.586 and 1.321 at answers 0 and 0.9: a log-ratio of 12.2 at x = 100 where 0.9 is allowed."""
     method = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
-    distribution = published(method)
+    distribution = published_law(method)
     assert 1 / float(distribution._rate(0)) / 200 == pytest.approx(1.586, abs=1e-3)
     assert 1 / float(distribution._rate(180)) / 200 == pytest.approx(1.321, abs=1e-3)
     for x, most in ((20, 2.07), (100, 12.2), (1000, 126)):
@@ -153,7 +153,7 @@ def test_distances_that_the_audit_allows():
     assert croft.allowance((0, -4), (9, 0)) == 8 * 0.75
     assert croft.allowance((0.5, 0), (0.5 + 0.4 / 2**16, 0)) == 0  # one point of the grid
     leading = LatentCase(PCABasis(epsilon=6), THREE, codes_of(THREE))
-    assert leading.kept == PCABasis(epsilon=6).kept(THREE) == 2
+    assert leading.coordinates_read == PCABasis(epsilon=6).kept(THREE) == 2
     assert leading.allowance((-1, 0, -0.125), (1, 0, 0.125)) == 3
     turned = LatentCase(Directional(epsilon=3), PLANE, ((1, 0), (0, 2)))
     assert math.isclose(turned.allowance((1, 0), (0, 2)), 3 * math.sqrt(2))
@@ -198,7 +198,7 @@ def test_mutants_cost_what_they_are_there_for(name):
 
 
 def test_a_weight_rounded_up_is_seen_without_tolerance():
-    case = _ranked(4, 2, "two-level")
+    case = _rank_case(4, 2, "two-level")
     [mutant] = [m for m in AUDITS["gallery"].mutants if m.name == "larger weight rounded up"]
     found = mutant.distribution(case, (0, 1, 2, 5))
     over = Fraction(max(found), min(found)) - Fraction(math.exp(2))
@@ -256,13 +256,13 @@ def test_the_conversion_agrees_with_the_accountant(rho, epsilon, delta):
 
 def test_votes_by_their_definition_are_those_of_the_product():
     for people in (((0, 0, 1), (2,)), ((), (1, 1)), ((0, 1, 2), (0, 0, 2))):
-        own = simulator.tally(*numbered(people), 3)
-        assert expected(CASE, people).tolist() == own.tolist()
+        own = simulator.tally(*numbered_choices(people), 3)
+        assert true_votes(CASE, people).tolist() == own.tolist()
 
 
 def test_costs_of_numbers_that_are_drawn_apart_add_up():
     mechanism = Geometric(range=(0, 3), sensitivity=1, epsilon="0.5")
-    one, other = released(mechanism, [0, 1, 3]), released(mechanism, [1, 1, 2])
+    one, other = release_points(mechanism, [0, 1, 3]), release_points(mechanism, [1, 1, 2])
     assert float(cost(one, other)) == pytest.approx(1, abs=1e-9)
     assert cost(one, other) <= 1
     assert cost(one, one) == cost(None, None) == 0

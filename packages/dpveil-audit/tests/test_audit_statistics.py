@@ -54,7 +54,7 @@ def geometric_pair(scale, count, seed):
 @pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1, 3), 1, 255, 460_000_000])
 def test_right_distribution_passes(scale):
     verdict = fit(geometric_pair(float(scale), N, 1), laplace_distribution(scale))
-    assert not verdict.rejected
+    assert not verdict.is_rejected
     assert set(verdict.parts) == {"coarse bins", "fine bins", "centre", "tails", "extremes"}
 
 
@@ -62,7 +62,7 @@ def test_right_distribution_passes(scale):
 def test_scale_two_percent_too_small_is_rejected(scale):
     n = 600_000  # power at α = 1e-9 is above 0.999 by the noncentral chi-square
     assert power(laplace_distribution(scale), laplace_distribution(Fraction(98, 100) * scale), n) > 0.999
-    assert fit(geometric_pair(0.98 * float(scale), n, 2), laplace_distribution(scale)).rejected
+    assert fit(geometric_pair(0.98 * float(scale), n, 2), laplace_distribution(scale)).is_rejected
 
 
 @pytest.mark.parametrize(("chance", "size"), [(0.0025, 20_000), (5e-4, 100_000), (0.1, 1_000)])
@@ -71,7 +71,7 @@ def test_two_outcomes_are_rejected_by_chance_as_seldom_as_promised(chance, size)
     distribution = finite_distribution([1 - chance, chance])
 
     def rejected(count):
-        return fit(np.repeat([0, 1], [size - count, count]), distribution).rejected
+        return fit(np.repeat([0, 1], [size - count, count]), distribution).is_rejected
 
     mean = int(chance * size)
     more = next(count for count in range(mean, size) if rejected(count))
@@ -107,15 +107,17 @@ PLANTED = {
 @pytest.mark.parametrize("name", PLANTED)
 def test_wrong_shapes_are_rejected(name):
     wrong = PLANTED[name](geometric_pair(255.0, N, 3), uniforms(N, 4))
-    assert fit(wrong, laplace_distribution(255)).rejected
+    assert fit(wrong, laplace_distribution(255)).is_rejected
 
 
 def test_missing_low_digits_are_seen_in_the_residues():
     scale, good = 460_000_000, geometric_pair(4.6e8, N, 5)
     coarse = good // 2047 * 2047
-    assert not fit(coarse, laplace_distribution(scale)).rejected  # coarse bins cannot see it, and that is why
-    assert fit(np.abs(coarse) % 2047, laplace_residues(scale, 2047)).rejected
-    assert not fit(np.abs(good) % 2047, laplace_residues(scale, 2047)).rejected
+    assert not fit(
+        coarse, laplace_distribution(scale)
+    ).is_rejected  # coarse bins cannot see it, and that is why
+    assert fit(np.abs(coarse) % 2047, laplace_residues(scale, 2047)).is_rejected
+    assert not fit(np.abs(good) % 2047, laplace_residues(scale, 2047)).is_rejected
 
 
 @pytest.mark.parametrize(("scale", "modulus"), [(0.4, 3), (3, 2), (7, 16), (50, 2047)])
@@ -132,8 +134,8 @@ def test_residues_follow_from_the_distribution(scale, modulus):
 def test_reused_noise_is_seen_in_pairs(lag):
     good = geometric_pair(255.0, N, 6)
     reused = np.repeat(good[: N // (2 * lag) * lag].reshape(-1, lag), 2, axis=0).ravel()
-    assert not fit_pairs(good, laplace_distribution(255), lag=lag).rejected
-    assert fit_pairs(reused, laplace_distribution(255), lag=lag).rejected
+    assert not fit_pairs(good, laplace_distribution(255), lag=lag).is_rejected
+    assert fit_pairs(reused, laplace_distribution(255), lag=lag).is_rejected
 
 
 def test_weak_dependence_is_seen_in_pairs():
@@ -141,7 +143,7 @@ def test_weak_dependence_is_seen_in_pairs():
     sticky = good.copy()
     keep = uniforms(N, 8) < 0.04
     sticky[1:] = np.where(keep[1:], good[:-1], good[1:])
-    assert fit_pairs(sticky, laplace_distribution(255)).rejected
+    assert fit_pairs(sticky, laplace_distribution(255)).is_rejected
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 4), 3, 400.5])
@@ -177,9 +179,9 @@ def test_quantiles_invert_the_distribution():
 def test_an_impossible_outcome_is_rejected():
     distribution = finite_distribution([0.5, 0.0, 0.5])
     good = np.arange(1000) % 2 * 2
-    assert not fit(good, distribution).rejected
-    assert fit(np.append(good, 1), distribution).rejected
-    assert fit(np.append(good, 7), distribution).rejected
+    assert not fit(good, distribution).is_rejected
+    assert fit(np.append(good, 1), distribution).is_rejected
+    assert fit(np.append(good, 7), distribution).is_rejected
 
 
 FEW = 20_000

@@ -46,14 +46,14 @@ def moved(count, seed, far=3.0):
 
 def test_a_face_of_the_meshs_own_shape_stays_as_it_is():
     crop = faces(1, seed=1, canvas=(SIDE, SIDE, 3))[0]
-    assert np.abs(Mesh.over(PLAIN, SIDE).warped(crop, PLAIN) - crop).max() <= 1
+    assert np.abs(Mesh.over(PLAIN, SIDE).warp(crop, PLAIN) - crop).max() <= 1
 
 
 def test_landmarks_are_moved_to_those_of_the_mesh():
     mesh = Mesh.over(PLAIN, SIDE)
     for shape in moved(4, seed=2):
         crop = dots(shape)
-        before, after = crop[..., 0].astype(float), mesh.warped(crop, shape)[..., 0]
+        before, after = crop[..., 0].astype(float), mesh.warp(crop, shape)[..., 0]
         at = PLAIN.astype(int)
         assert after[at[:, 1], at[:, 0]].min() > 180
         assert before[at[:, 1], at[:, 0]].min() < 120  # they were somewhere else
@@ -209,13 +209,13 @@ def candidates():
 def test_contributors_are_ten_different_people_of_one_cell(candidates):
     everyone = np.arange(60)
     for centre in (0, 7, 50):
-        members = candidates.around(centre, everyone)
+        members = candidates.neighbours_of(centre, everyone)
         assert members[0] == centre
         assert len(set(members.tolist())) == 10
         assert len(set(candidates.cells[members].tolist())) == 1
         assert len({int(member) % 30 for member in members}) == 10  # nobody twice
-    assert candidates.around(0, everyone[:24]) is None  # eight of its cell
-    assert candidates.around(58, everyone) is None  # too few are turned that far
+    assert candidates.neighbours_of(0, everyone[:24]) is None  # eight of its cell
+    assert candidates.neighbours_of(58, everyone) is None  # too few are turned that far
 
 
 def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):

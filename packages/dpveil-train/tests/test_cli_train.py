@@ -18,7 +18,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.faces.portrait import centred
 from dpveil_train import PASSES, codecs
-from dpveil_train.codecs import measured
+from dpveil_train.codecs import reconstruction_metrics
 from dpveil_train.crops import CropFile, photos
 
 COUNT = 45
@@ -258,7 +258,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         seen = np.concatenate(list(crops.source(1)()))
         assert len(seen) == 57
         assert np.all(seen == 100)  # what is held out is never learned from
-        figures = measured(Half(), crops)
+        figures = reconstruction_metrics(Half(), crops)
     assert figures["images"] == 2  # the third one is a copy of those that were learned from
     assert figures["psnr"] == 28.13  # 20·log10(255/10)
     assert list(tmp_path.iterdir()) == []

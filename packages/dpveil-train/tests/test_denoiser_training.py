@@ -16,7 +16,7 @@ from dpveil_train.denoiser import (
     Trainer,
     UNet,
     cut,
-    released,
+    random_release,
 )
 
 
@@ -25,7 +25,7 @@ def test_releases_are_of_every_method_and_at_many_budgets() -> None:
     face = cut(crops(side=32)[0], 32, draws)
     names = [type(make(draws)).__name__ for make in METHODS]
     assert set(names) == {"DPPix", "DPPixGaussian", "Snow", "MSEExponential"}
-    errors = np.array([np.abs(released(face, draws).astype(int) - face).mean() for _ in range(120)])
+    errors = np.array([np.abs(random_release(face, draws).astype(int) - face).mean() for _ in range(120)])
     assert errors.min() < 15 < 60 < errors.max()
 
 

@@ -13,9 +13,9 @@ from torch.nn.functional import conv2d, conv_transpose2d
 
 from dpveil.assets import Card
 from dpveil.assets.engines import OnnxRuntime, OpenCV
-from dpveil.codecs.neural import shown
+from dpveil.codecs.neural import ellipse_mask
 from dpveil.errors import InvalidParameter, ModelError
-from dpveil_train.networks import exported, halved
+from dpveil_train.networks import export_onnx, halve_weights
 from dpveil_train.stylegan import (
     FULL,
     TINY,
@@ -25,7 +25,7 @@ from dpveil_train.stylegan import (
     Styled,
     Synthesis,
     Trainer,
-    fixed,
+    freeze,
     train,
 )
 from dpveil_train.stylegan_checkpoints import KNOWN, Names, _pairs, read_generator
@@ -111,8 +111,8 @@ def test_a_modulated_convolution_is_that_of_the_paper(doubled: bool) -> None:
 def test_engines_agree_with_torch() -> None:
     made = grained()
     codes = torch.randn(3, TINY.length)
-    whole = exported(fixed(made), (1, TINY.length))
-    for data, error in ((whole, 1e-4), (halved(whole), 0.03)):
+    whole = export_onnx(freeze(made), (1, TINY.length))
+    for data, error in ((whole, 1e-4), (halve_weights(whole), 0.03)):
         for one in codes:
             wanted = made(one[None]).numpy()
             seen = [engine(one[None].numpy())[0] for engine in (OnnxRuntime(data, threads=1), OpenCV(data))]
@@ -282,5 +282,5 @@ def test_an_encoder_is_trained_for_a_checkpoint_of_others(tmp_path: Path) -> Non
     codes = made.encode(crops()[:2])
     seen = torch.from_numpy((codes @ made.basis + made.mean).astype(np.float32))
     with torch.no_grad():
-        levels = ((wanted(seen) * torch.from_numpy(shown(SIDE)) + 1) * 127.5).round().clamp(0, 255)
+        levels = ((wanted(seen) * torch.from_numpy(ellipse_mask(SIDE)) + 1) * 127.5).round().clamp(0, 255)
     assert np.abs(made.decode(codes).astype(int) - levels.permute(0, 2, 3, 1).numpy()).max() <= 2

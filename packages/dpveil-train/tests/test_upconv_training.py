@@ -23,10 +23,10 @@ def test_losses_are_finite_and_without_landmarks_no_expression_counts(expressive
     made = trainer("upconv", expressive=expressive)
     losses = [made.step() for _ in range(4)]
     assert all(np.isfinite(list(each.values())).all() for each in losses)
-    assert made._asked()[:, 1].sum() == 0 or expressive
-    assert (made._said(torch.ones(50, 2))[:, 1] == float(expressive)).all()
-    assert 0 < made._said(torch.ones(50, 2))[:, 0].sum() < 50
-    assert set(made._asked()[:, 0].tolist()) <= {-1.0, 0.0, 1.0}
+    assert made._sample_conditions()[:, 1].sum() == 0 or expressive
+    assert (made._reconstruction_conditions(torch.ones(50, 2))[:, 1] == float(expressive)).all()
+    assert 0 < made._reconstruction_conditions(torch.ones(50, 2))[:, 0].sum() < 50
+    assert set(made._sample_conditions()[:, 0].tolist()) <= {-1.0, 0.0, 1.0}
 
 
 def test_rows_of_people_are_learned_and_held_out_faces_are_nobodys() -> None:

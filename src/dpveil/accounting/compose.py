@@ -47,7 +47,7 @@ def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
     epsilon, delta, rho = (getattr(guarantee, name) or Fraction(0) for name in ("epsilon", "delta", "rho"))
     rules: dict[str, dict[str, Fraction]] = {
         "pure": {"epsilon": epsilon * steps},
-        "approximate": {"epsilon": epsilon * steps, "delta": _chained(epsilon, delta, steps)},
+        "approximate": {"epsilon": epsilon * steps, "delta": _group_delta(epsilon, delta, steps)},
         "zcdp": {"rho": rho * steps**2},
     }
     if guarantee.kind not in rules:
@@ -55,7 +55,7 @@ def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
     return replace(guarantee, relation=Relation("any-image"), **rules[guarantee.kind])  # type: ignore[arg-type]
 
 
-def _chained(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
+def _group_delta(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
     """Return δ·(e^(kε) - 1)/(e^ε - 1), rounded up and at most one."""
     if epsilon == 0:
         return min(Fraction(1), steps * delta)

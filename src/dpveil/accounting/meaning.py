@@ -298,7 +298,7 @@ def meaning(guarantee: Guarantee, distances: Mapping[float, float] | None = None
         guarantee=guarantee,
         at=tuple(_at(epsilon, d) for d in sorted(chosen)),
         people=tuple(_at(epsilon, distance, share) for share, distance in known.items()),
-        epsilon_for=_wanted(known[0.5]) if known else {},
+        epsilon_for=_largest_epsilons(known[0.5]) if known else {},
     )
 
 
@@ -308,7 +308,7 @@ def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> Me
     return MetricAtDistance(float_above(distance), exp_above(spent), success, share)
 
 
-def _wanted(distance: Fraction) -> dict[str, float]:
+def _largest_epsilons(distance: Fraction) -> dict[str, float]:
     """Return the largest ε of each strength at a distance, rounded down."""
     if distance == 0:
         return {}

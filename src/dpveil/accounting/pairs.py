@@ -107,7 +107,7 @@ class MirrorPair:
         found = Fraction(largest_rate(self.losses, self.against, float(self.pure)))
         return min(self.pure**2 / 2, found * (1 + ROUNDING))
 
-    def rounded(self, step: float) -> dict[int, float]:
+    def loss_distribution(self, step: float) -> dict[int, float]:
         """Return the law of the loss ln(P/Q) under P on multiples of `step`, pessimistically rounded.
 
         A mass between two multiples is split so that the sums under P and under Q stay: a mean-preserving
@@ -173,12 +173,12 @@ def extremes(matrix: IntegerMatrix) -> MirrorPair:
     """
     rows = matrix.weights
     mirrored = all(row == other[::-1] for row, other in zip(rows, reversed(rows), strict=True))
-    if mirrored and min(map(min, rows)) > 0 and all(_ordered(a, b) for a, b in pairwise(rows)):
+    if mirrored and min(map(min, rows)) > 0 and all(_has_monotone_ratios(a, b) for a, b in pairwise(rows)):
         return MirrorPair(rows[0])
     return randomised_response(matrix.log_ratio())
 
 
-def _ordered(row: Sequence[int], after: Sequence[int]) -> bool:
+def _has_monotone_ratios(row: Sequence[int], after: Sequence[int]) -> bool:
     pairs = zip(pairwise(row), pairwise(after), strict=True)
     return all(left * next_right >= right * next_left for (left, right), (next_left, next_right) in pairs)
 
@@ -226,7 +226,9 @@ class DrawsAccount(Account):
         step = float(max(pair.pure for pair, _ in self.parts)) / GRID
         total = None
         for pair, count in self.parts:
-            one = PrivacyLossDistribution.create_from_rounded_probability(pair.rounded(step), 0.0, step)
+            one = PrivacyLossDistribution.create_from_rounded_probability(
+                pair.loss_distribution(step), 0.0, step
+            )
             many = one.self_compose(count)
             total = many if total is None else total.compose(many)
         found = 0.0 if total is None else total.get_epsilon_for_delta(delta)

@@ -321,7 +321,7 @@ def _one_delta(moved: int, inverse: float, epsilon: Float[np.ndarray, " n"]) -> 
     return np.minimum.accumulate(np.clip(delta, 0, 1))
 
 
-def merged(shifts: Mapping[int, int]) -> Shifts:
+def merge_shifts(shifts: Mapping[int, int]) -> Shifts:
     """Return shifts with their counts as pairs, the largest first, without those of size or count zero."""
     return tuple((moved, count) for moved, count in sorted(shifts.items(), reverse=True) if moved and count)
 

@@ -91,7 +91,7 @@ class Engine(ABC):
 
     @classmethod
     @abstractmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Whether the engine can be used."""
 
     @classmethod
@@ -113,7 +113,7 @@ class OnnxRuntime(Engine):
         self._contents, self._outputs, self._threads = contents, list(outputs) or None, threads
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Whether the package onnxruntime is installed."""
         return find_spec("onnxruntime") is not None
 
@@ -167,7 +167,7 @@ class OpenCV(Engine):
         self._nets: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Return True: dpveil requires OpenCV."""
         return True
 
@@ -213,7 +213,7 @@ def fastest(contents: bytes) -> type[Engine]:
     the last one raises. An error of the engine's own package is the network's fault, any other the
     installation's.
     """
-    *others, last = (engine for engine in ENGINES.values() if engine.installed())
+    *others, last = (engine for engine in ENGINES.values() if engine.is_installed())
     failed = []
     for engine in others:
         try:

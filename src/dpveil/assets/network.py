@@ -11,8 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
 from dpveil.assets.engines import Engine, fastest
+from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float32
 from dpveil.errors import ModelError
 
@@ -74,7 +74,7 @@ class Network:
         return sha256(self.contents).hexdigest() in OURS
 
     @cached_property
-    def _confined(self) -> Confined:
+    def _process(self) -> Confined:
         return Confined(
             "alone", self.contents, memory=MEMORY * self.large, seconds=float(SECONDS * self.large)
         )
@@ -98,7 +98,7 @@ class Network:
     def raw(self, given: Float32[np.ndarray, ...]) -> Float32[np.ndarray, ...]:
         """Return the output, finite or not; raises `ModelError` for one of another shape."""
         try:
-            out = self._engine()(given)[0] if self.is_ours else self._confined(np.asarray(given, np.float32))
+            out = self._engine()(given)[0] if self.is_ours else self._process(np.asarray(given, np.float32))
         except Exception as error:  # the engines raise errors of their own
             why = f": {error.message}" if isinstance(error, ModelError) else ""
             raise ModelError(f"the network is none that {self.job}{why}") from error

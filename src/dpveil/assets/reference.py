@@ -12,11 +12,11 @@ from stat import S_ISREG
 from types import UnionType
 from typing import Any, Final
 
-from dpveil.assets.store import default_path, installed, load
+from dpveil.assets.store import default_path, installed_path, load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, meant
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 
 DEFAULT: Final = "default"
 WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*)(?: ([1-9][0-9]{0,6}))? sha256:([0-9a-f]{64})")
@@ -81,11 +81,11 @@ class Reference:
             raise InvalidParameter(kind.option, type(value).__name__, problem, hint=f"such as {kind.written}")
         text = str(value)
         if text == kind.built_in and text:
-            return cls.made(kind)
+            return cls.built_in(kind)
         if WRITTEN.fullmatch(text):
-            return cls.written(text, kind)
+            return cls.parse(text, kind)
         path = Path(value)
-        if text in kind.kinds and (own := installed(text)):
+        if text in kind.kinds and (own := installed_path(text)):
             path = own
         if kind.default and text == DEFAULT:
             try:
@@ -93,25 +93,25 @@ class Reference:
             except UsageError:
                 if not kind.built_in:
                     raise
-                return cls.made(kind)
+                return cls.built_in(kind)
         stamp = _stamp(path)
         if stamp is None:
             raise _missing(kind, path, word=path.name == value and not path.suffix)
-        return _loaded(kind, path, stamp)
+        return _load(kind, path, stamp)
 
     @classmethod
-    def made(cls, kind: Kind) -> Reference:
+    def built_in(cls, kind: Kind) -> Reference:
         """Return the reference to the built-in choice of `kind`."""
         return cls(kind.built_in, "", None, kind)
 
     @classmethod
-    def written(cls, text: object, kind: Kind) -> Reference:
+    def parse(cls, text: object, kind: Kind) -> Reference:
         """Return the reference with this written form, as in certificates; opens no file.
 
         Raises `InvalidParameter` for anything else, and `UnknownName`.
         """
         if isinstance(text, str) and text and text == kind.built_in:
-            return cls.made(kind)
+            return cls.built_in(kind)
         known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
         fits = known is not None and (known[2] is not None) == kind.sized
         if known is None or not fits or not (kind.sized or known[1] in kind.kinds):
@@ -129,7 +129,7 @@ class Reference:
         if self.kind.build is not None and self.name == self.kind.built_in:
             return self.kind.build()
         for text in (DEFAULT, self.name) if self.kind.default else ():
-            if text == DEFAULT or installed(text):
+            if text == DEFAULT or installed_path(text):
                 try:
                     known = Reference.of(text, self.kind)
                 except UsageError:
@@ -176,12 +176,12 @@ def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
     words = [known for known in (DEFAULT * bool(kind.default), kind.built_in) if known]
     hint = meant(str(path).lower(), words) + kind.hint
     if word:
-        return InvalidParameter(kind.option, shown(path), "is neither a file nor a known word", hint=hint)
-    return ModelError(f"there is no {kind.noun} {shown(path)}", hint=hint)
+        return InvalidParameter(kind.option, show_path(path), "is neither a file nor a known word", hint=hint)
+    return ModelError(f"there is no {kind.noun} {show_path(path)}", hint=hint)
 
 
 @lru_cache(maxsize=8)
-def _loaded(kind: Kind, path: Path, stamp: tuple[int, int]) -> Reference:
+def _load(kind: Kind, path: Path, stamp: tuple[int, int]) -> Reference:
     held, digest = kind.read(path, kind.kinds)
     return _to(held, digest, kind)
 
@@ -199,4 +199,4 @@ class AssetField(Parameter[object, Reference]):
 
     def stated(self, value: Json) -> Reference:
         """Return the reference with this written form; opens no file."""
-        return Reference.written(value, self.kind)
+        return Reference.parse(value, self.kind)

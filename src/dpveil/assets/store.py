@@ -20,7 +20,7 @@ from dpveil.assets.cards import Card, CardWords, card_text
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
-from dpveil.io.names import quoted, shown
+from dpveil.io.names import escape_text, show_path
 
 PACKAGE: Final = "dpveil_faces"
 OWN: Final = str(Path(__file__).parent)
@@ -38,19 +38,19 @@ FILES: Final = (
 
 def default_path(name: str) -> Path:
     """Return the path of a default file, such as "pca" or "gallery"; raises `UsageError` if not installed."""
-    if (path := installed(name)) is None:
+    if (path := installed_path(name)) is None:
         raise UsageError(f"the default {name} of faces is not installed", hint=FILES)
     return path
 
 
-def installed(name: str) -> Path | None:
+def installed_path(name: str) -> Path | None:
     """Return the path of a default file, such as "pca" or "gallery", or None if it is not installed."""
-    paths = (Path(place) / f"{name}.safetensors" for place in (OWN, *_packaged(PACKAGE)))
+    paths = (Path(place) / f"{name}.safetensors" for place in (OWN, *_package_folders(PACKAGE)))
     return next((path for path in paths if path.is_file()), None)
 
 
 @cache
-def _packaged(package: str) -> tuple[str, ...]:
+def _package_folders(package: str) -> tuple[str, ...]:
     """Return the folders of an installed package, or none."""
     spec = find_spec(package)
     return tuple((spec.submodule_search_locations if spec else None) or ())
@@ -112,7 +112,7 @@ class Stored(ABC):
     @cached_property
     def digest(self) -> str:
         """The SHA-256 of the contents in hexadecimal, which certificates state."""
-        return packed(self)[1]
+        return encode_file(self)[1]
 
     def with_card(self, card: Card) -> Self:
         """Return the same contents with another card."""
@@ -127,7 +127,7 @@ def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
 
     Raises `OutputError` if they cannot be written, or exist and `replace` is false.
     """
-    data, digest = packed(held)
+    data, digest = encode_file(held)
     words = card_text(held.card, held.card_words(), Path(path).name, digest)
     write_together([(card_path(path), words.encode("utf-8")), (Path(path), data)], replace=replace)
     return digest
@@ -145,10 +145,10 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
     `ModelError` for a file that is missing, truncated, altered since it was written, of another version or
     of another kind.
     """
-    name = shown(path)
-    about, tensors, digest = opened(path, expected=expected, hint=next(iter(kinds.values())).hint)
+    name = show_path(path)
+    about, tensors, digest = load_tensors(path, expected=expected, hint=next(iter(kinds.values())).hint)
     if about.get("codec") not in list(kinds):
-        held = quoted(repr(about.get("codec")))
+        held = escape_text(repr(about.get("codec")))
         raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
     kind = str(about["codec"])
     try:
@@ -161,13 +161,13 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
         raise ModelError(f"{name} is not a complete {kind} model", hint="train it again") from error
 
 
-def packed(held: Stored) -> tuple[bytes, str]:
+def encode_file(held: Stored) -> tuple[bytes, str]:
     """Return the bytes of a file, which depend on its contents only, and its hash."""
     about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}
-    return sealed(about, held.tensors())
+    return encode_tensors(about, held.tensors())
 
 
-def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
+def encode_tensors(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
     """Return the bytes of a file with the header `about` and these arrays, and its hash.
 
     Raises `UsageError` if safetensors is not installed.
@@ -199,18 +199,18 @@ def tensors_of(path: Path, *, hint: str = NAMED) -> tuple[dict[str, np.ndarray],
     except ImportError as error:
         raise missing() from error
     if not path.is_file():
-        raise ModelError(f"there is no model {shown(path)}", hint=hint)
+        raise ModelError(f"there is no model {show_path(path)}", hint=hint)
     if path.stat().st_size > MOST:
-        raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="models of dpveil are smaller")
+        raise ModelError(f"{show_path(path)} is larger than 1 GiB", hint="models of dpveil are smaller")
     try:
         with safe_open(path, framework="numpy") as opened:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  not a dict
             return tensors, (opened.metadata() or {})[KEY]
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+        raise ModelError(f"{show_path(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
 
 
-def opened(
+def load_tensors(
     path: str | Path, *, expected: str | None = None, hint: str = NAMED
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     """Return the header, the arrays and the hash of a file, after checking the hash and the version.
@@ -218,7 +218,7 @@ def opened(
     Raises `ModelError`, with this `hint` if there is no file.
     """
     about, tensors, digest = _read(Path(path), hint)
-    name = shown(path)
+    name = show_path(path)
     if expected is not None and digest != expected.strip().lower():
         raise ModelError(
             f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…",
@@ -226,7 +226,7 @@ def opened(
         )
     if about.get("format") != FORMAT:
         raise ModelError(
-            f"{name} has format {quoted(repr(about.get('format')))}, and this version reads {FORMAT}",
+            f"{name} has format {escape_text(repr(about.get('format')))}, and this version reads {FORMAT}",
             hint="train it again, or use the version of dpveil that wrote it",
         )
     return about, tensors, digest
@@ -239,9 +239,9 @@ def _read(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, np.ndarray],
         about, digest = dict(both["about"]), str(both["sha256"])
         own = _hash(about, tensors)
     except UNFIT as error:
-        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+        raise ModelError(f"{show_path(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
     if own != digest:
-        raise ModelError(f"{shown(path)} was altered since it was written", hint=AGAIN)
+        raise ModelError(f"{show_path(path)} was altered since it was written", hint=AGAIN)
     return about, tensors, digest
 
 

@@ -198,6 +198,6 @@ class Fitted(ABC):
         raise InvalidParameter("attack", None, "cannot enrol new people", hint="such as pixels or embedding")
 
 
-def installed(extra: str) -> bool:
+def has_extra(extra: str) -> bool:
     """Whether the packages of an extra are there, as far as attacks need them; an empty name always is."""
     return all(find_spec(name) is not None for name in PACKAGES.get(extra, ()))

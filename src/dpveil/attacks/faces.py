@@ -67,7 +67,9 @@ class _Embedded(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the embeddings, n × d; NaN without a face. Raises `UsageError` and `ModelError`."""
-        length, embed = (own.length, _by_file(own)) if (own := self._own()) else (LENGTH, _by_dlib)
+        length, embed = (
+            (own.length, _by_file(own)) if (own := self._custom_embedder()) else (LENGTH, _by_dlib)
+        )
         faces = [self._face(view) for view in views]
         found = [
             None
@@ -81,7 +83,7 @@ class _Embedded(VectorAttack):
                 out[row] = one
         return out
 
-    def _own(self) -> Own | None:
+    def _custom_embedder(self) -> Own | None:
         return _loaded(self.network) if self.network else None
 
     def _face(self, view: View) -> Box | None:
@@ -131,16 +133,16 @@ def largest_face(view: View) -> Box | None:
 
 def face_boxes(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
     """Return the boxes of the faces that are found in a picture, forehead to chin."""
-    return FOUND(image, "", lambda: _found(image))
+    return FOUND(image, "", lambda: _detect_faces(image))
 
 
-def _found(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
+def _detect_faces(image: UInt8[np.ndarray, "h w c"]) -> tuple[Box, ...]:
     from dpveil.regions import Faces
 
     return tuple(found.box for found in Faces(margin=0).detect(Photo(image)))
 
 
-def landmarked(
+def aligned_crop(
     image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame, *, lower: float = 0.0
 ) -> UInt8[np.ndarray, "s s 3"] | None:
     """Return the crop of a face by its landmarks, `lower` pixels down in the frame; None if they coincide."""
@@ -160,7 +162,7 @@ def _by_dlib(image: np.ndarray, box: Box) -> Numbers | None:
 
 def _by_file(network: Own) -> Callable[[np.ndarray, Box], Numbers | None]:
     def embed(image: np.ndarray, box: Box) -> Numbers | None:
-        crop = landmarked(image, box, ARCFACE, lower=LOWER)
+        crop = aligned_crop(image, box, ARCFACE, lower=LOWER)
         return None if crop is None else network(crop)
 
     return embed
@@ -237,4 +239,4 @@ def _model() -> AttributeModel:
 def _crop(view: View, model: AttributeModel) -> np.ndarray | None:
     height, width = view.image.shape[:2]
     box = largest_face(view) or largest_box(view) or Box(0, 0, width, height)
-    return landmarked(view.image, box, Frame(128))
+    return aligned_crop(view.image, box, Frame(128))

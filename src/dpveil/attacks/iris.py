@@ -64,7 +64,7 @@ def eye(image: UInt8[np.ndarray, "h w c"]) -> Eye | None:
         return None
     grey = np.asarray(image, np.float64).mean(axis=2)
     scale = max(1.0, min(grey.shape) / COARSE)
-    small = _reduced(grey, scale)
+    small = _downscale(grey, scale)
     found = _pupil(small)
     if found is None:
         return None
@@ -77,7 +77,7 @@ def eye(image: UInt8[np.ndarray, "h w c"]) -> Eye | None:
     return None if coarse is None else Eye(pupil, _finer(blurred, coarse, scale, sides))
 
 
-def _reduced(grey: Grey, scale: float) -> Grey:
+def _downscale(grey: Grey, scale: float) -> Grey:
     size = round(grey.shape[1] / scale), round(grey.shape[0] / scale)
     small = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
     return np.asarray(cv2.GaussianBlur(small, (0, 0), BLUR), np.float64)
@@ -213,7 +213,7 @@ def code(image: UInt8[np.ndarray, "h w c"], found: Eye) -> Code:
     Source: Daugman 2004, equation 3; Masek 2003, §3.4, for the filters.
     """
     unrolled = sheet(image, found)
-    seen = _seen(unrolled)
+    seen = _iris_mask(unrolled)
     filled = np.where(seen, unrolled, np.median(unrolled[seen]) if seen.any() else 0.0)
     spectrum = np.fft.fft(filled - filled.mean(axis=1, keepdims=True), axis=1)
     frequency = np.fft.fftfreq(SHEET[1])
@@ -226,14 +226,14 @@ def code(image: UInt8[np.ndarray, "h w c"], found: Eye) -> Code:
         strong = np.abs(answer) >= np.quantile(np.abs(answer)[seen] if seen.any() else [0.0], WEAK)
         bits += [answer.real > 0, answer.imag > 0]
         masks += [seen & strong] * 2
-    return Code(_packed(bits), _packed(masks))
+    return Code(_pack_bits(bits), _pack_bits(masks))
 
 
-def _packed(planes: Sequence[Bool[np.ndarray, "16 240"]]) -> UInt64[np.ndarray, 240]:
+def _pack_bits(planes: Sequence[Bool[np.ndarray, "16 240"]]) -> UInt64[np.ndarray, 240]:
     return np.ascontiguousarray(np.packbits(np.concatenate(planes).T, axis=1)).view(np.uint64)[:, 0]
 
 
-def _seen(unrolled: Float64[np.ndarray, "16 240"]) -> Bool[np.ndarray, "16 240"]:
+def _iris_mask(unrolled: Float64[np.ndarray, "16 240"]) -> Bool[np.ndarray, "16 240"]:
     """Return which places of a sheet show the iris."""
     middle = np.median(unrolled)
     out = (unrolled < BRIGHT * middle) & (unrolled > DARK * middle)
@@ -316,8 +316,8 @@ class _Known(Fitted):
 def _code(view: View) -> Code | None:
     """Return the iris code of the eye in a view; None if no pupil is found."""
 
-    def made() -> Code | None:
+    def compute() -> Code | None:
         found = eye(view.image)
         return None if found is None else code(view.image, found)
 
-    return FOUND(view.image, "", made)
+    return FOUND(view.image, "", compute)

@@ -10,11 +10,11 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
-from dpveil.attacks.around import Context, Placement
-from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View, installed
+from dpveil.attacks.base import SEES, Attack, Background, Fitted, Scores, View, has_extra
 from dpveil.attacks.measures import standard
+from dpveil.attacks.preprocessing import Wrapped
+from dpveil.attacks.surroundings import Context, Placement
 from dpveil.attacks.vectors import check_people
-from dpveil.attacks.wrapped import Wrapped
 from dpveil.core.arrays import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
@@ -86,7 +86,9 @@ class Joint(Attack):
             return np.ones(len(self.parts))
         learnt, tried = _only(background, ~held), _only(background, held)
         scores = [standard(part.fit(learnt).score(tried.released)) for part in self.parts]
-        return weighed(np.stack(scores), np.searchsorted(np.array(background.names), np.array(tried.people)))
+        return fit_weights(
+            np.stack(scores), np.searchsorted(np.array(background.names), np.array(tried.people))
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +105,7 @@ class _Joint(Fitted):
         return Scores(whole, self.names)
 
 
-def weighed(
+def fit_weights(
     scores: Float64[np.ndarray, "parts n people"], owners: np.ndarray
 ) -> Float64[np.ndarray, " parts"]:
     """Return the weights, 0 to `MOST`, under which a softmax of the sum makes the owners likeliest."""
@@ -176,7 +178,7 @@ def usable(labels: Sequence[str] | None = None) -> list[Attack]:
 
 def missing(of: Attack) -> tuple[str, ...]:
     """Return the extras that an attack needs and that are not installed."""
-    return tuple(extra for extra in of.extras if not installed(extra))
+    return tuple(extra for extra in of.extras if not has_extra(extra))
 
 
 def _split(text: str) -> list[str]:

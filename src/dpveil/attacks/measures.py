@@ -55,7 +55,9 @@ def real_or_made(real: Features, made: Features, people: Sequence[str]) -> ToldA
     half = _half(people)
     rows = np.concatenate([first, second])
     kinds = classifiers()
-    found = [ToldApart(kind, _tried(make, rows, half), tuple(people)) for kind, make in kinds.items()]
+    found = [
+        ToldApart(kind, _held_out_accuracy(make, rows, half), tuple(people)) for kind, make in kinds.items()
+    ]
     return max(found, key=lambda one: one.rate)
 
 
@@ -78,7 +80,7 @@ def classifiers() -> dict[str, Callable[[], Any]]:
     return {"linear": linear, "trees": trees}
 
 
-def _tried(
+def _held_out_accuracy(
     make: Callable[[], Any], rows: Features, half: Bool[np.ndarray, " n"]
 ) -> Float64[np.ndarray, " n"]:
     """Return for each pair the share of its two pictures that a classifier of the other half gets right."""
@@ -225,7 +227,9 @@ FLAT: Final = 1e-9
 """Least standard deviation of a row of scores that divides."""
 
 
-def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np.ndarray, " n"]:
+def identification_rates(
+    scores: Scores, people: Sequence[str], *, rank: int = 1
+) -> Float64[np.ndarray, " n"]:
     """Return the probability that each release's person is among the `rank` likeliest, 0 to 1.
 
     People who are equally likely are put in random order, so that an attacker who says the same of everybody
@@ -243,7 +247,7 @@ def named(scores: Scores, people: Sequence[str], *, rank: int = 1) -> Float64[np
     return np.where(there, ((rank - above) / np.maximum(alike, 1)).clip(0, 1), 0.0)
 
 
-def passed(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
+def verification_rates(scores: Scores, people: Sequence[str], *, far: float) -> Verified:
     """Return how often releases pass for their own person where a share `far` of the others' do.
 
     Scores are standardised over people before, as some releases resemble everybody. Raises `InvalidParameter`
@@ -313,7 +317,7 @@ def identification(scores: Scores, people: Sequence[str], *, rank: int = 1) -> R
 
     `people` are the true ones, all of them known to the attacker. Raises `InvalidParameter`.
     """
-    right = named(scores, people, rank=rank)
+    right = identification_rates(scores, people, rank=rank)
     interval = by_person(right, people, draws=DRAWS, level=LEVEL, seed=0)
     return _rate(float(right.mean()), interval, rank / len(scores.names), scores)
 
@@ -324,14 +328,14 @@ def verification(scores: Scores, people: Sequence[str], *, far: float) -> Rate:
     An attack that knows clean photos compares originals with releases, one that learns from releases compares
     releases. Raises `InvalidParameter`.
     """
-    verified = passed(scores, people, far=far)
+    verified = verification_rates(scores, people, far=far)
     interval = verified.interval(draws=DRAWS, level=LEVEL)
     return _rate(verified.rate, interval, far, scores)
 
 
 def equal_error(scores: Scores, people: Sequence[str]) -> Rate:
     """Return the equal error rate of verification; a guess has one half. Raises `InvalidParameter`."""
-    verified = passed(scores, people, far=0.0)
+    verified = verification_rates(scores, people, far=0.0)
     return _rate(verified.equal_error, verified.equal_error_interval(level=LEVEL), 0.5, scores)
 
 
@@ -356,17 +360,19 @@ def open_set(scores: Scores, people: Sequence[str], *, far: float) -> Rate:
     away = np.where(there, -standard(scores).max(axis=1), np.inf)
     right = np.zeros(len(people))
     inner = Scores(scores.likeness[~stranger], scores.names)
-    right[~stranger] = named(inner, [name for name, out in zip(people, stranger, strict=True) if not out])
+    right[~stranger] = identification_rates(
+        inner, [name for name, out in zip(people, stranger, strict=True) if not out]
+    )
     names, person = np.unique(np.array(people), return_inverse=True)
     outside = np.zeros(len(names), np.bool_)
     outside[person[stranger]] = True
-    rates = _open_rates(away, right, stranger, _drawn(outside)[:, person], far)
+    rates = _open_rates(away, right, stranger, _resample_people(outside)[:, person], far)
     value = float(_open_rates(away, right, stranger, np.ones((1, len(people)), np.int64), far)[0])
     interval = ends(rates, value, int((~outside).sum()), LEVEL)
     return _rate(value, interval, far / len(scores.names), scores)
 
 
-def _drawn(outside: Bool[np.ndarray, " people"]) -> Int64[np.ndarray, "draws people"]:
+def _resample_people(outside: Bool[np.ndarray, " people"]) -> Int64[np.ndarray, "draws people"]:
     """Return how often each person is in each draw, in which there are as many strangers as in truth."""
     times = np.zeros((DRAWS, len(outside)), np.int64)
     for seed, part in enumerate((outside, ~outside)):

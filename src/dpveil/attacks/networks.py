@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, SEES, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.resampling import coloured, small
+from dpveil.attacks.resampling import has_colour, small
 from dpveil.attacks.vectors import FLAT, VectorAttack, Vectors, check_people, means_of
 from dpveil.errors import UsageError
 
@@ -67,11 +67,11 @@ class NetworkAttack(Attack):
         try:
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(self.seed)
-                return self._trained(background)
+                return self._train(background)
         finally:
             torch.set_num_threads(before)
 
-    def _trained(self, background: Background) -> Fitted:
+    def _train(self, background: Background) -> Fitted:
         import torch
 
         look = _Look.of(background)
@@ -84,7 +84,7 @@ class NetworkAttack(Attack):
         for _ in range(self.epochs):
             order: Any = torch.randperm(len(x))
             for rows in order.split(BATCH):
-                found = net(_moved(x[rows]))
+                found = net(_augment(x[rows]))
                 loss: Any = torch.nn.functional.cross_entropy(found, y[rows], label_smoothing=0.1)
                 optimiser.zero_grad()
                 loss.backward()
@@ -103,7 +103,7 @@ class _Look:
 
     @classmethod
     def of(cls, background: Background) -> _Look:
-        plain = cls(coloured(background), 0.0, 1.0)
+        plain = cls(has_colour(background), 0.0, 1.0)
         pictures = plain(background.released).numpy()
         return replace(plain, mean=float(pictures.mean()), spread=float(pictures.std()) + 1e-6)
 
@@ -157,7 +157,7 @@ def _of_both(net: Any, x: Any, width: int) -> torch.Tensor:
     return torch.cat(parts) if len(x) else torch.empty(0, width)
 
 
-def _moved(x: torch.Tensor) -> torch.Tensor:
+def _augment(x: torch.Tensor) -> torch.Tensor:
     """Return pictures that are shifted, each in its own way, and half of them mirrored, by chance."""
     import torch
 

@@ -40,7 +40,7 @@ def patch(view: View) -> UInt8[np.ndarray, "h w c"]:
     return np.where(inner[..., None], view.image[box.slices], np.uint8(OUTSIDE))
 
 
-def coloured(background: Background) -> bool:
+def has_colour(background: Background) -> bool:
     """Whether some of the attacker's photos or releases have three channels: then it looks at colours."""
     return any(view.image.shape[2] == 3 for view in (*background.clean, *background.released))
 

@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
 from dpveil.attacks.identify import whitening
-from dpveil.attacks.resampling import coloured, small
+from dpveil.attacks.resampling import has_colour, small
 from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter
 
@@ -58,7 +58,7 @@ class VectorAttack(Attack):
         """Return the space in which vectors are compared."""
         return Space.discriminant(known, background.owners) if self.learns else Space.plain(known)
 
-    def known(self, background: Background) -> Vectors:
+    def reference_vectors(self, background: Background) -> Vectors:
         """Return the vectors of the releases, or of the clean photos if it does not learn from releases."""
         return self.vectors(background.released if self.learns else background.originals)
 
@@ -69,7 +69,7 @@ class VectorAttack(Attack):
         """
         check_people(background)
         own = self.among(background)
-        known = own.known(background)
+        known = own.reference_vectors(background)
         return _Seeing(own, Known.of(known, background, own.space(known, background)))
 
 
@@ -130,7 +130,9 @@ class _Seeing(Fitted):
     def enrol(self, gallery: Background) -> Fitted:
         """Return the attacker that knows the vectors of a gallery, in the space that it learnt."""
         check_people(gallery)
-        return _Seeing(self.attack, Known.of(self.attack.known(gallery), gallery, self.known.space))
+        return _Seeing(
+            self.attack, Known.of(self.attack.reference_vectors(gallery), gallery, self.known.space)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +189,7 @@ class _Pixels(VectorAttack):
 
     def among(self, background: Background) -> VectorAttack:
         """Return the attack that sees colours, if some of these photos have them and none was asked for."""
-        seen = coloured(background) if self.colour is None else self.colour
+        seen = has_colour(background) if self.colour is None else self.colour
         return replace(self, colour=seen)  # type: ignore[type-var]
 
     def vectors(self, views: Sequence[View]) -> Vectors:

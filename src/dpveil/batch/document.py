@@ -13,17 +13,17 @@ from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.away import write
-from dpveil.batch.inside import ARCHIVES, Archive, Held, Release, archive_of, digest
+from dpveil.batch.archive_inputs import ARCHIVES, Archive, Held, Release, archive_of, digest
+from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
-from dpveil.io import MAX_PIXELS, is_present, most_bytes, received
+from dpveil.io import MAX_PIXELS, is_present, most_bytes, read_untrusted
 from dpveil.io.document import PDF, pieces, png_of, stream_of
 from dpveil.io.folders import is_link
-from dpveil.io.names import quoted, shown
-from dpveil.io.received import opened
-from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused, Unread
+from dpveil.io.names import escape_text, show_path
+from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
@@ -69,7 +69,7 @@ def pack(
         text = (stated if key is None else key.signed(stated)).to_text().encode()
         if len(text) > MOST_BYTES:
             raise OutputError(
-                f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes",
+                f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes",
                 hint="release fewer pages at a time",
             )
         target.unlink(missing_ok=True)  # no old document is seen beside a new certificate
@@ -95,8 +95,8 @@ def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> I
     So does one in another resolution, of other pages than those with these numbers, or of pages with more
     than `most` bytes.
     """
-    stated = _stated(path)
-    with opened(path) as (file, status):
+    stated = _read_certificate(path)
+    with open_untrusted(path) as (file, status):
         _check(file, status, stated, most)
         if stated.dpi != dpi:
             raise Refused(f"has {stated.dpi} pixels per inch, not {dpi}", "")
@@ -106,9 +106,9 @@ def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> I
             yield page.name, image, page.certificate.to_text().encode()
 
 
-def _stated(path: Path) -> DocumentCertificate:
+def _read_certificate(path: Path) -> DocumentCertificate:
     try:
-        return parse_document(received(certificate_path(path), MOST_BYTES).decode())
+        return parse_document(read_untrusted(certificate_path(path), MOST_BYTES).decode())
     except CertificateError as error:
         told = error.message.removeprefix("the certificate ")
         raise Refused(f"has a certificate that {told}", error.hint) from error
@@ -169,17 +169,17 @@ def verify_document(
     try:
         if is_link(path):
             raise Refused(LINK, "")
-        stated = _stated(path)
-        with opened(path) as (file, status):
+        stated = _read_certificate(path)
+        with open_untrusted(path) as (file, status):
             if problem := _problem(stated, max_pixels):
                 yield failed("inconsistent", (problem,))
                 return
             _check(file, status, stated, most_bytes(max_pixels))
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
-                yield _verified(path, page, image, max_pixels, least, trusted, stated.together)
+                yield _verify_page(path, page, image, max_pixels, least, trusted, stated.together)
     except (Refused, CertificateError) as why:
         told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message
-        yield failed("inconsistent", (quoted(told),))
+        yield failed("inconsistent", (escape_text(told),))
         return
     if least is not None and not enough(stated.strength, least):
         total = stated.composition
@@ -204,7 +204,7 @@ def _problem(stated: DocumentCertificate, max_pixels: int) -> str:
     return ""
 
 
-def _verified(
+def _verify_page(
     path: Path,
     page: Page,
     image: bytes,
@@ -248,7 +248,7 @@ def verify_inside(
         for held in _held(path, kind):
             found = True
             if held.problem or held.image is None or held.certificate is None:
-                yield _unpaired(path, held)
+                yield _unpaired_result(path, held)
                 continue
             pair = Pair(Path(f"{path}/{held.name}"), held.image, held.certificate)
             result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
@@ -268,11 +268,11 @@ def _held(path: Path, kind: Archive) -> Iterator[Held]:
         raise Refused(LINK, COPY)
     if not is_present(path):
         return
-    with opened(path) as (file, status):
+    with open_untrusted(path) as (file, status):
         yield from kind.held(file, status.st_size)
 
 
-def _unpaired(path: Path, held: Held) -> Verification:
+def _unpaired_result(path: Path, held: Held) -> Verification:
     """Return the result for what is no release."""
     place = Path(f"{path}/{held.name}")
     if held.problem:

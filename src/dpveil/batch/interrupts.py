@@ -16,7 +16,7 @@ SAME: Final = 1.0
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
+def delay_interrupts() -> Iterator[None]:
     """Delay Ctrl-C and termination until the context ends, so that a pair of files is not torn apart.
 
     Raises `KeyboardInterrupt` at the end if there was one, unless the handler before does something else with

@@ -23,8 +23,8 @@ from typing import Any, Final, TypeVar
 
 import cv2
 
-from dpveil.batch.away import deliver, same
 from dpveil.batch.interrupts import Interrupts
+from dpveil.batch.remote_output import deliver, matching_certificate
 from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Given, Run, Seen, Shared
 from dpveil.batch.task import Choices, Task
@@ -58,7 +58,7 @@ def prefetch(
     [(-1, 1), (2, 2)]
     """
     at_once = min(at_once, len(items))
-    with _spared(at_once - 1):
+    with _limit_opencv(at_once - 1):
         workers = ThreadPoolExecutor(max(1, at_once), thread_name_prefix="prefetch")
         try:
             yield _in_turn(workers, make, items, at_once)
@@ -115,7 +115,7 @@ def _one_ahead(
 
 
 @contextmanager
-def _spared(cores: int) -> Iterator[None]:
+def _limit_opencv(cores: int) -> Iterator[None]:
     """Limit OpenCV to fewer cores during the context, as it runs one caller at a time on its threads."""
     before = cv2.getNumThreads()
     cv2.setNumThreads(max(1, before - cores))
@@ -142,7 +142,7 @@ class Setup:
     mark: tuple[str, str] | None
 
     @classmethod
-    def packed(cls, choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
+    def pack(cls, choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
         """Return the message; raises `UsageError` if a method, finder or step cannot be sent."""
         sign, mark = choices.sign, choices.mark
         setup = cls(
@@ -212,9 +212,9 @@ class Calls:
             raise answer
         return answer
 
-    def stopped(self, task: Task) -> str:
+    def stop_reason(self, task: Task) -> str:
         """Ask whether a photo may be drawn."""
-        return str(self("stopped", task.output))
+        return str(self("stop_reason", task.output))
 
     def stop(self, reason: str) -> None:
         """Let no other photo be drawn."""
@@ -269,7 +269,7 @@ class _Work:
 
     def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
         """Yield photos until there are no more; None where none is given out just now."""
-        while (given := self._calls("next", *self._told())) is not None:
+        while (given := self._calls("next", *self._take_done())) is not None:
             task, copied, seen = given
             if copied is not None:
                 self._run.copies[task.source] = copied
@@ -277,17 +277,17 @@ class _Work:
                 self._run.found.add(task.output, seen)
             yield task, partial(self._run.prepare, task) if task is not None else lambda: None
 
-    def done(self, *done: Any) -> None:
+    def finish_photo(self, *done: Any) -> None:
         """Take what became of a photo, which the run is told when it is asked for another."""
         self.tell()
         self._done = done
 
     def tell(self) -> None:
         """Tell the run at once."""
-        if done := self._told():
+        if done := self._take_done():
             self._calls("done", *done)
 
-    def _told(self) -> tuple[Any, ...]:
+    def _take_done(self) -> tuple[Any, ...]:
         done, self._done = self._done, ()
         return done
 
@@ -319,7 +319,7 @@ def release(calls: Calls, setup: Setup) -> None:
             reason = run.turn(task, waiting)
             found = run.found.take(task.output)
             done = task.output, _plain(run.report.entries.pop()), [*seen], reason
-            work.done(*done, found if run.choices.dry else None)
+            work.finish_photo(*done, found if run.choices.dry else None)
             seen.clear()
             run.copies.pop(task.source, None)
         work.tell()
@@ -408,7 +408,7 @@ class Jobs:
         self, run: Run, tasks: Sequence[Task], see: Callable[..., Any], seen: Callable[[Any], None]
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
-        self.setup = Setup.packed(run.choices, run.report.options, see)
+        self.setup = Setup.pack(run.choices, run.report.options, see)
         self.shared, self.ledger = Shared(), run.choices.ledger
         self._numbers, self._payments = count(), dict[int, _Paid]()
         self.places = {task.output: place for place, task in enumerate(tasks)}
@@ -468,8 +468,8 @@ class Jobs:
     def _work(self) -> None:
         """Run workers, one after another if they die, until there is nothing left for one."""
         try:
-            while self._left():
-                worker = self._started()
+            while self._has_tasks():
+                worker = self._start_worker()
                 if worker is None:
                     continue
                 try:
@@ -484,11 +484,11 @@ class Jobs:
         finally:
             self.inbox.put(LEFT)
 
-    def _left(self) -> bool:
+    def _has_tasks(self) -> bool:
         with self.lock:
             return bool(self.fresh or self.again) and not self.shared.reason
 
-    def _started(self) -> _Worker | None:
+    def _start_worker(self) -> _Worker | None:
         try:
             worker = _Worker(Child(TARGET, one_thread=True))
         except OSError:
@@ -508,13 +508,13 @@ class Jobs:
             while True:
                 call = heard(channel)
                 worker.ready = True
-                send(channel, self._answered(worker, *call))
+                send(channel, self._answer(worker, *call))
                 with self.lock:
                     if self.shared.reason and not worker.drawn:
                         worker.child.process.kill()
                         return
 
-    def _answered(self, worker: _Worker, name: str, given: tuple[Any, ...], more: dict[str, Any]) -> object:
+    def _answer(self, worker: _Worker, name: str, given: tuple[Any, ...], more: dict[str, Any]) -> object:
         try:
             return getattr(self, f"_call_{name}")(worker, *given, **more)
         except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
@@ -538,7 +538,7 @@ class Jobs:
         task = self.tasks[place]
         return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
 
-    def _call_stopped(self, worker: _Worker, output: Path) -> str:
+    def _call_stop_reason(self, worker: _Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
             worker.last = self.places[output]
@@ -580,7 +580,7 @@ class Jobs:
                 self._stop(UNSTARTED)
         for place in sorted(worker.holds):
             task = self.tasks[place]
-            entry = self._died(task, drawn=place in worker.drawn)
+            entry = self._clean_up_after(task, drawn=place in worker.drawn)
             with self.lock:
                 tried = self.deaths[place] = self.deaths.get(place, 0) + 1
                 if entry is not None or (tried >= TRIES and not self.shared.reason):
@@ -628,7 +628,7 @@ class Jobs:
         for number in [number for number, paid in [*self._payments.items()] if paid.task is task]:
             del self._payments[number]
 
-    def _died(self, task: Task, *, drawn: bool) -> Entry | None:
+    def _clean_up_after(self, task: Task, *, drawn: bool) -> Entry | None:
         """Clean up after a worker that died of, or beside, a photo; return its entry if nothing is to be
         drawn for it any more: it was written, or paid for.
         """
@@ -637,15 +637,15 @@ class Jobs:
         for paid in [paid for paid in [*self._payments.values()] if paid.task is task]:
             sha256 = paid.sha256 or sha256
         self._forget(task)
-        entry = self._written(task, sha256) if drawn else None
+        entry = self._find_written(task, sha256) if drawn else None
         return self._lost(task) if entry is None and task.output in self.run.paid else entry
 
-    def _written(self, task: Task, sha256: str) -> Entry | None:
+    def _find_written(self, task: Task, sha256: str) -> Entry | None:
         """Return the entry of a photo that was written before its worker died, if it was."""
         certificate: Certificate | None = None
         with suppress(DPVeilError):
             here = task.remote is not None or os.path.lexists(task.output)
-            certificate = same(task, self.run.choices) if here else None
+            certificate = matching_certificate(task, self.run.choices) if here else None
         if certificate is None or certificate.output is None:
             return None
         if self.run.choices.force and certificate.output.sha256 != sha256:
@@ -653,7 +653,7 @@ class Jobs:
         with suppress(DPVeilError):  # else it waits for the next run
             deliver(task, self.run.choices)
         report = Report(self.run.report.options)
-        report.done(RELEASED, task, task.output, certificate)
+        report.record_release(RELEASED, task, task.output, certificate)
         return report.entries.pop()
 
     def _lost(self, task: Task) -> Entry:

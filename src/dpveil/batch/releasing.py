@@ -11,18 +11,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpveil.batch.away import WAITING, check_shared, waits
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, ahead, check_jobs, nothing, prefetch
+from dpveil.batch.remote_output import WAITING, check_shared, waits
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
-from dpveil.batch.shards import gathered
+from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
 from dpveil.batch.task import Choices, Task
 from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
-from dpveil.io.locking import alone
-from dpveil.io.names import shown
+from dpveil.io.locking import hold_lock
+from dpveil.io.names import show_path
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
 
@@ -67,7 +67,7 @@ def release_all(
         with around.raising():
             stack.enter_context(_sole_payer(tasks, choices))
             _check_writable(tasks, choices)
-            shards = stack.enter_context(gathered(tasks, choices))
+            shards = stack.enter_context(gather_shards(tasks, choices))
         try:
             with around.raising():
                 shards.unpack()
@@ -88,7 +88,9 @@ def release_all(
         paid = run.paid - waiting
         run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
         if waiting and not choices.dry:
-            run.report.notes.append(WAITING.format(number=len(waiting), folder=shown(min(waiting).parent)))
+            run.report.notes.append(
+                WAITING.format(number=len(waiting), folder=show_path(min(waiting).parent))
+            )
         shards.pack(run.report)
     return run.report
 
@@ -99,16 +101,16 @@ def _sole_payer(tasks: Sequence[Task], choices: Choices) -> Iterator[None]:
 
     A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each may
     fill a folder side by side. The lock is beside the state file, and there is none where that has no place.
-    Files of many photos have locks of their own (`gathered`).
+    Files of many photos have locks of their own (`gather_shards`).
     """
     alone_in = {_folder_of(task) if len(tasks) > 1 else task.output for task in tasks if task.shard is None}
     with ExitStack() as stack:
         for place in sorted(alone_in) if choices.ledger is not None and not choices.dry else ():
             try:
-                stack.enter_context(alone(state_path(place).with_suffix(".lock")))
+                stack.enter_context(hold_lock(state_path(place).with_suffix(".lock")))
             except OSError as error:
                 if error.errno == errno.EBUSY:
-                    problem = f"another run is releasing to {shown(place)}"
+                    problem = f"another run is releasing to {show_path(place)}"
                     raise OutputError(problem, hint="wait until it has ended") from error
         yield
 
@@ -120,7 +122,7 @@ def _check_writable(tasks: Sequence[Task], choices: Choices) -> None:
     ):
         there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):
-            problem = f"cannot write to {shown(folder)}: permission denied"
+            problem = f"cannot write to {show_path(folder)}: permission denied"
             raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
 
 
@@ -148,7 +150,7 @@ def _release(
     at_once, shared = min(finder.at_once for finder in run.choices.regions), run.around
 
     def draw(task: Task, waiting: Callable[[], Any]) -> Any:
-        if reason := shared.stopped(task):
+        if reason := shared.stop_reason(task):
             raise Untried(reason)
         return run.draw(task, waiting)
 
@@ -163,7 +165,7 @@ def _release(
             if (reason and run.choices.ledger is None) or run.report.entries[-1].status == UNTRIED:
                 break  # else the next one may be paid for
             step()
-    if tasks and (reason := shared.stopped(tasks[-1])):
+    if tasks and (reason := shared.stop_reason(tasks[-1])):
         run.stop(tasks, reason)
 
 

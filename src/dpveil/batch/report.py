@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.task import Task, check_private, within
+from dpveil.batch.task import Task, check_private, is_beside_output
 from dpveil.core.certificate import Certificate
-from dpveil.core.envelope import Caution, told
+from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion, OutputError, UnknownName, UsageError
 from dpveil.io import write_together
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.release.crowd import Crowd
 from dpveil.release.plan import Plan
 from dpveil.release.quote import Noisy, noisiest
@@ -97,7 +97,7 @@ class Failure:
         An error that is not a `DPVeilError` is unexpected, and named by its type.
         """
         if isinstance(error, DPVeilError):
-            return cls(type(error), *error.told(options))
+            return cls(type(error), *error.message_and_hint(options))
         detail = " ".join(str(error).split())
         message = f"unexpected {type(error).__name__}" + (f": {detail}" if detail else "")
         return cls(type(error), message, "nothing was written for it; please report this")
@@ -202,7 +202,7 @@ class Report:
         """The classes of all errors."""
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
 
-    def done(
+    def record_release(
         self,
         status: str,
         task: Task,
@@ -212,7 +212,7 @@ class Report:
         crowd: Crowd | None = None,
     ) -> None:
         """Record a release, made now or earlier."""
-        every = (*map(Caution, certificate.warnings), *told(warnings, self.options))
+        every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
         self.entries.append(Entry(status, task.source, task.remote or output, promise, every, crowd=crowd))
 
@@ -221,8 +221,10 @@ class Report:
         faces = all(region.origin.kind == FACE for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces)
         noise = None if planned.quote is None else noisiest(planned.quote)
-        every = told((*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options)
-        doubts, crowd = told(planned.doubts, self.options), planned.crowd
+        every = notes_with_options(
+            (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
+        )
+        doubts, crowd = notes_with_options(planned.doubts, self.options), planned.crowd
         entry = Entry(PRICED, task.source, None, promise, every, crowd=crowd, noisy=noise, doubts=doubts)
         self.entries.append(entry)
 
@@ -231,7 +233,7 @@ class Report:
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
         if task.remote is not None and isinstance(error, DPVeilError):
-            error.rename(shown(task.output), shown(task.remote))
+            error.rename(show_path(task.output), show_path(task.remote))
         failure = Failure.of(error, self.options)
         self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
 
@@ -284,14 +286,16 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     writable, or without `replace` if the path exists and is not a manifest.
     """
     if path.suffix.lower() not in FORMATS:
-        raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
-    if any(within(path, task) for task in tasks if task.numbered is not None):
-        problem = f"the manifest {shown(path)} would lie beside the numbered releases, and tells their names"
+        raise UnknownName("format of a manifest", path.suffix or show_path(path), FORMATS)
+    if any(is_beside_output(path, task) for task in tasks if task.numbered is not None):
+        problem = (
+            f"the manifest {show_path(path)} would lie beside the numbered releases, and tells their names"
+        )
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
     if not replace and _earlier(path) is None:
         problem = (
-            f"cannot write {shown(path)}: it is a manifest that was changed, and its rows cannot be kept"
+            f"cannot write {show_path(path)}: it is a manifest that was changed, and its rows cannot be kept"
         )
         raise OutputError(problem, hint="choose another name")
 

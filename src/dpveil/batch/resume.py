@@ -14,7 +14,7 @@ from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import DPVeilError, TooWeak
 from dpveil.io import sole_writer
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
@@ -29,7 +29,7 @@ ALONE: Final = "release this one file with {force}"
 """The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
 
-def finished(
+def find_finished(
     task: Task, choices: Choices, state: State, stamp: Stamp | None
 ) -> tuple[Path, Certificate] | None:
     """Return the output and certificate of an earlier run with the same settings, or None if there is none.
@@ -42,9 +42,10 @@ def finished(
         return None
     output, certificate = place
     sha256 = "" if certificate.output is None else certificate.output.sha256
-    if state.replaced(sha256, stamp):
+    if state.is_replaced(sha256, stamp):
         raise DPVeilError(
-            f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it, or"
+            f"{show_path(task.source)} was replaced or changed since"
+            f" {show_path(output)} was released from it, or"
             " that is of another photo",
             hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
@@ -63,19 +64,19 @@ def finished(
     return place
 
 
-def same(output: Path, choices: Choices) -> Certificate | None:
+def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
     """Return the certificate of the file `output` if it is a consistent release with these settings.
 
     Raises `DPVeilError` if it is one that the run's key did not sign, or for which the run's
     subject did not pay from its ledger.
     """
-    stated = _same(output, choices)
+    stated = _find_matching(output, choices)
     if stated is None or choices.ledger is None or choices.subject is None:
         return stated
     sha256 = "" if stated.output is None else stated.output.sha256
     if not choices.ledger.knows(choices.subject, sha256):
         raise DPVeilError(
-            f"{shown(output)} exists, and {choices.subject} did not pay for it from this ledger",
+            f"{show_path(output)} exists, and {choices.subject} did not pay for it from this ledger",
             hint=f"choose another {{out}}, or {ALONE}, which replaces it and is paid for",
             arguments=ARGUMENTS,
         )
@@ -98,7 +99,7 @@ def is_paid_release(output: Path, choices: Choices) -> bool:
     return choices.ledger.knows(choices.subject, stated.output.sha256)
 
 
-def _same(output: Path, choices: Choices) -> Certificate | None:
+def _find_matching(output: Path, choices: Choices) -> Certificate | None:
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
         tidy(output.parent)
@@ -109,7 +110,9 @@ def _same(output: Path, choices: Choices) -> Certificate | None:
         return None
     if found.status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
-        return _signed(output, stated, choices) if last_of(choices.if_none) == "copy" and asked else None
+        return (
+            _check_signed(output, stated, choices) if last_of(choices.if_none) == "copy" and asked else None
+        )
     whole = any(region.origin.fallback for region in stated.regions)
     ways = (
         (stated.exposed, choices.if_none == "copy"),
@@ -122,10 +125,10 @@ def _same(output: Path, choices: Choices) -> Certificate | None:
     if words - {choices.trust_source is not None}:
         return None  # the owner's word about the source was another
     alike = found.status == "consistent" and stated.settings == choices.settings
-    return _signed(output, stated, choices) if alike else None
+    return _check_signed(output, stated, choices) if alike else None
 
 
-def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
+def _check_signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
     """Return a certificate, verified before; raises `DPVeilError` if it is not signed by the run's key, or if
     its file was to have a manifest and has none.
     """
@@ -135,7 +138,7 @@ def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
     }
     for name in (name for name, lacking in lacks.items() if lacking):
         raise DPVeilError(
-            f"{shown(output)} is a release with these settings, and {LACKS[name]}",
+            f"{show_path(output)} is a release with these settings, and {LACKS[name]}",
             hint=f"leave out {{{name}}} to keep it, or choose another {{out}}; or {released_again(choices)}",
             arguments=ARGUMENTS,
         )
@@ -145,12 +148,12 @@ def _signed(output: Path, stated: Certificate, choices: Choices) -> Certificate:
 def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     """Return an existing release with these settings and its certificate; raises if anything else exists."""
     if _exists(task.output):
-        if stated := same(task.output, choices):
+        if stated := matching_certificate(task.output, choices):
             return task.output, stated
-        raise taken(task.output, released_again(choices))
+        raise output_taken(task.output, released_again(choices))
     for place in earlier(task):
         raise DPVeilError(
-            f"{shown(place)} may be an earlier release of it, so it is not released again",
+            f"{show_path(place)} may be an earlier release of it, so it is not released again",
             hint="name outputs as then ({names}, {format}), or choose another {out}; or "
             + released_again(choices),
             arguments=ARGUMENTS,
@@ -159,11 +162,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         return None
     # a.jpg.png can only come from a.jpg; a.png may come from another file with the same stem.
     longer = len(task.former.name) > len(task.output.name)
-    if longer and (stated := same(task.former, choices)):
+    if longer and (stated := matching_certificate(task.former, choices)):
         return task.former, stated
     raise DPVeilError(
-        f"{shown(task.former)} may be an earlier release of it, so it is not released again",
-        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, {ALONE}",
+        f"{show_path(task.former)} may be an earlier release of it, so it is not released again",
+        hint=f"if it is, rename it (and its certificate) to {show_path(task.output.name)}; if not, {ALONE}",
         arguments=ARGUMENTS,
     )
 
@@ -173,16 +176,16 @@ def released_again(choices: Choices) -> str:
     return ALONE if choices.free else f"{ALONE}, which costs again"
 
 
-def taken(output: Path, alone: str = ALONE) -> DPVeilError:
+def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
     """Return the error for a photo whose output is something else than its release with these settings."""
     if not os.path.lexists(output):
         return DPVeilError(
-            f"{shown(output)} is gone and its certificate is still there, so it was released before",
+            f"{show_path(output)} is gone and its certificate is still there, so it was released before",
             hint=f"bring it back; or {alone}",
             arguments=ARGUMENTS,
         )
     return DPVeilError(
-        f"{shown(output)} exists and is not a release with these settings",
+        f"{show_path(output)} exists and is not a release with these settings",
         hint=f"choose another {{out}}, or {alone}",
         arguments=ARGUMENTS,
     )

@@ -14,9 +14,9 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.away import deliver, discard, finished, same
-from dpveil.batch.inside import Inside
-from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.archive_inputs import Inside
+from dpveil.batch.interrupts import delay_interrupts
+from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
 from dpveil.batch.report import (
     RELEASED,
     SKIPPED,
@@ -25,7 +25,7 @@ from dpveil.batch.report import (
     Report,
     Untried,
 )
-from dpveil.batch.resume import earlier, taken
+from dpveil.batch.resume import earlier, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.batch.tasks import check_numbers, keep_all
@@ -36,8 +36,8 @@ from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, LedgerError, OutputError, PhotoError
 from dpveil.io import make_folder, most_bytes
 from dpveil.io.folders import identity
-from dpveil.io.names import shown
-from dpveil.io.received import without_blocking
+from dpveil.io.names import show_path
+from dpveil.io.untrusted import without_blocking
 from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
@@ -46,7 +46,7 @@ from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
 class Around(Protocol):
     """The run around a photo, seen from the process that releases it."""
 
-    def stopped(self, task: Task) -> str:
+    def stop_reason(self, task: Task) -> str:
         """Return why the photo must not be drawn any more; an empty text if it may be, and then is."""
 
     def stop(self, reason: str) -> None:
@@ -63,7 +63,7 @@ class Shared:
     reason: str = ""
     made: dict[Path, object] = field(default_factory=dict)
 
-    def stopped(self, task: Task) -> str:
+    def stop_reason(self, task: Task) -> str:
         """Return why nothing is drawn any more, if so."""
         return self.reason
 
@@ -80,7 +80,7 @@ class Shared:
             self.made[folder] = identity(folder)
         elif self.made[folder] != identity(folder):
             raise OutputError(
-                f"cannot write {shown(folder)}: it was removed or replaced since the run began",
+                f"cannot write {show_path(folder)}: it was removed or replaced since the run began",
                 hint="check that its disk is still there, and run the same command again",
             )
 
@@ -307,7 +307,7 @@ class Run:
         """Return the release of another run with the same settings, unless all are to be released anew."""
         if self.choices.force or stamp is None:
             return None
-        return finished(task, self.choices, self._state(task), stamp)
+        return find_finished(task, self.choices, self._state(task), stamp)
 
     def _state(self, task: Task) -> State:
         """Return the state of the folder of a photo's output, which a worker reads when it needs it."""
@@ -333,7 +333,7 @@ class Run:
             if choices.dry:
                 self._compare(prepared.plan)
                 return prepared
-            if reason := self.around.stopped(task):
+            if reason := self.around.stop_reason(task):
                 raise Untried(reason)
             payer = None if choices.ledger is None else _Payer(choices.ledger, self.paid, task.output)
             paying = {**choices.paying, "ledger": payer}
@@ -357,7 +357,7 @@ class Run:
             else:
                 if not self.choices.dry:
                     deliver(task, self.choices)
-                self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1].composition))
+                self.report.record_release(SKIPPED, task, *drawn, self._about(task, drawn[1].composition))
         except LedgerError as error:
             self.around.stop(UNPAYABLE)
             self.report.fail(task, error)
@@ -381,17 +381,19 @@ class Run:
     def _write(self, task: Task, drawn: _Drawn) -> None:
         self.around.open(task.output.parent)
         try:
-            with uninterrupted():
+            with delay_interrupts():
                 self._save(task, drawn)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
-            there = same(task, self.choices)
+            there = matching_certificate(task, self.choices)
             if there is None:
-                raise taken(task.output) from error
+                raise output_taken(task.output) from error
             discard(task)
             # Another run over the same photos was faster: its release stays, and ours is discarded.
-            self.report.done(SKIPPED, task, task.output, there, self._about(task, there.composition))
+            self.report.record_release(
+                SKIPPED, task, task.output, there, self._about(task, there.composition)
+            )
         else:
             self.released(task, drawn.ready.plan, drawn.release)
 
@@ -403,7 +405,7 @@ class Run:
         stored = self._remember(task, certificate, drawn.ready.stamp)
         deliver(task, chosen)
         notes = (*drawn.release.notes, *self._about(task, certificate.composition), *stored)
-        self.report.done(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
+        self.report.record_release(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
 
     def _compare(self, planned: Plan) -> None:
         """Raise `RegionsDiffer` if a ledger would refuse a planned photo for its earlier releases."""
@@ -420,8 +422,8 @@ class Run:
         if total is not None and total.free:
             return itself
         first = self.copies.get(task.source)
-        again = [AGAIN.format(shown(place)) for place in earlier(task)]
-        return (*itself, *(() if first is None else (COPY.format(shown(first)),)), *again)
+        again = [AGAIN.format(show_path(place)) for place in earlier(task)]
+        return (*itself, *(() if first is None else (COPY.format(show_path(first)),)), *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Store the input's stamp with its release; return a note if that fails."""

@@ -16,22 +16,22 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from dpveil.batch.away import (
+from dpveil.batch.archive_inputs import Release, Shard
+from dpveil.batch.document import pack, released_pages
+from dpveil.batch.remote_output import (
     DRY,
     ORIGIN,
     check,
-    empty,
+    empty_folder,
     gather,
     held,
     is_whole,
     origin,
-    overwritten,
-    told,
-    unwritten,
+    origin_line,
+    overwrite_error,
     write,
+    write_error,
 )
-from dpveil.batch.document import pack, released_pages
-from dpveil.batch.inside import Release, Shard
 from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import is_paid_release
 from dpveil.batch.state import Stamp
@@ -40,11 +40,11 @@ from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError
 from dpveil.io import is_present, make_folder, most_bytes
 from dpveil.io.folders import is_folder
-from dpveil.io.locking import alone
-from dpveil.io.names import shown
-from dpveil.io.received import opened
-from dpveil.io.refused import Refused
-from dpveil.io.urls import seen
+from dpveil.io.locking import hold_lock
+from dpveil.io.names import show_path
+from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted import open_untrusted
+from dpveil.io.urls import object_status
 from dpveil.io.writing import refusal
 from dpveil.release.documents import number_of
 from dpveil.release.saving import certificate_path, tidy
@@ -104,7 +104,7 @@ class Shards:
             tidy(shard.folder)
             try:
                 if origin(shard.folder).endswith(DRY):  # a dry run was killed: it unpacked all that is there
-                    empty(shard.folder)
+                    empty_folder(shard.folder)
                 if is_present(shard.target):
                     self._unpack(shard)
                 elif shard.scan is not None and not self.choices.force:
@@ -117,7 +117,7 @@ class Shards:
             raise OSError(errno.EISDIR, "is a folder")
         most = most_bytes(self.choices.max_pixels)
         try:
-            with opened(shard.target) as (file, status):
+            with open_untrusted(shard.target) as (file, status):
                 size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
                 self.stamps[shard] = stamp
                 for take in (self._compare, self._put):
@@ -126,7 +126,8 @@ class Shards:
             if self.choices.force:
                 return
             raise OutputError(
-                f"{shown(shard.target)} exists, and is no {shard.called} of releases: it {reason.problem}",
+                f"{show_path(shard.target)} exists, and is no {shard.kind_name} of"
+                f" releases: it {reason.problem}",
                 hint="choose another {out}, or {force}, which replaces it",
                 arguments={"out": "out", "force": "force=True"},
             ) from reason
@@ -136,7 +137,7 @@ class Shards:
 
         If that was unpacked from this very shard, it is newer, and stays.
         """
-        newer = origin(shard.folder) == told(stamp)
+        newer = origin(shard.folder) == origin_line(stamp)
         for name, image, certificate in releases:
             check(name, image, certificate)
             place = shard.place(name)
@@ -145,8 +146,8 @@ class Shards:
             waiting = (held(place, self.choices), held(certificate_path(place), self.choices))
             if waiting != (image, certificate):
                 raise OutputError(
-                    f"{shown(shard.target)} holds another {shown(name)} than what waits for it in"
-                    f" {shown(shard.folder)}",
+                    f"{show_path(shard.target)} holds another {show_path(name)} than what waits for it in"
+                    f" {show_path(shard.folder)}",
                     hint="move one of the two elsewhere, or choose another {out}",
                     arguments={"out": "out"},
                 )
@@ -154,7 +155,7 @@ class Shards:
     def _put(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
         make_folder(shard.folder)
         dry = f" {DRY}" if self.choices.dry and not any(shard.folder.iterdir()) else ""
-        gather(shard.folder / ORIGIN, f"{told(stamp)}{dry}".encode())
+        gather(shard.folder / ORIGIN, f"{origin_line(stamp)}{dry}".encode())
         for name, image, certificate in releases:
             place = shard.place(name)
             self.names[shard].setdefault(place, name)
@@ -176,7 +177,7 @@ class Shards:
                 continue
             if any(report.entries[place].status == UNTRIED for place in places):
                 if is_present(shard.folder):
-                    report.notes.append(WAITING.format(shown(shard.target), shown(shard.folder)))
+                    report.notes.append(WAITING.format(show_path(shard.target), show_path(shard.folder)))
                 self._name(report, shard, waits=shard.scan is not None)
                 continue
             if unreleased := lacking(shard, [report.entries[n] for n in places], report.options):
@@ -186,11 +187,11 @@ class Shards:
             try:
                 notes, said = self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
                 report.notes += notes
-                report.wrote += [f"{shown(shard.target)}: {said}"] * bool(said)
+                report.wrote += [f"{show_path(shard.target)}: {said}"] * bool(said)
             except (OSError, DPVeilError) as error:
                 why = refusal(shard.target, error) if isinstance(error, OSError) else error
-                waiting = WAITING.format(shown(shard.target), shown(shard.folder))
-                report.notes.append(f"{why.told(report.options)[0]}; {waiting}")
+                waiting = WAITING.format(show_path(shard.target), show_path(shard.folder))
+                report.notes.append(f"{why.message_and_hint(report.options)[0]}; {waiting}")
                 report.stopped = report.stopped or UNWRITABLE
                 self._name(report, shard, waits=shard.scan is not None)
                 continue
@@ -216,7 +217,7 @@ class Shards:
             rest = whole.keys() - good.keys() - unpacked
             stay = unpacked - good.keys() if self.choices.force else stay
         self._remove(shard, whole.keys() - rest)
-        target, folder = shown(shard.target), shown(shard.folder)
+        target, folder = show_path(shard.target), show_path(shard.folder)
         why = "" if self.choices.force else UNPROVEN
         notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
         return [*notes, *[STAYS.format(target, _some(whole, stay))] * bool(stay)], said
@@ -225,7 +226,7 @@ class Shards:
         """Name releases in a report as they are in the shard, or as what `waits` for a document."""
         for place in self.photos[shard]:
             entry, task = report.entries[place], self.tasks[place]
-            report.entries[place] = named(entry, task, self.names[shard], waits=waits)
+            report.entries[place] = name_entry(entry, task, self.names[shard], waits=waits)
 
     def _replaces(self, shard: Shard) -> bool:
         """Whether a shard takes the place of one; by URL, only of the very one that was unpacked.
@@ -236,11 +237,11 @@ class Shards:
             return True
         before = self.stamps.get(shard)
         try:
-            now = seen(shard.target)
+            now = object_status(shard.target)
         except Refused as reason:
-            raise unwritten(shard.target, reason) from reason
+            raise write_error(shard.target, reason) from reason
         if before is not None and now not in (None, before):
-            raise overwritten(shard.target)
+            raise overwrite_error(shard.target)
         return before is not None and now is not None
 
     def _belongs(self, shard: Shard, place: Path, entries: dict[Path, Entry]) -> bool:
@@ -259,12 +260,12 @@ class Shards:
             certificate_path(place).unlink()
         with suppress(OSError):  # there may be none, and what belongs to no photo stays in it
             if [path.name for path in shard.folder.iterdir()] == [ORIGIN]:
-                empty(shard.folder)
+                empty_folder(shard.folder)
             shard.folder.rmdir()
 
 
 @contextmanager
-def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
+def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
     """Yield the shards of a run, whose folders no other run uses meanwhile; raises `OutputError`.
 
     A dry run makes no folder: where there is none, nothing is gathered.
@@ -276,7 +277,7 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
                 continue
             try:
                 stack.callback(_remove, stage)
-                stack.enter_context(alone(stage / LOCK))
+                stack.enter_context(hold_lock(stage / LOCK))
             except OSError as error:
                 raise refusal(stage.parent, error) from error
         yield shards
@@ -284,7 +285,7 @@ def gathered(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
 
 def _some(names: dict[Path, str], places: Collection[Path]) -> str:
     """Return the first of these names, and how many more there are."""
-    told = [shown(name) for place, name in names.items() if place in places]
+    told = [show_path(name) for place, name in names.items() if place in places]
     more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
     return ", ".join(told[:MOST_NAMED]) + more
 
@@ -311,7 +312,8 @@ def check_gone(shard: Shard) -> None:
     """Raise `OutputError` if there is a certificate without its document, of which no page waits."""
     if is_present(certificate_path(shard.target)) and not any(shard.folder.glob("*.png")):
         raise OutputError(
-            f"{shown(shard.target)} is gone and its certificate is still there, so it was released before",
+            f"{show_path(shard.target)} is gone and its certificate is still there, so"
+            " it was released before",
             hint="bring it back, or choose another {out}; or {force}, which makes another",
             arguments={"out": "out", "force": "force=True"},
         )
@@ -325,13 +327,13 @@ def lacking(shard: Shard, entries: Sequence[Entry], options: Mapping[str, str]) 
     bad = [entry for entry in entries if entry.status not in (RELEASED, SKIPPED)]
     if shard.scan is None or not bad:
         return ""
-    words = ALL_OR_NONE.format(shown(shard.target), shown(bad[0].source))
+    words = ALL_OR_NONE.format(show_path(shard.target), show_path(bad[0].source))
     if any(entry.status == NO_REGION for entry in bad):
         words += COPIES.format(options.get("if_none", "if_none"))
-    return words if len(bad) == len(entries) else words + WAITS.format(shown(shard.folder))
+    return words if len(bad) == len(entries) else words + WAITS.format(show_path(shard.folder))
 
 
-def named(entry: Entry, task: Task, names: Mapping[Path, str], *, waits: bool = False) -> Entry:
+def name_entry(entry: Entry, task: Task, names: Mapping[Path, str], *, waits: bool = False) -> Entry:
     """Return an entry in which releases are called as in their shard, and a page as its document.
 
     A page that `waits` for a document, which is not written, has no output.
@@ -339,13 +341,13 @@ def named(entry: Entry, task: Task, names: Mapping[Path, str], *, waits: bool = 
     if task.inside is None or task.shard is None:
         return entry
     shard = task.shard
-    places = re.compile(f"{re.escape(shown(shard.folder))}/[0-9a-f]+[.][A-Za-z]+")
+    places = re.compile(f"{re.escape(show_path(shard.folder))}/[0-9a-f]+[.][A-Za-z]+")
 
     def name(found: re.Match[str]) -> str:
         if shard.scan is not None:
             there = is_present(shard.target)
-            return shown(shard.target) if there else f"a page that waits for {shown(shard.target)}"
-        return shown(f"{shard.target}/{names.get(Path(found[0]), found[0])}")
+            return show_path(shard.target) if there else f"a page that waits for {show_path(shard.target)}"
+        return show_path(f"{shard.target}/{names.get(Path(found[0]), found[0])}")
 
     failure = entry.failure
     if failure is not None:

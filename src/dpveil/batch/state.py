@@ -8,7 +8,7 @@ published by accident; its name is a hash of the folder's path. It is in JSON Li
     {"number": 7, "of": hash of the path of an input}
 
 The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
-their own line. It is read like an untrusted file (`received`), and damaged lines are skipped. At worst, a bad
+their own line. It is read as an untrusted file is, and damaged lines are skipped. At worst, a bad
 file makes a rerun refuse a photo, or miss that an input was replaced.
 """
 
@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.core.urls import Url
-from dpveil.io import is_present, received
+from dpveil.io import is_present, read_untrusted
 from dpveil.io.folders import real, state_home
-from dpveil.io.names import shown
-from dpveil.io.refused import Refused
-from dpveil.io.urls import seen
+from dpveil.io.names import show_path
+from dpveil.io.unreadable import Refused
+from dpveil.io.urls import object_status
 from dpveil.io.writing import refusal
 
 MOST_BYTES: Final = 1 << 26
@@ -52,7 +52,7 @@ def stamp_of(path: Path) -> Stamp | None:
     Of an object, its size when it was listed, and a number by its version.
     """
     try:
-        status = (path.listed or seen(path)) if isinstance(path, Url) else path.stat()
+        status = (path.listed or object_status(path)) if isinstance(path, Url) else path.stat()
     except (OSError, ValueError, Refused):
         return None
     return None if status is None else (status.st_size, status.st_mtime_ns)
@@ -108,19 +108,19 @@ class State:
         state = cls(folder)
         try:
             path = state_path(folder)
-            lines = received(path, MOST_BYTES).splitlines() if is_present(path) else []
+            lines = read_untrusted(path, MOST_BYTES).splitlines() if is_present(path) else []
         except OSError as error:
-            return cls(folder, problem=f"nothing is remembered of {shown(folder)}: {error}")
+            return cls(folder, problem=f"nothing is remembered of {show_path(folder)}: {error}")
         except Refused as refusal:
-            return cls(folder, problem=f"the state file {shown(path)} {refusal.problem}")
+            return cls(folder, problem=f"the state file {show_path(path)} {refusal.problem}")
         for line in filter(None, lines):
             try:
                 state._take(json.loads(line.decode("ascii")))
             except (ValueError, TypeError, KeyError, RecursionError):  # truncated by a full disk, or forged
-                state.problem = f"the state file {shown(path)} is damaged"
+                state.problem = f"the state file {show_path(path)} is damaged"
         return state
 
-    def replaced(self, release: str, stamp: Stamp | None) -> bool:
+    def is_replaced(self, release: str, stamp: Stamp | None) -> bool:
         """Whether the release with this SHA-256 is known, but not from an input with this `stamp`."""
         return release in self.stamps and stamp not in self.stamps[release]
 
@@ -138,9 +138,13 @@ class State:
 
     def _take(self, line: dict[str, Any]) -> None:
         if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
-            stamp = (_whole(line["size"]), _whole(line["time"]))
+            stamp = (_parse_int(line["size"]), _parse_int(line["time"]))
             self.stamps.setdefault(line["release"], set()).add(stamp)
-        elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]) and 0 < _whole(line["number"]) < MOST:
+        elif (
+            set(line) == {"number", "of"}
+            and OF.fullmatch(line["of"])
+            and 0 < _parse_int(line["number"]) < MOST
+        ):
             self.numbers[line["of"]] = line["number"]
         else:
             raise ValueError("no line of a state file")
@@ -154,7 +158,7 @@ class State:
             file.write(text.encode("ascii"))
 
 
-def _whole(value: object) -> int:
+def _parse_int(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -CEILING < value < CEILING:
         raise ValueError("no whole number")
     return value

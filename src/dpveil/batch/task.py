@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.inside import Inside, Shard
+from dpveil.batch.archive_inputs import Inside, Shard
 from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
@@ -18,7 +18,7 @@ from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.io import MAX_PIXELS, read
 from dpveil.io.folders import identity, real
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
@@ -142,7 +142,7 @@ class Task:
         """Raise `DPVeilError` if the photo has a rival."""
         if self.rival is not None:
             raise DPVeilError(
-                f"its release would have the name of another, that of {shown(self.rival)}",
+                f"its release would have the name of another, that of {show_path(self.rival)}",
                 hint="rename one, or release them into different folders",
             )
 
@@ -172,7 +172,7 @@ def check_private(
     """
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"the {what} {shown(path)} is an input or an output", hint="choose another name")
+        raise UsageError(f"the {what} {show_path(path)} is an input or an output", hint="choose another name")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
@@ -181,7 +181,7 @@ def check_private(
         not path.is_file() or not (replace or (start is not None and _begins(path, start)))
     ):
         raise OutputError(
-            f"cannot write {shown(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
+            f"cannot write {show_path(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
             hint="choose another name, as {replace} releases every photo anew",
             arguments={"replace": "replace=True"},
         )
@@ -196,10 +196,10 @@ def check_apart(files: Sequence[Path], paths: Sequence[Path]) -> None:
     taken = set(map(identity, files))
     for path in paths:
         if identity(path) in taken:
-            raise UsageError(f"{shown(path)} belongs to the ledger", hint="name another file")
+            raise UsageError(f"{show_path(path)} belongs to the ledger", hint="name another file")
 
 
-def within(path: Path, task: Task) -> bool:
+def is_beside_output(path: Path, task: Task) -> bool:
     """Whether `path` is in the folder of a task's output, or in one below it."""
     return real(path).is_relative_to(real(task.output.parent))
 

@@ -15,26 +15,26 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.inside import (
+from dpveil.batch.archive_inputs import (
     ALL,
     ARCHIVES,
     Scan,
     Shard,
     archive_of,
-    inside,
     is_document,
     may_be_document,
     pages_inside,
+    photos_in_shard,
 )
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
-from dpveil.core.urls import Url, expanded
+from dpveil.core.urls import Url, expand_braces
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, meant
-from dpveil.io import FORMATS, format_of, make_folder, received, sole_writer
+from dpveil.io import FORMATS, format_of, make_folder, read_untrusted, sole_writer
 from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
-from dpveil.io.names import WRITTEN_AS, released_suffix, shown
-from dpveil.io.refused import Refused
+from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
 from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX, certificate_path
@@ -81,48 +81,50 @@ def plan_tasks(
         raise UnknownName("format", str(format), WRITTEN_AS)
     given = list(inputs)
     if out.suffix.lower() == PDF and not is_folder(out):
-        return checked(_into_a_document(given, out, names, scan), given)
+        return check_outputs(_into_a_document(given, out, names, scan), given)
     if archive_of(out) is not None and not is_folder(out):
-        return checked(_into_a_shard(given, out, names), given)
+        return check_outputs(_into_a_shard(given, out, names), given)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
-        return checked([_into_a_file(given, out, names, format)], given)
+        return check_outputs([_into_a_file(given, out, names, format)], given)
     if (
         len(given) == 1
         and not is_folder(given[0])
         and not is_folder(out)
         and SUFFIX_LIKE.fullmatch(out.suffix)
     ):
-        problem = f"{{out}} {shown(out)}: {shown(out.suffix)} is no format that dpveil writes"
-        hint = f"name a file such as {shown(out.with_suffix('.png'))}, or a folder that exists or has no dot"
+        problem = f"{{out}} {show_path(out)}: {show_path(out.suffix)} is no format that dpveil writes"
+        hint = (
+            f"name a file such as {show_path(out.with_suffix('.png'))}, or a folder that exists or has no dot"
+        )
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if any(is_folder(start) and identity(start) == identity(out) for start in given):
-        problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
+        problem = f"{{out}} {show_path(out)} is the input folder, and releases would lie among the originals"
         raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     paged = {source for source, _ in photos if is_document(source)}
     held = [source for source, _ in photos if source in paged or archive_of(source) is not None]
     if held and format is not None:
         raise UsageError(
-            f"what is in {shown(held[0])} keeps its format, and {{format}} would change it",
+            f"what is in {show_path(held[0])} keeps its format, and {{format}} would change it",
             hint="leave out {format}, or name the others alone",
             arguments={"format": "format"},
         )
     files = [pair for pair in photos if archive_of(pair[0]) is None and pair[0] not in paged]
-    tasks = (_placed if names == "keep" else _numbered)(files, out, format)
+    tasks = (_name_tasks if names == "keep" else _number_tasks)(files, out, format)
     for source, relative in photos:
         if source in paged:
             tasks += in_document(source, out / relative, out, names, scan, loose=True)
         elif archive_of(source) is not None:
             tasks += in_shard(source, out / relative, out, names)
-    return checked(tasks, [source for source, _ in photos])
+    return check_outputs(tasks, [source for source, _ in photos])
 
 
 def photos_in(inputs: Iterable[Path]) -> list[Path]:
-    """Return the photos among files, folders and URLs in a fixed order, as `planned` finds them.
+    """Return the photos among files, folders and URLs in a fixed order, as `plan_remote_tasks` finds them.
 
     Those in shards are left out. Raises `UsageError` and `PhotoError` for URLs.
     """
-    return sorted((source for source, _ in photos_of(named(inputs), None)), key=str)
+    return sorted((source for source, _ in photos_of(expand_inputs(inputs), None)), key=str)
 
 
 def left_out(inputs: Iterable[Path], out: Path) -> dict[str, list[Path]]:
@@ -163,21 +165,21 @@ def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) ->
 
 def _into_a_file(given: Sequence[Path], out: Path, names: str, format_: str | None) -> Task:
     if len(given) > 1 or is_folder(given[0]):
-        problem = f"{{out}} {shown(out)} is the name of one picture, and the inputs may be several"
+        problem = f"{{out}} {show_path(out)} is the name of one picture, and the inputs may be several"
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if (kind := archive_of(given[0])) is not None:
-        problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} holds many"
+        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} holds many"
         hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if given[0].suffix.lower() == PDF:
-        problem = f"{{out}} {shown(out)} is the name of one picture, and {shown(given[0])} is a PDF"
+        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} is a PDF"
         hint = "name a .pdf file, which gets its pages, or a folder, in which each is a picture"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if names == "number":
-        problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
+        problem = f"{{out}} {show_path(out)} is a file name, and {{names}} number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)
     if format_of(out) != (format_ or format_of(out)):
-        problem = f"{{out}} {shown(out)} is no name of a {format_} file, which {{format}} asks for"
+        problem = f"{{out}} {show_path(out)} is no name of a {format_} file, which {{format}} asks for"
         arguments = ARGUMENTS | {"format": "format"}
         raise UsageError(problem, hint="leave out {format}, or name another file", arguments=arguments)
     if not is_folder(out.parent):
@@ -187,7 +189,7 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str, format_: str | No
 
 def _into_a_document(given: Sequence[Path], out: Path, names: str, scan: Scan) -> list[Task]:
     if len(given) != 1 or is_folder(given[0]) or not may_be_document(given[0]):
-        problem = f"{{out}} {shown(out)} is the name of one PDF, and the inputs are not one PDF or TIFF"
+        problem = f"{{out}} {show_path(out)} is the name of one PDF, and the inputs are not one PDF or TIFF"
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
@@ -197,7 +199,7 @@ def _into_a_document(given: Sequence[Path], out: Path, names: str, scan: Scan) -
 def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
     if len(given) != 1 or is_folder(given[0]) or archive_of(given[0]) is not archive_of(out):
         called = ARCHIVES[out.suffix.lower()].called
-        problem = f"{{out}} {shown(out)} is the name of one {called}, and the inputs are not one"
+        problem = f"{{out}} {show_path(out)} is the name of one {called}, and the inputs are not one"
         raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
     if not is_folder(out.parent):
         raise refusal(out, FileNotFoundError(ENOENT, ""))
@@ -207,10 +209,12 @@ def _into_a_shard(given: Sequence[Path], out: Path, names: str) -> list[Task]:
 def in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
     """Return the tasks for the photos in a shard."""
     if names != "keep":
-        problem = f"the photos in {shown(source)} keep their names, and {{names}} {names} would change them"
+        problem = (
+            f"the photos in {show_path(source)} keep their names, and {{names}} {names} would change them"
+        )
         raise UsageError(problem, hint="leave out {names}, or unpack it", arguments=ARGUMENTS)
     tasks = []
-    for photo in inside(source, target, root):
+    for photo in photos_in_shard(source, target, root):
         shard, name = photo.shard, photo.target.relative_to(root).as_posix()
         elsewhere = tuple(map(shard.place, photo.others))
         tasks.append(Task(photo.source, shard.place(photo.name), name, elsewhere=elsewhere, inside=photo))
@@ -220,7 +224,9 @@ def in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
 def in_document(source: Path, target: Path, root: Path, names: str, scan: Scan, *, loose: bool) -> list[Task]:
     """Return the tasks for the pages of a document, which become a PDF, or are `loose`."""
     if names != "keep":
-        problem = f"the pages of {shown(source)} keep their numbers, and {{names}} {names} would change them"
+        problem = (
+            f"the pages of {show_path(source)} keep their numbers, and {{names}} {names} would change them"
+        )
         raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
     tasks = []
     for page in pages_inside(source, target, root, scan, loose=loose):
@@ -241,17 +247,18 @@ def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]
     return list(found.values()) + [pair for path, pair in links.items() if path not in found]
 
 
-def _numbered(photos: Sequence[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
+def _number_tasks(photos: Sequence[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
     """Return tasks with numbered outputs; a number belongs to the path relative to its input."""
     sources: dict[Path, Path] = {}
     for source, relative in photos:
         other = sources.setdefault(relative, source)
         if other is not source:
             raise UsageError(
-                f"{shown(other)} and {shown(source)} have the same name and would get the same number",
+                f"{show_path(other)} and {show_path(source)} have the same name and"
+                " would get the same number",
                 hint="rename one, or release them into different folders",
             )
-    names = numbered([relative.as_posix() for relative in sources], out, format_)
+    names = number_outputs([relative.as_posix() for relative in sources], out, format_)
     tasks = []
     for (relative, source), name in zip(sources.items(), names, strict=True):
         kept = [out / one for one in _in_formats(relative) if number_of(one.as_posix()) is None]
@@ -274,7 +281,7 @@ def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
             yield path, path.relative_to(start)
 
 
-def _placed(photos: list[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
+def _name_tasks(photos: list[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
     """Return tasks with named outputs: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if that would
     collide.
     """
@@ -282,15 +289,15 @@ def _placed(photos: list[tuple[Path, Path]], out: Path, format_: str | None) -> 
     while True:
         many = Counter(_key(names[relative]) for _, relative in photos)
         many.update({_key(parent) for name in names.values() for parent in name.parents})  # folders count too
-        alike = [r for r, name in names.items() if many[_key(name)] > 1 and name != _full(r, format_)]
+        alike = [r for r, name in names.items() if many[_key(name)] > 1 and name != _full_name(r, format_)]
         changed = [r for r in alike if names[r] != r] or alike  # who has its own name keeps it
         if not changed:
             break
-        names |= {relative: _full(relative, format_) for relative in changed}
+        names |= {relative: _full_name(relative, format_) for relative in changed}
     taken, numbers = {_key(name) for name in names.values()}, State.read(out).numbers
     tasks = []
     for source, relative in photos:
-        name, full = names[relative], _full(relative, format_)
+        name, full = names[relative], _full_name(relative, format_)
         other = _short(relative, format_) if name == full else full
         former = None if _key(other) in taken else out / other
         number = numbers.get(key_of(relative.as_posix()))
@@ -312,7 +319,7 @@ def _short(relative: Path, format_: str | None) -> Path:
     return relative.with_suffix(released_suffix(relative, format_))
 
 
-def _full(relative: Path, format_: str | None) -> Path:
+def _full_name(relative: Path, format_: str | None) -> Path:
     return relative.with_name(f"{relative.name}{released_suffix(relative, format_)}")
 
 
@@ -322,7 +329,7 @@ def _key(path: Path) -> str:
     return unicodedata.normalize("NFD", folded)
 
 
-def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
+def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     """Return the tasks, those with one output as rivals.
 
     Raises `UsageError` if an output is one of the `sources`, or two files of many would be written to one.
@@ -335,12 +342,12 @@ def checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     packed = [shard.target for shard in _shards(tasks)]
     for target in (*beside, *packed, *map(certificate_path, packed)):
         if identity(target) in originals:
-            problem = f"{shown(target)} is one of the inputs"
+            problem = f"{show_path(target)} is one of the inputs"
             raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
-    return [_beside(task, places[_key(task.output)]) for task in tasks]
+    return [_with_rival(task, places[_key(task.output)]) for task in tasks]
 
 
-def _beside(task: Task, sources: Sequence[Path]) -> Task:
+def _with_rival(task: Task, sources: Sequence[Path]) -> Task:
     """Return the task of one of the sources of an output, with another one as its rival, if there is one."""
     if len(sources) == 1:
         return task
@@ -357,13 +364,15 @@ def _shards(tasks: Iterable[Task]) -> list[Shard]:
     for shard in shards:
         if _key(shard.target) in folders:
             raise UsageError(
-                f"{shown(shard.path)} would be written to {shown(shard.target)}, a folder of other releases",
+                f"{show_path(shard.path)} would be written to"
+                f" {show_path(shard.target)}, a folder of other releases",
                 hint="rename one, or release them into different folders",
             )
         other = places.setdefault(_key(shard.target), shard)
         if other is not shard:
             raise UsageError(
-                f"{shown(other.path)} and {shown(shard.path)} would both be written to {shown(shard.target)}",
+                f"{show_path(other.path)} and {show_path(shard.path)} would both be"
+                f" written to {show_path(shard.target)}",
                 hint="rename one, or release them into different folders",
             )
     return shards
@@ -379,7 +388,7 @@ NUMBERED: Final = re.compile(
 """Names of numbered outputs and their certificates."""
 
 
-def numbered(names: Sequence[str], out: Path, format_: str | None = None) -> list[str]:
+def number_outputs(names: Sequence[str], out: Path, format_: str | None = None) -> list[str]:
     """Return the numbered output of every input, in order; known inputs keep their numbers.
 
     Writes nothing: call `keep_numbers` once everything else is checked. Raises `UsageError` if `out` has
@@ -399,7 +408,7 @@ def keep_numbers(names: Mapping[str, str], out: Path) -> None:
     """Store the number of each input's output in the state of `out`, before anything is drawn.
 
     `names` maps inputs to outputs. Raises `UsageError` if another run has taken one of the numbers since, or
-    as `numbered`, and `OutputError` if the state cannot be written.
+    as `number_outputs`, and `OutputError` if the state cannot be written.
     """
     make_folder(out)
     numbers = ((key_of(name), number_of(output)) for name, output in names.items())
@@ -410,7 +419,7 @@ def keep_numbers(names: Mapping[str, str], out: Path) -> None:
             check_numbers(out, state)
             new = {key: number for key, number in wanted.items() if state.numbers.get(key) != number}
             if new.keys() & state.numbers.keys() or {*new.values()} & {*state.numbers.values()}:
-                problem = f"another run has numbered photos in {shown(out)} meanwhile"
+                problem = f"another run has numbered photos in {show_path(out)} meanwhile"
                 raise UsageError(problem, hint="run the same command again")
             if new:
                 state.note_numbers(new.items())
@@ -447,19 +456,26 @@ def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> Non
         raise refusal(out, error) from error
     for name in found:
         image = name.removesuffix(SUFFIX)
-        if number_of(name) not in known and image not in outputs and not _released(out / image, state):
+        if (
+            number_of(name) not in known
+            and image not in outputs
+            and not _is_known_release(out / image, state)
+        ):
             reason = state.problem or "the state of this folder does not say so"
             raise UsageError(
-                f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
+                f"{show_path(out / name)} is a numbered release of an unknown photo: {reason}",
                 hint="choose another {out}",
                 arguments={"out": "out"},
             )
 
 
-def _released(image: Path, state: State) -> bool:
+def _is_known_release(image: Path, state: State) -> bool:
     """Whether the state has the hash of a file as a release of a photo of known name."""
     try:
-        return bool(state.stamps) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.stamps
+        return (
+            bool(state.stamps)
+            and hashlib.sha256(read_untrusted(image, MOST_BYTES)).hexdigest() in state.stamps
+        )
     except (OSError, Refused):
         return False
 
@@ -473,7 +489,7 @@ def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[t
     Left out are hidden ones, releases with their certificates, other `suffixes`, and what is below `out`.
     Raises `PhotoError` if any part of the list is missing.
     """
-    found = _listed(start)
+    found = _list_objects(start)
     if found == [start]:
         yield found[0], Path(start.name)
         return
@@ -487,12 +503,12 @@ def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[t
             yield each, relative
 
 
-def named(inputs: Iterable[Path]) -> list[Path]:
+def expand_inputs(inputs: Iterable[Path]) -> list[Path]:
     """Return the places for which inputs stand: URLs with numbers in braces or wildcards stand for several.
 
     Raises `UsageError` and `PhotoError`.
     """
-    return [each for start in inputs for one in expanded(start) for each in matching(one)]
+    return [each for start in inputs for one in expand_braces(start) for each in matching(one)]
 
 
 def matching(start: Path) -> list[Path]:
@@ -507,15 +523,15 @@ def matching(start: Path) -> list[Path]:
         raise UsageError(f"{start} has wildcards in a prefix", hint="use them in the last part only")
     prefix.prefix = True
     found: list[Path] = [
-        each for each in _listed(prefix) if each.parent == prefix and fnmatchcase(each.name, start.name)
+        each for each in _list_objects(prefix) if each.parent == prefix and fnmatchcase(each.name, start.name)
     ]
     if not found:
-        raise PhotoError(f"{shown(start)} stands for no object", hint="check the name")
+        raise PhotoError(f"{show_path(start)} stands for no object", hint="check the name")
     return found
 
 
-def _listed(start: Url) -> list[Url]:
+def _list_objects(start: Url) -> list[Url]:
     try:
         return list(objects(start))
     except Refused as reason:
-        raise PhotoError(f"{shown(start)} {reason.problem}", hint=reason.remedy) from reason
+        raise PhotoError(f"{show_path(start)} {reason.problem}", hint=reason.remedy) from reason

@@ -61,9 +61,9 @@ def bound_of_photos(epsilon: Fraction, apart: Square, people: Sequence[str]) -> 
         return None
     kernel = _kernel(epsilon, apart)
     same = np.array([[one == other for other in people] for one in people])
-    best = _certified(_even(same), kernel, same)
+    best = _certified_bound(_even_weights(same), kernel, same)
     if len(people) <= SOLVED:
-        best = min(best, _certified(_solved(kernel, same), kernel, same))
+        best = min(best, _certified_bound(_solve_weights(kernel, same), kernel, same))
     return min(1.0, best)
 
 
@@ -73,7 +73,7 @@ def _kernel(epsilon: Fraction, apart: Square) -> Square:
     return np.where(lost > FARTHEST, 0.0, np.exp(-lost) * (1 - SLACK))
 
 
-def _certified(weights: Square, kernel: Square, same: Bool[np.ndarray, "n n"]) -> float:
+def _certified_bound(weights: Square, kernel: Square, same: Bool[np.ndarray, "n n"]) -> float:
     """Return the bound that weights prove after they are raised by one factor until they satisfy the proof's
     condition; 1 if none does. Sound whatever the weights are, so that a solver need not be trusted.
     """
@@ -90,12 +90,12 @@ def _certified(weights: Square, kernel: Square, same: Bool[np.ndarray, "n n"]) -
     return factor * spent * (1 + (2 * count + 8) * SLACK)
 
 
-def _even(same: Bool[np.ndarray, "n n"]) -> Square:
+def _even_weights(same: Bool[np.ndarray, "n n"]) -> Square:
     """Return weights that share every release evenly among the photos of each person, but for its own."""
     return np.where(same, np.eye(len(same)), 1 / same.sum(axis=1, keepdims=True))
 
 
-def _solved(kernel: Square, same: Bool[np.ndarray, "n n"]) -> Square:
+def _solve_weights(kernel: Square, same: Bool[np.ndarray, "n n"]) -> Square:
     """Return the weights of the lowest bound as far as a solver finds them."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array, csr_array, hstack, vstack

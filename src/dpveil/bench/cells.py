@@ -98,7 +98,7 @@ class Cell:
         return key_of(self.of)
 
     @property
-    def released(self) -> int:
+    def release_count(self) -> int:
         """How many releases there are, as far as measures tell."""
         return max((sum(one is not None for one in own) for own in self.utility.values()), default=0)
 
@@ -191,14 +191,14 @@ def parse(data: bytes, name: str) -> Cell:
         found = json.loads(data.decode("utf-8"))
         if not isinstance(found, dict) or found.pop("format", None) != FORMAT:
             raise ValueError("it is no cell")
-        cell = _checked(found)
+        cell = _check_cell(found)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, InvalidParameter) as error:
         told = str(error) if type(error) is ValueError else "its contents do not fit together"
         raise DataError(f"{name} is not a cell of this version: {told}", hint="run it again") from error
     return cell
 
 
-def _checked(found: dict[str, Any]) -> Cell:
+def _check_cell(found: dict[str, Any]) -> Cell:
     lists: dict[str, Any] = {name: tuple(found[name]) for name in ("people", *SHARES, "answered")}
     count = len(lists["people"])
     if not 0 < count <= MOST_RELEASES or any(len(values) != count for values in lists.values()):
@@ -290,6 +290,6 @@ def _is_share(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
-def rounded(values: Iterable[float]) -> tuple[float, ...]:
+def round_values(values: Iterable[float]) -> tuple[float, ...]:
     """Return numbers as they are stored."""
     return tuple(round(float(value), DIGITS) for value in values)

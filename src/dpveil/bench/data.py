@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from dpveil.bench.drawn import DRAWN, drawn
 from dpveil.bench.items import Item, digest_of
 from dpveil.bench.layouts import items_of, layout_of, loose
-from dpveil.core.guarantee import counted
+from dpveil.bench.synthetic_photos import DRAWN, draw_items
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError
 
 """Largest photo that is read."""
@@ -55,7 +55,7 @@ class Dataset:
         return tuple(sorted({item.person for item in self.items}))
 
     @property
-    def alone(self) -> bool:
+    def has_single_photos(self) -> bool:
         """Whether nobody has a second photo: the attacker has the photos under attack themselves."""
         return len(self.people) == len(self.items)
 
@@ -78,7 +78,7 @@ def load(folder: Path, *, people: int | None = None, photos: int | None = None) 
     """
     if str(folder) in DRAWN and not folder.exists():
         kind = str(folder)
-        return Dataset(kind, tuple(drawn(kind, people, photos)), people, photos, DRAWN[kind].subject)
+        return Dataset(kind, tuple(draw_items(kind, people, photos)), people, photos, DRAWN[kind].subject)
     if not folder.is_dir():
         raise UsageError(f"{folder} is not a folder", hint=HINT)
     name = folder.resolve().name
@@ -110,7 +110,7 @@ def _lacking(folder: Path, groups: Mapping[str, Sequence[Item]]) -> str:
         return f"shows {len(groups)} people, of whom {told} two photos: one to know and one to attack"
     flat = loose(folder)
     if flat:
-        return f"holds {counted(flat, 'photo')} outside of any folder, and nothing says whom they show"
+        return f"holds {count_noun(flat, 'photo')} outside of any folder, and nothing says whom they show"
     return "holds no photos"
 
 
@@ -155,7 +155,7 @@ def split(dataset: Dataset) -> Split:
     parts = _by_photos(dataset)
     if dataset.split == PHOTOS:
         return parts
-    learnt, strangers = _apart(dataset)
+    learnt, strangers = _split_people(dataset)
     return Split(
         tuple(item for item in dataset.items if item.person in learnt)
         + tuple(item for item in parts.known if item.person not in learnt | strangers),
@@ -165,7 +165,7 @@ def split(dataset: Dataset) -> Split:
     )
 
 
-def _apart(dataset: Dataset) -> tuple[frozenset[str], frozenset[str]]:
+def _split_people(dataset: Dataset) -> tuple[frozenset[str], frozenset[str]]:
     """Return who is learnt from and who is a stranger, by a hash of names; both eyes of one go together."""
     units: dict[str, list[str]] = {}
     for person in dataset.people:

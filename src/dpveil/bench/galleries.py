@@ -12,8 +12,8 @@ import numpy as np
 from dpveil.accounting import compose
 from dpveil.assets.reference import Reference
 from dpveil.assets.store import default_path
-from dpveil.attacks.base import Memo, View, installed
-from dpveil.bench import faces_seen
+from dpveil.attacks.base import Memo, View, has_extra
+from dpveil.bench import face_utility
 from dpveil.bench.data import Split
 from dpveil.bench.items import Item
 from dpveil.codecs import CODEC, Codec
@@ -67,7 +67,7 @@ class Setting:
         own |= {"after": list(self.after)} if self.after else {}
         return own | ({"releases": self.releases} if self.releases > 1 else {})
 
-    def shown(self, item: Item, seed: int) -> Shown:
+    def adversary_view(self, item: Item, seed: int) -> Shown:
         """Return what an adversary sees of a photo, and the guarantee of all of it; None for no release.
 
         Nothing is released of a photo in which no region is found. The bits are a function of seed, photo,
@@ -88,9 +88,9 @@ class Setting:
         return replace(first, more=tuple(more)), total
 
     def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
-        """Yield `shown` of every photo."""
+        """Yield `adversary_view` of every photo."""
         for item in items:
-            yield self.shown(item, seed)
+            yield self.adversary_view(item, seed)
 
     def points(self, items: Sequence[Item]) -> np.ndarray | None:
         """Return the points by which photos count in the distance of a metric guarantee, one a row.
@@ -249,12 +249,12 @@ class GallerySetting:
 
         Raises `UsageError` if files are missing that it needs, `InvalidParameter`, and `ModelError`.
         """
-        if METHODS[name].classes and not (installed("faces") and installed("models")):
+        if METHODS[name].classes and not (has_extra("faces") and has_extra("models")):
             raise UsageError(f"{name} reads the {KEEPS} of faces, for which files are missing", hint=NEEDED)
         return cls(METHODS[name].make(k, codec), releases)
 
     @classmethod
-    def stated(cls, name: str, parameters: Mapping[str, Json]) -> GallerySetting:
+    def from_cell(cls, name: str, parameters: Mapping[str, Json]) -> GallerySetting:
         """Return the setting with the `parameters` of a cell from anybody; opens no file but the usual codec.
 
         Raises as `of`, and `InvalidParameter` for parameters that are not those of this method.
@@ -319,7 +319,7 @@ class GallerySetting:
             for release in range(self.releases):
                 bits = SeededBits(seed, f"{self.method!r} {name} release {release}")
                 for own in classes:
-                    for place, view in zip(gallery[own], self._released(faces[own], bits), strict=True):
+                    for place, view in zip(gallery[own], self._release_once(faces[own], bits), strict=True):
                         found[place].append(view)
         promise = self.method.guarantee(faces=max(self._least, len({item.person for item in items})))
         for views in found:
@@ -329,19 +329,19 @@ class GallerySetting:
         """Return the places of the faces of each class; all are one where the method keeps none."""
         if not METHODS[self.name].classes:
             return [np.arange(len(faces))]
-        read = np.array([faces_seen.reading(face)[KEEPS] for face in faces])
+        read = np.array([face_utility.reading(face)[KEEPS] for face in faces])
         return [np.flatnonzero(read == value) for value in np.unique(read)]
 
-    def _released(self, faces: Faces, bits: SeededBits) -> list[View]:
+    def _release_once(self, faces: Faces, bits: SeededBits) -> list[View]:
         """Return what is seen of one release of the faces of a class, in their order."""
         order = np.argsort(bits.words(len(faces)), kind="stable")
         alone = faces if self._space is None else self._space.decode(self._space.encode(faces))
-        alone = self._fitted(alone, faces.shape[1:])
+        alone = self._fit_size(alone, faces.shape[1:])
         views: dict[int, View] = {}
         for part in np.array_split(order, TWO if self.releases > 1 else 1):
             names = [str(face) for face in part]
             made = self.method.release(faces[part], people=names, classes=["one"] * len(part))
-            pictures = self._fitted(made.faces, faces.shape[1:])
+            pictures = self._fit_size(made.faces, faces.shape[1:])
             for group in made.groups:
                 for member in group.members:
                     others = tuple(alone[part[one]] for one in group.averaged if one != member)
@@ -349,7 +349,7 @@ class GallerySetting:
         return [views[place] for place in range(len(faces))]
 
     @staticmethod
-    def _fitted(pictures: Faces, size: tuple[int, ...]) -> Faces:
+    def _fit_size(pictures: Faces, size: tuple[int, ...]) -> Faces:
         """Return pictures of the photos' height, width and channels."""
         return pictures if pictures.shape[1:] == size else np.stack([spread(one, size) for one in pictures])
 

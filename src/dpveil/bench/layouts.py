@@ -10,9 +10,9 @@ from typing import Final
 
 from dpveil.bench.items import Item, PhotoFile, in_shards, shards
 from dpveil.errors import UsageError
-from dpveil.io import FORMATS, received
+from dpveil.io import FORMATS, read_untrusted
 from dpveil.io.folders import UNWRITTEN
-from dpveil.io.refused import Refused
+from dpveil.io.unreadable import Refused
 
 SUFFIXES: Final = UNWRITTEN.union(FORMATS)
 """Suffixes of the photos that are read, in lower case."""
@@ -72,7 +72,7 @@ def loose(folder: Path) -> int:
     return sum(1 for _ in _photos(folder, 0))
 
 
-def alone(folder: Path) -> list[Item]:
+def one_person_each(folder: Path) -> list[Item]:
     """Return the photos in a folder itself, each as that of a person of its own."""
     return [_item(folder, f"./{path.name}", path) for path in _photos(folder, 0)]
 
@@ -185,7 +185,7 @@ def _has_celeba(folder: Path) -> bool:
 def _celeba(folder: Path) -> Iterator[Item]:
     place = next(folder / name for name in CELEBA_FOLDERS if (folder / name).is_dir())
     try:
-        lines = received(folder / CELEBA, MOST_BYTES).decode("utf-8").splitlines()
+        lines = read_untrusted(folder / CELEBA, MOST_BYTES).decode("utf-8").splitlines()
     except (Refused, UnicodeDecodeError) as error:
         raise UsageError(f"{folder / CELEBA} is no list of identities", hint="get an intact copy") from error
     for number, line in enumerate(filter(None, lines), 1):

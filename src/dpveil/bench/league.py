@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.bench.cells import WHOLE
 from dpveil.bench.galleries import NOTHING
-from dpveil.bench.table import STRONGEST, Row, compared
+from dpveil.bench.table import STRONGEST, Row, comparable_cells
 from dpveil.core.guarantee import Relation
 
 PROMISES: Final = {
@@ -86,7 +86,7 @@ def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list
     made, doubted = [], {name for name, _ in _doubts(table)}
     for (dataset, kind, relation, parts), places in sorted(groups.items()):
         title, promise = _titles(order[kind], relation, parts=parts)
-        made.append(League(dataset, title, promise, _ranked(places, marked=dataset not in doubted)))
+        made.append(League(dataset, title, promise, _rank_places(places, marked=dataset not in doubted)))
     return made
 
 
@@ -154,7 +154,7 @@ def _settings(table: Sequence[Row]) -> list[list[Row]]:
 def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     values = rows[0].values
     own = [row for row in rows if row.cell is not None]
-    top = max(compared(own), key=lambda row: row.success)
+    top = max(comparable_cells(own), key=lambda row: row.success)
     risk = next((row for row in rows if row.values["attack"] == STRONGEST), top)
     same = ("dataset", "method", "parameters")
     own_measures = [one for one in measures if all(one[name] == values[name] for name in same)]
@@ -172,7 +172,7 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     )
 
 
-def _ranked(places: Sequence[Place], *, marked: bool) -> tuple[Place, ...]:
+def _rank_places(places: Sequence[Place], *, marked: bool) -> tuple[Place, ...]:
     """Return places by risk; if `marked`, what keeps most among those no riskier than the first is best."""
     ranked = sorted(places, key=lambda place: (place.risk, -place.kept.get(SSIM, -1.0)))
     safe = [place for place in ranked if place.risk <= ranked[0].high] if marked else []

@@ -20,17 +20,23 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.attacks.base import Attack, Background, Fitted, Scores, View
-from dpveil.attacks.measures import Verified, equal_error_rate, named, open_set, passed
+from dpveil.attacks.measures import (
+    Verified,
+    equal_error_rate,
+    identification_rates,
+    open_set,
+    verification_rates,
+)
 from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
-from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, rounded
+from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, round_values
 from dpveil.bench.data import Dataset, split
 from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
-from dpveil.bench.utility import measured, usable
+from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
 from dpveil.errors import DataError, PluginError
-from dpveil.io import is_present, received, write_together
-from dpveil.io.refused import Refused
+from dpveil.io import is_present, read_untrusted, write_together
+from dpveil.io.unreadable import Refused
 from dpveil.noise.bits import SeededBits
 
 FOLDER: Final = "times"
@@ -97,7 +103,7 @@ def read(folder: Path, key: str) -> Time | None:
     if not is_present(path):
         return None
     try:
-        found = Time(**json.loads(received(path, MOST_BYTES)))
+        found = Time(**json.loads(read_untrusted(path, MOST_BYTES)))
         numbers = (found.releases, found.ms, found.MiB or 0)
         if not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
             raise ValueError
@@ -187,7 +193,7 @@ class Left:
     together: Mapping[str, float | None]
 
 
-def released(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
+def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
@@ -211,11 +217,11 @@ def cells(
     `measures` are the names of what is measured of the releases, by default all that can be taken here.
     """
     names = usable(dataset.subject) if measures is None else tuple(measures)
-    releases = released(dataset, setting, seed)
-    yield from attacked(dataset, setting, attacks, releases, seed, names)
+    releases = release_all(dataset, setting, seed)
+    yield from attack_cells(dataset, setting, attacks, releases, seed, names)
 
 
-def attacked(
+def attack_cells(
     dataset: Dataset,
     setting: AnySetting,
     attacks: Sequence[Attack],
@@ -225,7 +231,7 @@ def attacked(
 ) -> Iterator[Cell]:
     """Yield the cell of each attack on releases, and of the measures of these names."""
     shown = [None if one is None else one[0].image for one in releases.shown]
-    left = Left(tuple(names), *measured(names, [item.read().image for item in releases.probes], shown))
+    left = Left(tuple(names), *measure_all(names, [item.read().image for item in releases.probes], shown))
     for attack in attacks:
         yield cell_of(dataset, setting, attack, releases, left, seed)
 
@@ -247,7 +253,7 @@ def cell_of(
         background = releases.background(learnt=False)
         there = background is not None and len(background.names) > 1
         fitted = attack.fit(background) if background is not None and there else None
-        scores = scored(fitted, releases.shown, names, joint=attack.joint, seed=seed)
+        scores = score_releases(fitted, releases.shown, names, joint=attack.joint, seed=seed)
     return _outcome(dataset, setting, attack, releases, scores, left, seed, apart)
 
 
@@ -262,7 +268,7 @@ def attacked_apart(
     copy = fresh(attack.fit(learnt)) if enough and learnt is not None else None
 
     def against(own: Background | None, shown: Sequence[Shown]) -> Scores:
-        return scored(copy().enrol(own) if copy and own else None, shown, names)
+        return score_releases(copy().enrol(own) if copy and own else None, shown, names)
 
     people = [item.person for item in releases.probes]
     found: dict[str, float | None] = {}
@@ -271,9 +277,9 @@ def attacked_apart(
         "private": gallery and replace(gallery, clean=gallery.released),
     }
     for kind, own in kinds.items():
-        verified = [passed(against(own, releases.shown), people, far=far) for far in FARS]
+        verified = [verification_rates(against(own, releases.shown), people, far=far) for far in FARS]
         found[f"{kind}_equal_error"] = round(equal_error_rate(verified[0]), 9)
-        found[f"{kind}_tar_far_1e-2"], found[f"{kind}_tar_far_1e-3"] = map(_accepted, verified)
+        found[f"{kind}_tar_far_1e-2"], found[f"{kind}_tar_far_1e-3"] = map(_true_accept_rate, verified)
     scores = against(gallery, (*releases.shown, *releases.strangers))
     owners = [*people, *("" for _ in releases.strangers)]
     enough = OPEN * len(releases.strangers) >= 1
@@ -281,7 +287,7 @@ def attacked_apart(
     return Scores(scores.likeness[: len(people)], names), found
 
 
-def scored(
+def score_releases(
     fitted: Fitted | None,
     shown: Sequence[Shown],
     names: tuple[str, ...],
@@ -299,7 +305,7 @@ def scored(
         copy = fresh(fitted)
         for part in _parts(rows, joint=joint, seed=seed):
             found = copy().score([shown[row][0] for row in part])  # type: ignore[index]
-            likeness[part] = _scored(found, names)
+            likeness[part] = _likeness_to(found, names)
     return Scores(_finite(likeness), names)
 
 
@@ -313,7 +319,7 @@ def _parts(rows: Sequence[int], *, joint: bool, seed: int) -> list[list[int]]:
     return [shuffled] if joint else [[row] for row in shuffled]
 
 
-def _scored(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
+def _likeness_to(found: Scores, names: Sequence[str]) -> Float64[np.ndarray, "releases people"]:
     """Return the likeness of releases to each of `names`: -inf for people whom nobody knows."""
     silent = np.isnan(found.likeness).any(axis=1)
     own = dict(zip(found.names, found.likeness.T, strict=True))
@@ -347,7 +353,7 @@ def _outcome(
     apart: Mapping[str, float | None],
 ) -> Cell:
     people = [item.person for item in releases.probes]
-    verified = [passed(scores, people, far=far) for far in FARS]
+    verified = [verification_rates(scores, people, far=far) for far in FARS]
     shown = [one for one in releases.shown if one is not None]
     guarantees = [one[1] for one in shown]
     pixels = max((one[0].hidden.size for one in shown), default=1)
@@ -362,13 +368,13 @@ def _outcome(
     return Cell(
         of=depends_on(dataset, setting, attack, seed, left.measures),
         people=tuple(scores.names.index(person) for person in people),
-        right=rounded(named(scores, people)),
-        near=rounded(named(scores, people, rank=min(NEAR, len(scores.names)))),
+        right=round_values(identification_rates(scores, people)),
+        near=round_values(identification_rates(scores, people, rank=min(NEAR, len(scores.names)))),
         answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
         chance=round(max(Counter(people).values()) / len(people), 9),
         equal_error=round(equal_error_rate(verified[0]), 9),
-        accepted_2=_accepted(verified[0]),
-        accepted_3=_accepted(verified[1]),
+        accepted_2=_true_accept_rate(verified[0]),
+        accepted_3=_true_accept_rate(verified[1]),
         guarantee=stated,
         bound=None if least is None else float(up(min(1.0, least), DIGITS)),
         utility=left.alone,
@@ -379,6 +385,6 @@ def _outcome(
     )
 
 
-def _accepted(verified: Verified) -> float | None:
+def _true_accept_rate(verified: Verified) -> float | None:
     """Return the true accept rate; None where there are too few impostors for its false accept rate."""
     return round(verified.rate, 9) if verified.far * verified.impostors.size >= 1 else None

@@ -19,7 +19,7 @@ from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import Json
 
 COLOURS: Final = ("#0b7a75", "#b3541e", "#5b4b9a", "#1f6fb2", "#a0225a", "#5d7a1f", "#8a6d1d", "#444a55")
@@ -102,7 +102,7 @@ def page(
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
         strength=_strength(table),
-        left=_left(measures, times),
+        left=_measures_table(measures, times),
         every=_every(table),
         provenance=_provenance(about),
     )
@@ -117,7 +117,7 @@ def _summary(cells: Sequence[Cell], table: Sequence[Row]) -> str:
         for name, count, people, chance in sorted(releases, key=str)
     )
     splits = " ".join(ABOUT[name] for name in sorted({row.values["split"] for row in table}))
-    sides = f"{counted(len(methods), 'method')} against {counted(len(attacks), 'attack')}"
+    sides = f"{count_noun(len(methods), 'method')} against {count_noun(len(attacks), 'attack')}"
     return f"{sides[0].upper()}{sides[1:]}. {told}. {splits}"
 
 
@@ -148,17 +148,20 @@ def _place(place: Place, shown: Sequence[str]) -> str:
     said = f"{html.escape(place.method)}<br><span class=small>{html.escape(place.settings)}</span>"
     bound = "" if place.bound is None else up(place.bound, 2)
     kept = "".join(
-        _named(KEPT[name], f"{place.kept[name]:.2f}" if name in place.kept else "", best=name in place.best)
+        _number_cell(
+            KEPT[name], f"{place.kept[name]:.2f}" if name in place.kept else "", best=name in place.best
+        )
         for name in shown
     )
     return (
-        f"<tr><td>{said}</td>{_named('risk', f'{bar} {place.risk:.2f}')}"
-        f"{_named('95 %', f'{place.low:.2f}–{place.high:.2f}')}<td data-name='by'>{_broken(place.by)}</td>"
-        f"{kept}{_named('bound', bound)}</tr>"
+        f"<tr><td>{said}</td>{_number_cell('risk', f'{bar} {place.risk:.2f}')}"
+        f"{_number_cell('95 %', f'{place.low:.2f}–{place.high:.2f}')}"
+        f"<td data-name='by'>{_breakable_label(place.by)}</td>"
+        f"{kept}{_number_cell('bound', bound)}</tr>"
     )
 
 
-def _named(name: str, text: str, *, best: bool = False) -> str:
+def _number_cell(name: str, text: str, *, best: bool = False) -> str:
     """Return a cell of numbers, which shows the name of its column where rows are stacked."""
     return (
         f"<td class='n{' best' * best}' data-name='{html.escape(name)}'>{text}</td>" if text else "<td></td>"
@@ -170,12 +173,12 @@ def _scrolling(table: str, name: str) -> str:
     return f"<div class=scroll tabindex=0 role=region aria-label='{html.escape(name)}'>{table}</div>"
 
 
-def _broken(label: str) -> str:
+def _breakable_label(label: str) -> str:
     """Return the label of an attack, which may be broken between its parts only."""
     return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
-def _left(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:
+def _measures_table(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:
     """Return the table of every measure of every setting, and of what a release took."""
     names = list(dict.fromkeys(row["measure"] for row in measures))
     settings: dict[tuple[str, ...], dict[str, str]] = {}

@@ -23,7 +23,7 @@ from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of
 from dpveil.bench.data import LEAST, Dataset, load
 from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
 from dpveil.bench.measuring import COLUMNS as COLUMNS_OF_TIMES
-from dpveil.bench.measuring import Time, attacked, released
+from dpveil.bench.measuring import Time, attack_cells, release_all
 from dpveil.bench.measuring import cells as cells_of
 from dpveil.bench.report import alarm, page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
@@ -32,8 +32,8 @@ from dpveil.core.envelope import this_tool
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
 from dpveil.errors import DataError, DPVeilError, OutputError
-from dpveil.io import is_present, make_folder, received, write_together
-from dpveil.io.refused import Refused
+from dpveil.io import is_present, make_folder, read_untrusted, write_together
+from dpveil.io.unreadable import Refused
 from dpveil.postprocessing import opens
 
 ABOUT: Final = "run.json"
@@ -96,7 +96,7 @@ def _is_key(text: str) -> bool:
 def held(path: Path) -> bytes:
     """Return the contents of a file of a run; raises `DataError` if it cannot be read."""
     try:
-        return received(path, MOST_BYTES)
+        return read_untrusted(path, MOST_BYTES)
     except Refused as error:
         raise DataError(f"{path} {error.problem}", hint="give the folder of a finished run") from error
 
@@ -198,9 +198,9 @@ def run(
     missing = [job for job in (_without(job, folder) for job in jobs) if job.attacks]
     for _ in range(len(jobs) - len(missing)):
         step()
-    for _ in _done(missing, folder, processes):
+    for _ in _compute_jobs(missing, folder, processes):
         step()
-    return [cell for job in jobs for cell in kept(job, folder)]
+    return [cell for job in jobs for cell in read_cells(job, folder)]
 
 
 def count(jobs: Sequence[Job], folder: Path) -> int:
@@ -212,7 +212,7 @@ def _path(folder: Path, key: str) -> Path:
     return folder / CELLS / f"{key}.json"
 
 
-def kept(job: Job, folder: Path) -> list[Cell]:
+def read_cells(job: Job, folder: Path) -> list[Cell]:
     """Return the cells of a job that is finished; raises `DataError` if one is missing or damaged."""
     found = [read_cell(folder, key) for key in job.keys]
     return [cell for cell in found if cell is not None]
@@ -224,7 +224,7 @@ def read_cell(folder: Path, key: str) -> Cell | None:
     if not is_present(path):
         return None
     try:
-        cell = parse(received(path, MOST_BYTES), path.name)
+        cell = parse(read_untrusted(path, MOST_BYTES), path.name)
     except Refused as error:
         raise DataError(f"{path.name} {error.problem}", hint=error.remedy) from error
     if cell.key != key:
@@ -245,7 +245,7 @@ def _without(job: Job, folder: Path) -> Job:
     return Job(job.dataset, job.setting, tuple(missing), job.seed)
 
 
-def _done(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator[None]:
+def _compute_jobs(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator[None]:
     if processes == 1 or len(jobs) < 2:
         for job in jobs:
             compute(job, folder)
@@ -269,13 +269,13 @@ def _done(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator[None]:
 def compute(job: Job, folder: Path) -> None:
     """Compute the cells of a job on one thread, and write each as soon as it is there."""
     with one_thread():
-        releases = released(job.dataset, job.setting, job.seed)
+        releases = release_all(job.dataset, job.setting, job.seed)
         spent = releases.spent
         memory = None if spent.mebibytes is None else round(spent.mebibytes, 1)
         count = len(releases.known) + len(releases.probes) + len(releases.strangers)
         each = Time(count, round(1000 * spent.seconds / count, 2), memory)
         measuring.write(folder, job.setting_key, each)
-        for cell in attacked(
+        for cell in attack_cells(
             job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
         ):
             write_together([(_path(folder, cell.key), cell.text().encode())], replace=True)
@@ -332,7 +332,7 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
     if len(set(about["cells"])) < len(about["cells"]):
         raise DataError(f"{folder / ABOUT} lists a cell twice", hint="run it again")
     if not about[FINISHED]:
-        return [], [_interrupted(folder, about["cells"])]
+        return [], [_interruption_text(folder, about["cells"])]
     for key in about["cells"]:
         try:
             cell = read_cell(folder, key)
@@ -356,13 +356,13 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
     return cells, problems
 
 
-def _interrupted(folder: Path, keys: Sequence[str]) -> str:
+def _interruption_text(folder: Path, keys: Sequence[str]) -> str:
     lacking = sum(not is_present(folder / CELLS / f"{key}.json") for key in keys)
     told = f"{lacking} of its {len(keys)} cells are missing" if lacking else "its tables are not written"
     return f"the run was interrupted, or goes on: {told}; its command computes what is missing"
 
 
-def again(
+def recompute_cells(
     cells: Sequence[Cell],
     folders: Sequence[Path],
     *,
@@ -387,7 +387,7 @@ def again(
     count = 0
     for group in _of_one_setting(chosen):
         with one_thread():
-            made = _made([_asked(cell, there[str(cell.of["data_sha256"])]) for cell in group])
+            made = _compute_group([_parse_cell(cell, there[str(cell.of["data_sha256"])]) for cell in group])
         for cell, new in zip(group, made, strict=True):
             if new.text() != cell.text():
                 of = cell.of
@@ -434,12 +434,12 @@ def _count(of: Mapping[str, Json], name: str) -> int | None:
     return value if isinstance(value, int) and value >= LEAST else None
 
 
-def repeated(cell: Cell, dataset: Dataset) -> Cell:
+def recompute_cell(cell: Cell, dataset: Dataset) -> Cell:
     """Return the cell computed anew from what it says it is of.
 
     Raises `DataError` if it names no method, parameters or attack of dpveil.
     """
-    (made,) = _made([_asked(cell, dataset)])
+    (made,) = _compute_group([_parse_cell(cell, dataset)])
     return made
 
 
@@ -454,13 +454,13 @@ class _Asked:
     measures: tuple[str, ...]
 
 
-def _made(group: Sequence[_Asked]) -> list[Cell]:
+def _compute_group(group: Sequence[_Asked]) -> list[Cell]:
     """Return the cells of several attacks on the same releases."""
     one = group[0]
     return [*cells_of(one.dataset, one.setting, [each.attack for each in group], one.seed, one.measures)]
 
 
-def _asked(cell: Cell, dataset: Dataset) -> _Asked:
+def _parse_cell(cell: Cell, dataset: Dataset) -> _Asked:
     of: Any = cell.of
     try:
         setting = _setting(of["method"], dict(of["parameters"]))
@@ -480,7 +480,7 @@ def _asked(cell: Cell, dataset: Dataset) -> _Asked:
 def _setting(name: str, given: dict[str, Any]) -> AnySetting:
     """Return the setting of a cell from anybody, which opens no file; raises for what is none of dpveil."""
     if name in galleries.METHODS:
-        return galleries.GallerySetting.stated(name, given)
+        return galleries.GallerySetting.from_cell(name, given)
     regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
     releases = given.pop("releases", 1)
     method = None if name == NOTHING else METHODS[name].stated(given)

@@ -84,12 +84,12 @@ def rows(cells: Sequence[Cell]) -> list[Row]:
     for group in settings(cells):
         made += [_row(cell, cell.of["attack"], _rate(cell), cell) for cell in group]
         if len(group) > 1:
-            made.append(_row(group[0], STRONGEST, strongest(compared(group)), None))
+            made.append(_row(group[0], STRONGEST, strongest(comparable_cells(group)), None))
     tests = sum(row.bound is not None for row in made)
-    return [replace(row, above=_above(row, tests)) for row in made]
+    return [replace(row, above=_exceeds_bound(row, tests)) for row in made]
 
 
-def _above(row: Row, tests: int) -> bool:
+def _exceeds_bound(row: Row, tests: int) -> bool:
     return row.bound is not None and exceeds(row.success, row.bound, int(row.values["releases"]), tests)
 
 
@@ -118,7 +118,7 @@ def _common(cell: Cell) -> tuple[object, ...]:
     return cell.people, cell.chance, cell.guarantee, cell.covers, cell.utility, cell.together
 
 
-def compared(cells: Sequence[Bounded]) -> list[Bounded]:
+def comparable_cells(cells: Sequence[Bounded]) -> list[Bounded]:
     """Return the cells or rows of which the strongest is taken: those with a bound below 1, or all.
 
     An attacker who looks at all releases together has none, and may exceed that of the others, which is about
@@ -221,7 +221,7 @@ def _order(name: str) -> tuple[int, str]:
 def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
     """Return the mean of a measure, its interval, and of how many releases it is; None of none."""
     if name in cell.together:
-        value, count = cell.together[name], cell.released
+        value, count = cell.together[name], cell.release_count
         return None if value is None else {"mean": _number(value), "low": "", "high": "", "releases": count}
     pairs = zip(cell.utility[name], cell.people, strict=True)
     there = [(value, person) for value, person in pairs if value is not None]

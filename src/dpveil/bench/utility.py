@@ -9,10 +9,10 @@ from typing import Final, Literal
 import cv2
 import numpy as np
 
-from dpveil.attacks.base import Memo, installed
+from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.iris import Eye, eye
 from dpveil.attacks.vectors import read, similarity
-from dpveil.bench import faces_seen
+from dpveil.bench import face_utility
 from dpveil.core.arrays import UInt8
 from dpveil.faces.attribute_model import SIDE as CROP
 from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
@@ -26,7 +26,7 @@ BALL: Final = 2.0
 def _both(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
     """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
     first, second = _eye(photo), _eye(release)
-    if first is None or second is None or _away(first, second) > first.iris.radius:
+    if first is None or second is None or _pupil_distance(first, second) > first.iris.radius:
         return first, None
     return first, second
 
@@ -35,27 +35,27 @@ def _eye(image: Image) -> Eye | None:
     return FOUND(image, "", lambda: eye(image))
 
 
-def _away(one: Eye, other: Eye) -> float:
+def _pupil_distance(one: Eye, other: Eye) -> float:
     return float(np.hypot(one.pupil.x - other.pupil.x, one.pupil.y - other.pupil.y))
 
 
-def found(photo: Image, release: Image) -> float | None:
+def pupil_detection(photo: Image, release: Image) -> float | None:
     """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
     first, second = _both(photo, release)
     return None if first is None else float(second is not None)
 
 
-def apart(photo: Image, release: Image) -> float | None:
+def pupil_shift(photo: Image, release: Image) -> float | None:
     """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
     first, second = _both(photo, release)
-    return None if first is None or second is None else _away(first, second) / first.iris.radius
+    return None if first is None or second is None else _pupil_distance(first, second) / first.iris.radius
 
 
 def gaze(photo: Image, release: Image) -> float | None:
     """Return by how many degrees the gaze differs, by the middles of the pupils on an eyeball of two radii of
     the iris; None without two pupils.
     """
-    away = apart(photo, release)
+    away = pupil_shift(photo, release)
     return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
 
 
@@ -101,14 +101,14 @@ class Utility:
     @property
     def there(self) -> bool:
         """Whether all that it needs is installed."""
-        return all(installed(extra) for extra in self.extras)
+        return all(has_extra(extra) for extra in self.extras)
 
 
 def _pixels(measure: Measure) -> Alone:
-    def measured(photo: Image, release: Image) -> float:
+    def compute(photo: Image, release: Image) -> float:
         return min(measure(photo, release, data_range=255), HIGHEST if measure is psnr else np.inf)
 
-    return measured
+    return compute
 
 
 def _colours(images: Sequence[Image]) -> np.ndarray | None:
@@ -141,7 +141,7 @@ def _frechet(photos: Sequence[Image], releases: Sequence[Image]) -> float | None
     size, rows = (CROP, CROP), []
     for of in (photos, releases):
         crops = np.stack([cv2.resize(rgb(one), size, interpolation=cv2.INTER_AREA) for one in of])
-        rows.append(faces_seen.model().units(crops).astype(np.float64))
+        rows.append(face_utility.model().units(crops).astype(np.float64))
     return frechet(*rows)
 
 
@@ -156,7 +156,7 @@ ROWS: Final = (
         "",
         "more",
         "a face is found where the photo shows one",
-        faces_seen.found,
+        face_utility.face_detection,
         extras=FACES,
         about="faces",
     ),
@@ -165,15 +165,15 @@ ROWS: Final = (
         "eye distances",
         "less",
         "how far five landmarks are away, on average, where a face is found",
-        faces_seen.apart,
+        face_utility.landmark_shift,
         extras=FACES,
         about="faces",
     ),
     Utility(
-        "yaw", "degrees", "less", "error of the head's turn", faces_seen.yaw, extras=FACES, about="faces"
+        "yaw", "degrees", "less", "error of the head's turn", face_utility.yaw, extras=FACES, about="faces"
     ),
     Utility(
-        "pitch", "degrees", "less", "error of the head's nod", faces_seen.pitch, extras=FACES, about="faces"
+        "pitch", "degrees", "less", "error of the head's nod", face_utility.pitch, extras=FACES, about="faces"
     ),
     *(
         Utility(
@@ -181,19 +181,19 @@ ROWS: Final = (
             "",
             "more",
             f"the attribute model reads the same {name} as in the photo; no face is another one",
-            faces_seen.agrees(name),
+            face_utility.agrees(name),
             extras=FACES,
             about="faces",
         )
         for name in ("gender", "age", "smile")
     ),
-    Utility("pupil-found", "", "more", "the pupil is found at its place", found, about="eyes"),
+    Utility("pupil-found", "", "more", "the pupil is found at its place", pupil_detection, about="eyes"),
     Utility(
         "pupil",
         "iris radii",
         "less",
         "how far the middle of the pupil is away, where it is found at its place",
-        apart,
+        pupil_shift,
         about="eyes",
     ),
     Utility("gaze", "degrees", "less", "error of the gaze, where the pupil is found", gaze, about="eyes"),
@@ -239,7 +239,7 @@ def usable(subject: str) -> tuple[str, ...]:
     return tuple(name for name, one in UTILITIES.items() if one.there and one.about in ("", subject))
 
 
-def measured(
+def measure_all(
     names: Sequence[str], photos: Sequence[Image], releases: Sequence[Image | None]
 ) -> tuple[dict[str, tuple[float | None, ...]], dict[str, float | None]]:
     """Return each measure of every release, None for one that does not exist, and those of all together."""
@@ -248,18 +248,20 @@ def measured(
     for name in names:
         one = UTILITIES[name]
         if one.alone is not None:
-            alone[name] = tuple(None if b is None else _rounded(one.alone(_like(a, b), b)) for a, b in pairs)
+            alone[name] = tuple(
+                None if b is None else _round_value(one.alone(_match_channels(a, b), b)) for a, b in pairs
+            )
         if one.together is not None:
             there = [(a, b) for a, b in pairs if b is not None]
             value = one.together([a for a, _ in there], [b for _, b in there]) if there else None
-            together[name] = _rounded(value)
+            together[name] = _round_value(value)
     return alone, together
 
 
-def _like(photo: Image, release: Image) -> Image:
+def _match_channels(photo: Image, release: Image) -> Image:
     """Return the photo with as many channels as the release."""
     return photo if photo.shape == release.shape else np.broadcast_to(photo, release.shape)
 
 
-def _rounded(value: float | None) -> float | None:
+def _round_value(value: float | None) -> float | None:
     return None if value is None else round(float(value), 9)

@@ -21,7 +21,7 @@ from dpveil.accounting import compose, zcdp_epsilon
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
-from dpveil.core.guarantee import Guarantee, Scope, counted
+from dpveil.core.guarantee import Guarantee, Scope, count_noun
 from dpveil.core.numbers import Json, show
 from dpveil.errors import (
     BudgetRefused,
@@ -33,9 +33,9 @@ from dpveil.errors import (
     UsageError,
 )
 from dpveil.io.folders import real
-from dpveil.io.names import format_of, quoted, shown
+from dpveil.io.names import escape_text, format_of, show_path
 from dpveil.noise.bits import SECURE
-from dpveil.numbers.expected import column
+from dpveil.numbers.expected_error import column
 from dpveil.release.saving import SUFFIX
 from dpveil.release.verification import Verification
 from dpveil.synthesis.plan import SHEET
@@ -81,18 +81,20 @@ def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
     if not found:
         raise CertificateError("there are no releases in the folder", hint=NO_RELEASES)
     if packed := next((one.inside for one in found if one.inside is not None), None):
-        problem = f"{quoted(shown(packed))} holds several releases in one file, which a card cannot list"
+        problem = (
+            f"{escape_text(show_path(packed))} holds several releases in one file, which a card cannot list"
+        )
         raise CertificateError(problem, hint=UNPACK)
     wrong = [(one.path, why) for one in found if (why := _against(one))]
     if wrong:
         path, why = wrong[0]
-        more = f" (and {counted(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
-        raise CertificateError(f"{quoted(shown(path))}: {quoted(why)}{more}", hint=CHECK)
+        more = f" (and {count_noun(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
+        raise CertificateError(f"{escape_text(show_path(path))}: {escape_text(why)}{more}", hint=CHECK)
     clips = [one.path for one in found if not isinstance(one.certificate, Certificate)]
     if clips:
-        problem = f"{quoted(shown(clips[0]))} is a clip, and a card lists pictures"
+        problem = f"{escape_text(show_path(clips[0]))} is a clip, and a card lists pictures"
         raise CertificateError(problem, hint="keep clips in a folder of their own")
-    return tuple(sorted((_listed(folder, one) for one in found), key=lambda one: one.name))
+    return tuple(sorted((_list_file(folder, one) for one in found), key=lambda one: one.name))
 
 
 def pictures(stated: SetCertificate) -> tuple[Listed, ...]:
@@ -114,9 +116,9 @@ def prefix(folder: Path, out: Path) -> str:
     """
     home, inner = real(out.parent), real(folder)
     if not inner.is_relative_to(home):
-        problem = f"the card {shown(out)} would lie beside the files that it lists, or below them"
+        problem = f"the card {show_path(out)} would lie beside the files that it lists, or below them"
         raise UsageError(problem, hint="write it to the folder itself, or to one above it")
-    return "".join(f"{_encoded(part)}/" for part in inner.relative_to(home).parts)
+    return "".join(f"{_encode_name(part)}/" for part in inner.relative_to(home).parts)
 
 
 def _against(found: Verification) -> str:
@@ -130,19 +132,19 @@ def _against(found: Verification) -> str:
     return found.refused or found.untrusted or (f"not publishable: {', '.join(others)}" if others else "")
 
 
-def _listed(folder: Path, found: Verification) -> Listed:
+def _list_file(folder: Path, found: Verification) -> Listed:
     parts = found.path.relative_to(folder).parts
     stated = found.certificate
     if stated is None or stated.output is None:
         raise CertificateError("there is no certificate", hint=CHECK)
-    name = "/".join(map(_encoded, parts))
+    name = "/".join(map(_encode_name, parts))
     return Listed(name, stated.output.sha256, format_of(name), stated, found.notes)
 
 
-def _encoded(part: str) -> str:
+def _encode_name(part: str) -> str:
     """Return one name of a path; raises `OutputError` if a card cannot state it as part of an address."""
     if part in (".", "..") or not part.isprintable() or "\\" in part or "/" in part:
-        problem = f"a card cannot state the name {quoted(shown(part))}"
+        problem = f"a card cannot state the name {escape_text(show_path(part))}"
         raise OutputError(problem, hint="rename it, without control characters and backslashes")
     return part
 
@@ -187,7 +189,7 @@ def alike(people: Iterable[str]) -> list[str]:
     if not several:
         return []
     many = sum(map(len, several))
-    return [CASE.format(*map(quoted, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
+    return [CASE.format(*map(escape_text, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
 
 
 def by_folder(names: Iterable[str]) -> People:
@@ -210,7 +212,7 @@ def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> Peo
     """
     files, people = _files(path), column(path, person)
     if len(files) != len(people):
-        raise DataError(f"{shown(path)} was changed while it was read", hint="run this again")
+        raise DataError(f"{show_path(path)} was changed while it was read", hint="run this again")
     known = _places(names, folder)
     found: dict[str, set[str]] = defaultdict(set)
     for number, (file, who) in enumerate(zip(files, people, strict=True), 1):
@@ -218,7 +220,7 @@ def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> Peo
         if file and len(meant) != 1:
             what = "more than one file" if meant else "no file"
             raise DataError(
-                f"row {number} of {shown(path)}, {quoted(file)}, is {what} of {shown(folder)}",
+                f"row {number} of {show_path(path)}, {escape_text(file)}, is {what} of {show_path(folder)}",
                 hint="name each file as it lies below the folder, and leave out what is not there",
             )
         for name in meant if who else ():
@@ -244,7 +246,7 @@ def _files(path: Path) -> list[str]:
         try:
             return column(path, second)
         except InvalidParameter:
-            problem = f"{shown(path)} has no column that names files"
+            problem = f"{show_path(path)} has no column that names files"
             raise DataError(problem, hint=f"name one of its columns {first}") from None
 
 
@@ -291,14 +293,14 @@ class Totals:
         """Raise `BudgetRefused` for the first person whose total exceeds ε, at this δ or at none."""
         for person in self.people:
             found = epsilon_at(person.total, delta)
-            who = quoted(person.name)
+            who = escape_text(person.name)
             if found is None:
                 at = "at no delta" if delta is None else f"at delta {show(delta)}"
                 hint = "give {delta}, or a larger one" if person.total.kind != "pure" else LESS
                 problem = f"the total of {who}, {person.total}, has no epsilon {at}"
                 raise BudgetRefused(problem, hint=hint, arguments={"delta": "delta"})
             if found > epsilon:
-                all_of = counted(person.releases, "release")
+                all_of = count_noun(person.releases, "release")
                 problem = (
                     f"{who} has epsilon {show(found)} in {all_of}, and at most {show(epsilon)} was asked for"
                 )
@@ -347,13 +349,15 @@ def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
 def _plain(name: str, guarantee: Guarantee | None) -> Guarantee:
     """Return a guarantee that composes, without the words of its scope; raises `BudgetRefused`."""
     if guarantee is None or not guarantee.formal:
-        problem = f"{quoted(name)} has no formal guarantee, and so no total with others"
+        problem = f"{escape_text(name)} has no formal guarantee, and so no total with others"
         raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
     bare = replace(guarantee, scope=Scope(""))
     if guarantee.kind != "metric":
         return bare
     if guarantee.diameter is None:
-        problem = f"{quoted(name)} has a metric guarantee without a diameter, and so no total with others"
+        problem = (
+            f"{escape_text(name)} has a metric guarantee without a diameter, and so no total with others"
+        )
         raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
     epsilon = (guarantee.epsilon or Fraction(0)) * guarantee.diameter
     return Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
@@ -363,7 +367,7 @@ def _sum(who: str, parts: Sequence[Guarantee]) -> Guarantee:
     try:
         return compose(parts)
     except UnsupportedRelation as error:
-        problem = f"the releases of {quoted(who)} have no total: {error.message}"
+        problem = f"the releases of {escape_text(who)} have no total: {error.message}"
         raise BudgetRefused(problem, hint=ALONE) from error
 
 
@@ -505,7 +509,7 @@ def card(
         ],
         **({} if totals.together is None else {"dpveil:together": _promise(totals.together)}),
         "dpveil:withoutPerson": len(totals.unnamed),
-        **({} if made is None else _drawn(METHOD, made.plan.parameters(), made.tool)),
+        **({} if made is None else _generation_terms(METHOD, made.plan.parameters(), made.tool)),
         "distribution": [
             *(_file(number, one, before) for number, one in enumerate(files, 1)),
             _set(images, before, digits=made is not None),
@@ -549,7 +553,7 @@ def _promise(guarantee: Guarantee) -> dict[str, Json]:
     return {"@type": "dpveil:Guarantee"} | {f"dpveil:{name}": value for name, value in told.items()}
 
 
-def _drawn(mechanism: str, parameters: dict[str, Json], tool: str) -> dict[str, Json]:
+def _generation_terms(mechanism: str, parameters: dict[str, Json], tool: str) -> dict[str, Json]:
     """Return by what something was drawn."""
     given: Json = {"@type": "@json", "@value": parameters}
     return {"dpveil:mechanism": mechanism, "dpveil:parameters": given, "dpveil:tool": tool}
@@ -571,7 +575,7 @@ def _file(place: int, one: Listed, before: str) -> dict[str, Json]:
     return {
         **told,
         "dpveil:guarantee": _promise(one.guarantee),
-        **_drawn(str(stated.method), dict(stated.parameters), stated.tool),
+        **_generation_terms(str(stated.method), dict(stated.parameters), stated.tool),
         "dpveil:postProcessing": list(stated.post_processing),
         "dpveil:certificate": quote(f"{before}{one.name}{SUFFIX}"),
         "description": "; ".join([str(one.guarantee), *one.notes]),
@@ -619,8 +623,8 @@ def _records() -> dict[str, Json]:
 
 def _description(images: Sequence[Listed], totals: Totals, made: SetCertificate | None) -> str:
     if made is not None:
-        return f"{counted(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
-    return f"{counted(len(images), 'photo')} with regions replaced by {this_tool()}; {_most(totals)}."
+        return f"{count_noun(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
+    return f"{count_noun(len(images), 'photo')} with regions replaced by {this_tool()}; {_most(totals)}."
 
 
 def _most(totals: Totals) -> str:
@@ -633,7 +637,7 @@ def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json
     if made is not None:
         return [f"All pictures were drawn by {METHOD}, from noisy votes of people's photos."]
     used = [str(one.certificate.method) for one in images if one.certificate is not None]
-    return [f"{counted(used.count(name), 'photo')} by {name}." for name in sorted(set(used))]
+    return [f"{count_noun(used.count(name), 'photo')} by {name}." for name in sorted(set(used))]
 
 
 def _protection(totals: Totals, made: SetCertificate | None) -> list[Json]:
@@ -654,6 +658,6 @@ def _limits(totals: Totals, made: SetCertificate | None) -> list[Json]:
     """Return what the promises do not say."""
     if made is not None:
         return [*made.warnings, OTHERS, "The certificate of a set is not signed."]
-    bare = counted(len(totals.unnamed), "photo")
+    bare = count_noun(len(totals.unnamed), "photo")
     have = f"{bare} {'has' if len(totals.unnamed) == 1 else 'have'}"
     return [SAME, TOLD, OTHERS, ASSURED, *([NO_PERSON.format(have) + "."] if totals.unnamed else [])]

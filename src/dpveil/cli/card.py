@@ -35,13 +35,13 @@ from dpveil.cards.croissant import (
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import probability
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import is_present, write_together
 from dpveil.io.folders import is_folder, is_link, real
-from dpveil.io.names import quoted, shown
+from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
 from dpveil.release.words import worth
@@ -68,17 +68,19 @@ AT_MOST: Final = "--at-most E refuses totals above ε = E"
 def in_words(out: Path, files: Sequence[Listed], found: Totals) -> Iterator[str]:
     """Yield what a card states of all files, and of totals with their strength."""
     if is_of_set(files):
-        yield f"{out}: {counted(len(files), 'file')} of a synthetic data set"
-        yield f"per person    at most {_graded(found.people[0].total)}"
+        yield f"{out}: {count_noun(len(files), 'file')} of a synthetic data set"
+        yield f"per person    at most {_promise(found.people[0].total)}"
         return
     whom = (
-        counted(found.named, "named person").replace("persons", "people") if found.named else "nobody named"
+        count_noun(found.named, "named person").replace("persons", "people")
+        if found.named
+        else "nobody named"
     )
-    yield f"{out}: {counted(len(files), 'file')}, {whom}"
+    yield f"{out}: {count_noun(len(files), 'file')}, {whom}"
     for total, number in found.most:
-        yield f"per person    at most {_graded(total)}{f' ({headcount(number)})' if found.named else ''}"
+        yield f"per person    at most {_promise(total)}{f' ({headcount(number)})' if found.named else ''}"
     if found.together is not None:
-        yield f"together      {_graded(found.together)}"
+        yield f"together      {_promise(found.together)}"
 
 
 def to_json(found: Totals) -> dict[str, Any]:
@@ -101,9 +103,9 @@ def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iter
     `by_folder` says that folders are people.
     """
     if found.unnamed:
-        bare = counted(len(found.unnamed), "photo")
+        bare = count_noun(len(found.unnamed), "photo")
         have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
-        yield f"{NO_PERSON.format(have)}: {say.several([quoted(name) for name in found.unnamed])}"
+        yield f"{NO_PERSON.format(have)}: {say.several([escape_text(name) for name in found.unnamed])}"
         if not found.named:
             yield FLAT if by_folder else UNNAMED
     yield from alike(one.name for one in found.people)
@@ -122,7 +124,7 @@ def is_of_set(files: Sequence[Listed]) -> bool:
     return all(one.certificate is None for one in files)
 
 
-def _graded(total: Guarantee) -> str:
+def _promise(total: Guarantee) -> str:
     return f"{total}: {worth(total, strength(total))}"
 
 
@@ -134,7 +136,7 @@ def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]
         name, guarantee = low[0]
         such, them = ("", "it") if len(low) == 1 else ("such as ", "them")
         standing = STANDING[grade].get(min(len(low), 2), "")
-        told = f"{counted(len(low), 'release')}, {such}{quoted(name)} ({guarantee}){standing}"
+        told = f"{count_noun(len(low), 'release')}, {such}{escape_text(name)} ({guarantee}){standing}"
         yield f"{grade}: {told}; --at-least {least} refuses {them}"
 
 
@@ -144,7 +146,7 @@ def _low_totals(people: Sequence[Person], grade: str, everybody: str) -> Iterato
     """
     if people:
         such = "such as " if len(people) > 1 else ""
-        whose = f"{headcount(len(people))}, {such}{quoted(people[0].name)}"
+        whose = f"{headcount(len(people))}, {such}{escape_text(people[0].name)}"
         yield f"{grade} in all: {everybody or whose} ({people[0].total}); {AT_MOST}"
 
 
@@ -273,7 +275,7 @@ def _read(
     found = verify(folder, at_least=least, trust=trusted)
     if not isinstance(found, SetVerification) or found.certificate is None or not found.sound:
         why = found.refused or found.untrusted or "; ".join(found.problems)
-        raise CertificateError(f"{quoted(shown(folder))}: {why}", hint=CHECK)
+        raise CertificateError(f"{escape_text(show_path(folder))}: {why}", hint=CHECK)
     made = found.certificate
     return pictures(made), of_set(made.composition, made.plan.pictures), made
 
@@ -281,8 +283,11 @@ def _read(
 def _check_no_sets(folder: Path) -> None:
     """Raise `CertificateError` if synthetic sets lie below a folder: a card is about releases, or one set."""
     if sets := sets_below(folder):
-        first, more = quoted(shown(sets[0])), f" and {len(sets) - 1:,} more" if len(sets) > 1 else ""
-        problem = f"{quoted(shown(folder))} holds {counted(len(sets), 'synthetic data set')}, {first}{more}"
+        first, more = escape_text(show_path(sets[0])), f" and {len(sets) - 1:,} more" if len(sets) > 1 else ""
+        problem = (
+            f"{escape_text(show_path(folder))} holds"
+            f" {count_noun(len(sets), 'synthetic data set')}, {first}{more}"
+        )
         why = (
             "whose pictures have no certificates of their own, and a card is about releases or about one set"
         )

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 from dpveil.cli import say
 from dpveil.cli.review import check_name
 from dpveil.cli.run_report import cost_of
-from dpveil.core.envelope import told
-from dpveil.core.guarantee import counted
+from dpveil.core.envelope import notes_with_options
+from dpveil.core.guarantee import count_noun
 from dpveil.core.urls import Url
 from dpveil.errors import OutputError, UsageError
 from dpveil.io import FORMATS
 from dpveil.io.folders import VIDEOS, is_folder
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 
 if TYPE_CHECKING:
-    from dpveil.batch.inside import Scan
+    from dpveil.batch.archive_inputs import Scan
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
     from dpveil.batch.task import Choices, Task
@@ -46,7 +46,7 @@ def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None]
         if option != "--out":
             check_name(path, option)
         if identity(path) in originals:
-            raise OutputError(f"{shown(path)} is the clip or the plan itself", hint="choose another name")
+            raise OutputError(f"{show_path(path)} is the clip or the plan itself", hint="choose another name")
         if os.path.lexists(path) and not replace:
             raise refusal(path, FileExistsError(17, ""))
 
@@ -59,7 +59,7 @@ def check_different(named: Mapping[str, Path | None]) -> None:
     for name, path in named.items():
         other = name if path is None else seen.setdefault(identity(path), name)
         if path is not None and other != name:
-            raise OutputError(f"{shown(path)} is {other} and {name}", hint="give each its own name")
+            raise OutputError(f"{show_path(path)} is {other} and {name}", hint="give each its own name")
 
 
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
@@ -88,11 +88,11 @@ def tell_plan(
     plan: VideoPlan, tell: Callable[[str], None], options: Mapping[str, str] = MappingProxyType({})
 ) -> None:
     """Say what a plan replaces, what it costs, and all that warns of it; `options` are as in `notes.told`."""
-    from dpveil.core.envelope import told
+    from dpveil.core.envelope import notes_with_options
 
     for line in _lines(plan):
         tell(line)
-    for text in told(plan.warnings, options):
+    for text in notes_with_options(plan.warnings, options):
         say.note(f"warning: {text}")
     if plan.left_out:
         say.note(f"left out of the release: {', '.join(plan.left_out)}")
@@ -100,30 +100,33 @@ def tell_plan(
 
 def tell_written(plan: Path, sheet: Path | None) -> None:
     """Say where a plan is, and what to do with it."""
-    say.note(f"wrote {shown(plan)}: change it, and release with dpveil video render {shown(plan)} --out ...")
+    say.note(
+        f"wrote {show_path(plan)}: change it, and release with dpveil video render"
+        f" {show_path(plan)} --out ..."
+    )
     if sheet is not None:
         tell_private(sheet)
 
 
 def tell_private(sheet: Path) -> None:
     """Say where a sheet is, and that it is private."""
-    say.note(f"wrote {shown(sheet)}: it shows the original, so keep it as private")
+    say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
 def _lines(plan: VideoPlan) -> Iterator[str]:
     from dpveil.video import words
     from dpveil.video.facts import clock
-    from dpveil.video.sheets import ended, times_of
+    from dpveil.video.sheets import end_text, times_of
 
     seconds = times_of(plan.facts)
     for track in plan.tracks:
         first, last = clock(seconds[track.first]), clock(seconds[track.last])
         score = "" if track.score is None else f", score {track.score:.2f}"
         person = "" if track.person is None else f", person {track.person}"
-        end = f", {ended(track)}" + ", stays as it is" * track.visible
+        end = f", {end_text(track)}" + ", stays as it is" * track.visible
         yield f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}"
-    length = f"{counted(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    yield f"{length}: {counted(words.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
+    length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
+    yield f"{length}: {count_noun(words.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
     yield from filter(None, (words.event(plan.quote), plan.remark))
 
 
@@ -172,9 +175,9 @@ def planned_clips(
     Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be
     numbered or put elsewhere, and for `options` of clips without any.
     """
-    from dpveil.batch.away import planned
+    from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.task import Task
-    from dpveil.batch.tasks import checked
+    from dpveil.batch.tasks import check_outputs
 
     _check_name(inputs, out)
     if _is_one(inputs, out):
@@ -182,7 +185,7 @@ def planned_clips(
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
     else:
-        tasks = planned(inputs, out, names=names, format=format_, scan=scan)
+        tasks = plan_remote_tasks(inputs, out, names=names, format=format_, scan=scan)
         found = [task for task in tasks if task.inside is None and is_clip(task.source)]
         photos = [task for task in tasks if task not in found]
         for clip in found:
@@ -190,7 +193,7 @@ def planned_clips(
         clips = [_as_clip(task) for task in found]
     every = [*photos, *clips]
     if clips:
-        every = checked(every, [task.source for task in every])
+        every = check_outputs(every, [task.source for task in every])
         photos, clips = every[: len(photos)], every[len(photos) :]
     options.check_clips(bool(clips))
     options.settings()
@@ -207,23 +210,25 @@ def _check_name(inputs: Sequence[Path], out: Path) -> None:
     """Raise `UsageError` for one clip that is to be released to a file in a format that is none of clips."""
     named = out.suffix and not isinstance(out, Url) and not is_folder(out)
     if named and out.suffix.lower() not in WRITTEN and len(inputs) == 1 and is_clip(inputs[0]):
-        raise _misnamed(out)
+        raise _output_name_error(out)
 
 
-def _misnamed(out: Path) -> UsageError:
+def _output_name_error(out: Path) -> UsageError:
     hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-    return UsageError(OTHER_NAME.format(out="--out", name=shown(out)), hint=hint)
+    return UsageError(OTHER_NAME.format(out="--out", name=show_path(out)), hint=hint)
 
 
 def _check(clip: Task, out: Path, names: str) -> None:
     if clip.output == out:
-        raise _misnamed(out)
+        raise _output_name_error(out)
     if names != "keep":
-        text = f"{shown(clip.source)} is a clip, and clips keep their names"
+        text = f"{show_path(clip.source)} is a clip, and clips keep their names"
         raise UsageError(text, hint="leave out --names")
     if clip.remote is not None or isinstance(clip.source, Url):
         hint = "copy the clip to this disk, and name a folder as --out"
-        raise UsageError(f"{shown(clip.source)} is a clip, and clips are not read or put by URL", hint=hint)
+        raise UsageError(
+            f"{show_path(clip.source)} is a clip, and clips are not read or put by URL", hint=hint
+        )
 
 
 def _as_clip(task: Task) -> Task:
@@ -261,7 +266,7 @@ def release_clips(
             except KeyboardInterrupt:
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
-                say.note(KEPT.format(shown(task.source)))
+                say.note(KEPT.format(show_path(task.source)))
     _tell(report, [task.source for task in clips])
 
 
@@ -284,6 +289,6 @@ def _tell(report: Report, clips: Sequence[Path]) -> None:
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
     try:
         entry = run.release(task, progress)
-        report.entries.append(replace(entry, warnings=told(entry.warnings, OPTIONS)))
+        report.entries.append(replace(entry, warnings=notes_with_options(entry.warnings, OPTIONS)))
     except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
         report.fail(task, error)

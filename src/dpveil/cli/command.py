@@ -79,19 +79,19 @@ class Commands(TyperGroup):
         """Return the name and the command that `args` begin with, and the rest; raises `UsageError`."""
         if args[0] in self.commands or args[0].startswith("-"):
             return super().resolve_command(ctx, args)
-        from dpveil.io.names import shown
+        from dpveil.io.names import show_path
 
         other = OTHERWISE.get(args[0])
         near = other if other in self.commands else nearest(args[0], self.commands)
         hint = f"did you mean {near}? " if near else ""
-        raise UsageError(f"no such command {shown(args[0])}", hint=f"{hint}see {ctx.command_path} --help")
+        raise UsageError(f"no such command {show_path(args[0])}", hint=f"{hint}see {ctx.command_path} --help")
 
 
 class Refusal(DPVeilError):
     """A `DPVeilError` whose message and hint name options of the command line."""
 
     def __init__(self, error: DPVeilError, options: Mapping[str, str]) -> None:
-        message, hint = error.told(options)
+        message, hint = error.message_and_hint(options)
         super().__init__(message, hint=hint)
         self.exit_code = error.exit_code
 
@@ -151,7 +151,7 @@ class Later(Command):
     """Stands for one of the `COMMANDS`, which is loaded when it is called."""
 
     @cached_property
-    def loaded(self) -> Any:
+    def target_command(self) -> Any:
         """The command itself; raises `UsageError` where no distribution brings it."""
         name = str(self.name)
         module, _, attribute = COMMANDS[name][0].partition(":")
@@ -174,7 +174,7 @@ class Later(Command):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the command itself."""
-        return self.loaded.make_context(info_name, args, parent, **extra)
+        return self.target_command.make_context(info_name, args, parent, **extra)
 
 
 def elsewhere() -> None:

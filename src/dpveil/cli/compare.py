@@ -16,7 +16,7 @@ from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
-from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, loud, noise_line, within
+from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
@@ -212,7 +212,7 @@ def all_of(photo: Photo) -> Box:
     return Box(0, 0, photo.width, photo.height)
 
 
-def around(boxes: Sequence[Box], photo: Photo) -> Box:
+def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
     """Return the part of the photo to show: the bounding box of all regions with a margin."""
     left, top = min(b.x for b in boxes), min(b.y for b in boxes)
     right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
@@ -265,7 +265,7 @@ class Compared:
 
     def lines(self) -> tuple[str, ...]:
         """Return the lines of the picture's caption."""
-        return self.promise(), self.noise(), "   ".join(self.measured())
+        return self.promise(), self.noise(), "   ".join(self.measure_lines())
 
     def noise(self) -> str:
         """Return the line with the noise scale; face methods have none."""
@@ -277,7 +277,7 @@ class Compared:
         text = text.replace(f", d = {metric}", "") if metric else text
         return f"{text}: {self.plan.strength}" if self.guarantee.formal else text
 
-    def measured(self) -> Iterator[str]:
+    def measure_lines(self) -> Iterator[str]:
         """Yield every measure with its unit."""
         for name, value in self.measures.items():
             number = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
@@ -311,9 +311,9 @@ class Comparison:
     def in_words(self) -> Iterator[str]:
         """Yield a line of column heads, and one for every release."""
         made = [each for _, row in self.lines for each in row if each is not None]
-        rows = [(m.plan.method.name, _chosen(m.plan.method), m.promise(), m.noise()) for m in made]
+        rows = [(m.plan.method.name, _settings_text(m.plan.method), m.promise(), m.noise()) for m in made]
         widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-        measured = [(NEARNESS,), *(tuple(one.measured()) for one in made)]
+        measured = [(NEARNESS,), *(tuple(one.measure_lines()) for one in made)]
         for row, measures in zip([COLUMNS, *rows], measured, strict=True):
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             yield "  ".join((*cells, *measures))
@@ -332,13 +332,13 @@ class Comparison:
             lines=WORDS,
             original=self.photo.image,
             boxes=() if self.view == all_of(self.photo) else self.boxes,
-            columns=tuple((self._covered(), _head(e, each)) for e in columns),
+            columns=tuple((self._region_text(), _head(e, each)) for e in columns),
             rows=tuple(_row(line, row) for line, row in self.lines),
             cell=self.cell,
         )
         return draw_sheet(sheet)
 
-    def _covered(self) -> str:
+    def _region_text(self) -> str:
         made = (each for _, row in self.lines for each in row if each is not None)
         if len({frozenset(region.origin.kind for region in one.plan.regions) for one in made}) > 1:
             return "The whole photo, or every face: each method's own"
@@ -382,7 +382,9 @@ def compare(
     `NoRegion` if nothing is found by any, and the errors of `plan`.
     """
     refused: dict[str, DPVeilError] = {}
-    planned = [(line, [_planned(photo, m, regions, every, refused) for m in line.methods]) for line in lines]
+    planned = [
+        (line, [_plan_or_refusal(photo, m, regions, every, refused) for m in line.methods]) for line in lines
+    ]
     planned = [(line, row) for line, row in planned if any(row)]
     if not planned:
         unfound = (error for error in refused.values() if isinstance(error, NoRegion))
@@ -391,17 +393,17 @@ def compare(
     plans = [made for _, row in planned for made in row if made]
     first = next((made for made in plans if made.method != build(None, {})), plans[0])
     boxes = {region.box: region.origin.in_words() for region in first.regions}
-    view = around([region.box for made in plans for region in made.regions], photo)
+    view = bounding_view([region.box for made in plans for region in made.regions], photo)
     cell = cell_of(view)
     rows = tuple(
-        (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
+        (line, tuple(None if p is None else _compare(p, p.release(bits=bits), view, cell) for p in row))
         for line, row in planned
     )
     notes = left_out(refused, options or {})
     return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
 
 
-def _planned(
+def _plan_or_refusal(
     photo: Photo,
     method: Method | None,
     regions: Mapping[str, Sequence[Spec]],
@@ -419,7 +421,7 @@ def _planned(
         return None
 
 
-def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
+def _compare(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
     method, photo = planned.method, planned.photo
     boxes = [region.box for region in planned.regions]
     crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
@@ -433,11 +435,11 @@ def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int])
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
             for name, measure in METRICS.items()
         },
-        picture=np.asarray(within(seen, cell)) if smaller else seen.copy(),
+        picture=np.asarray(fit_picture(seen, cell)) if smaller else seen.copy(),
     )
 
 
-def _chosen(method: Method) -> str:
+def _settings_text(method: Method) -> str:
     """Return the settings of a method, including a neighbourhood of all pixels."""
     every = "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None
     return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)

@@ -18,7 +18,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io import encode, make_folder, write_together
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.plan import plan
@@ -110,7 +110,7 @@ def _check_own(out: Path) -> None:
     strange += [out / SHEET] * ((out / SHEET).exists() and not any(own))
     if strange:
         raise OutputError(
-            f"cannot write {shown(strange[0])}: it exists and is not of an earlier demonstration",
+            f"cannot write {show_path(strange[0])}: it exists and is not of an earlier demonstration",
             hint="choose another {out}",
             arguments={"out": "out"},
         )
@@ -136,10 +136,10 @@ def _tile(release: Release, method: Method, box: Box) -> Tile:
     scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
     noise = noise_line(scale) if scale is not None else "a face of nobody"
     lines = (str(total), noise, told)
-    return Tile(_shown(release.image, box), lines, loud=loud(stated.strength, scale))
+    return Tile(_square_around(release.image, box), lines, loud=loud(stated.strength, scale))
 
 
-def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:
+def _square_around(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:
     """Return a square of the image around `focus`, at least as large as a tile, within the image."""
     height, width = image.shape[:2]
     side = max(SIDE, focus.w, focus.h)

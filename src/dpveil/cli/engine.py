@@ -19,7 +19,7 @@ from dpveil.datasets.cache import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io import is_present
 from dpveil.io.folders import is_folder
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.scale import release_files
 from dpveil.scale.worker import FAILURES
 
@@ -77,7 +77,7 @@ def released_by(
     with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:
         report = release_files(photos, store=store, workers=jobs, step=step, **settings)
     if report.failed or report.no_region:
-        report.notes.append(f"what was not released, and why, is in {shown(store / FAILURES)}, too")
+        report.notes.append(f"what was not released, and why, is in {show_path(store / FAILURES)}, too")
     if manifest is not None:
         write_manifest(report, manifest)
     print_report(report, json)
@@ -95,8 +95,12 @@ def _check(engine: str, context: typer.Context, store: Path) -> None:
             hint = f"leave it out, or release without --engine {engine}"
             raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
     if isinstance(store, Url):
-        problem = f"{options['out']} {shown(store)} has no locks, which a store of --engine {engine} needs"
+        problem = (
+            f"{options['out']} {show_path(store)} has no locks, which a store of --engine {engine} needs"
+        )
         raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
     if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
-        problem = f"{options['out']} {shown(store)} holds something else than a store of --engine {engine}"
+        problem = (
+            f"{options['out']} {show_path(store)} holds something else than a store of --engine {engine}"
+        )
         raise UsageError(problem, hint="name a new folder that all machines see")

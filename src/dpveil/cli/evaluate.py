@@ -26,7 +26,7 @@ from dpveil.cli.command import options_of
 from dpveil.cli.compare import Choice, lines_of, neighbourhoods_of
 from dpveil.cli.options import AsJson, Quiet, Text, number
 from dpveil.cli.progress import Interrupted, bar, stopping
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.registry import ATTACKS, FACES, METHODS
 from dpveil.errors import UnknownName, UsageError
 from dpveil.regions.boxes import box_of_text
@@ -109,8 +109,8 @@ def settings(
         if name not in METHODS and name not in GALLERIES:
             raise UnknownName("method", name, (*METHODS, *GALLERIES))
     _check_regions(asked.regions, sets)
-    notes = _unused(asked, names)
-    notes += [f"{one.name}: {ALONE}" for one in sets if one.alone]
+    notes = _unused_budget_notes(asked, names)
+    notes += [f"{one.name}: {ALONE}" for one in sets if one.has_single_photos]
     if asked.most_photos != asked.photos:
         notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
     chosen = tuple(name for name in names if name not in GALLERIES)
@@ -187,7 +187,7 @@ def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySet
     return one
 
 
-def _unused(asked: Asked, names: Sequence[str]) -> list[str]:
+def _unused_budget_notes(asked: Asked, names: Sequence[str]) -> list[str]:
     """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
     known = {name: {field.name for field in fields(METHODS[name])} for name in names if name not in GALLERIES}
     notes = []
@@ -380,7 +380,7 @@ def evaluate_command(
         say.note(f"note: {text}")
     cells = _run(work, out, jobs or cores(), quiet=quiet)
     table = finish(out, cells, command(), (*notes, *left), took(work, out))
-    return _told(table, out, json)
+    return _print_results(table, out, json)
 
 
 def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
@@ -400,7 +400,7 @@ def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tup
     return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
 
 
-def _told(table: Sequence[Row], out: Path, json: bool) -> int:
+def _print_results(table: Sequence[Row], out: Path, json: bool) -> int:
     broken = [alarm(row) for row in table if row.above]
     if json:
         say.document({"out": str(out), "results": [dict(row.values) for row in table], "broken": broken})
@@ -434,7 +434,7 @@ def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list
 
 @stopping("no cell was changed")
 def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool, quiet: bool) -> int:
-    from dpveil.bench.run import again, check, left_out, other_code
+    from dpveil.bench.run import check, left_out, other_code, recompute_cells
 
     if folder is None or (every and not data):
         raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")
@@ -442,9 +442,9 @@ def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool
     repeated = 0
     if not problems and data:
         with bar(len(cells) if every else 0, "cells", quiet=quiet) as step:
-            repeated, problems = again(cells, data, every=every, step=step)
+            repeated, problems = recompute_cells(cells, data, every=every, step=step)
         if own := left_out(cells):
-            say.note(f"note: {counted(own, 'cell')} by files of a user's own were not computed again")
+            say.note(f"note: {count_noun(own, 'cell')} by files of a user's own were not computed again")
     if other_code(cells):
         say.note("note: some was computed by other code than this")
     if json:

@@ -23,13 +23,13 @@ from dpveil.cli.options import (
     Chosen,
     MaxPixels,
     Text,
-    explained,
     is_default,
+    parameter_help,
     takes_method,
     takes_regions,
 )
 from dpveil.cli.run_report import tell_costs
-from dpveil.core.envelope import Aside, told
+from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import show
 from dpveil.core.registry import METHODS
@@ -170,7 +170,7 @@ def methods_command(
     for row in rows:
         say.answer(_line(row["name"], row["kinds"], row["summary"]))
         if names:
-            for name, (metavar, words) in explained(METHODS[row["name"]]).items():
+            for name, (metavar, words) in parameter_help(METHODS[row["name"]]).items():
                 say.answer(f"    {f'{_option(name)} {metavar}'.strip()}: {words}")
             say.answer(f"    source: {row['source']}")
     if mechanisms:
@@ -179,7 +179,7 @@ def methods_command(
         metric = f", --metric {mechanism['metric']}" if names and mechanism["metric"] else ""
         say.answer(_line(mechanism["name"], [mechanism["kind"] + metric], mechanism["summary"]))
         if names:
-            taken = [_written(name, value) for name, value in mechanism["parameters"].items()]
+            taken = [_option_text(name, value) for name, value in mechanism["parameters"].items()]
             say.answer(f"    parameters: {', '.join(taken)}")
             say.answer(f"    source: {mechanism['source']}")
     if not names:
@@ -195,7 +195,7 @@ def _option(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _written(name: str, default: object) -> str:
+def _option_text(name: str, default: object) -> str:
     option = _option(name)
     if default is None or default is False:
         return f"{option} (optional)"
@@ -246,7 +246,7 @@ def explain_command(
         count = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         _tell_usual(context, method, count)
         return 0
-    for option in regions.given:
+    for option in regions.given_options:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
     faces = method.regions == "faces"
     width, height = size_of(USUAL if size is None and faces else size)
@@ -293,7 +293,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
     explanation = largest_region(planned)
     largest = max(quote.regions, key=lambda region: region.box.w * region.box.h)
     _tell(explanation, largest.in_words())
-    for text in told(planned.warnings, options):
+    for text in notes_with_options(planned.warnings, options):
         say.note(text if isinstance(text, Aside) else f"warning: {text}")
     return len(quote.regions)
 

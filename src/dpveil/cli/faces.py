@@ -13,12 +13,12 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
 from dpveil.cli.review import Shown, check_name, draw_preview
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.release.crowd import doubtful
 from dpveil.release.words import not_searched
 
@@ -79,7 +79,7 @@ def faces_command(
         _check_preview(preview, photos, several=several)
     alone = is_default(context) and not (finder.only or finder.exclude)
     looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
-    for path in _listed(photos) if several else photos:
+    for path in _find_photos(photos) if several else photos:
         try:
             picture = read(path, max_pixels=max_pixels)
             looks.append(_Look.at(path, picture, finder, None if alone else method, method))
@@ -93,7 +93,7 @@ def faces_command(
         say.document(_document(looks, failed) if several else looks[0].to_json())
     for look in looks:
         for line in look.faces():
-            (say.note if json else say.answer)(f"{shown(look.path)}: {line}" if several else line)
+            (say.note if json else say.answer)(f"{show_path(look.path)}: {line}" if several else line)
     _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
         return exits.IMPOSSIBLE
@@ -160,7 +160,7 @@ class _Look:
         """Write the preview. Raises `OutputError`."""
         drawn = draw_preview(photo, [*self.doubtful, *self.kept, *self.found])
         write_together([(preview, encode(drawn, "png"))], replace=replace)
-        say.note(f"wrote {shown(preview)}: it shows the original photo, so keep it as private")
+        say.note(f"wrote {show_path(preview)}: it shows the original photo, so keep it as private")
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one photo."""
@@ -180,10 +180,10 @@ def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> N
         raise UsageError("--preview is for one photo, and there may be several", hint=hint)
     check_name(preview)
     if preview.exists() and photos[0].exists() and preview.samefile(photos[0]):
-        raise OutputError(f"{shown(preview)} is the photo itself", hint="give the preview another name")
+        raise OutputError(f"{show_path(preview)} is the photo itself", hint="give the preview another name")
 
 
-def _listed(photos: Sequence[Path]) -> list[Path]:
+def _find_photos(photos: Sequence[Path]) -> list[Path]:
     """Return the photos among files and folders. Raises `PhotoError` if there are none."""
     from dpveil.batch.tasks import photos_in
 
@@ -214,7 +214,7 @@ def _tell(
         say.note(BOXES)
     sizes: dict[int, list[str]] = {}
     for look in looks:
-        sizes.setdefault(look.smallest, []).append(shown(look.path))
+        sizes.setdefault(look.smallest, []).append(show_path(look.path))
     for size, paths in sizes.items():
         text = not_searched(finder.kind, size)
         say.note(text if len(sizes) == 1 else f"{say.several(paths)}: {text}")
@@ -222,12 +222,12 @@ def _tell(
         say.note(OTHERWISE)
     for look in looks:
         for text in look.notes():
-            say.note(f"{shown(look.path)}: {text}")
+            say.note(f"{show_path(look.path)}: {text}")
     for path, error in failed:
-        say.note(f"{shown(path)}: {say.one_line(error)}")
+        say.note(f"{show_path(path)}: {say.one_line(error)}")
     if several:
-        faces = counted(sum(len(look.found) for look in looks), "face")
-        say.note(f"{faces} in {counted(len(looks), 'photo')}, failed {len(failed)}")
+        faces = count_noun(sum(len(look.found) for look in looks), "face")
+        say.note(f"{faces} in {count_noun(len(looks), 'photo')}, failed {len(failed)}")
 
 
 def _place(face: Shown) -> str:

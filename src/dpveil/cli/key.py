@@ -60,7 +60,7 @@ def new_command(
     """
     from dpveil.release.keys import SigningKey
 
-    passphrase = _chosen() if encrypt else None
+    passphrase = _choose_passphrase() if encrypt else None
     key = SigningKey.made()
     public = key.write(keyfile, passphrase)
     _tell(key.public, json, {"private": str(keyfile), "public": str(public)})
@@ -84,13 +84,13 @@ def show_command(
 
     private = is_private(keyfile, argument=KEYFILE)
     public = (
-        opened(keyfile, argument=KEYFILE).public if private else PublicKey.read(keyfile, argument=KEYFILE)
+        read_key(keyfile, argument=KEYFILE).public if private else PublicKey.read(keyfile, argument=KEYFILE)
     )
     _tell(public, json, {})
     return exits.DONE
 
 
-def opened(path: Path, *, argument: str = "sign") -> SigningKey:
+def read_key(path: Path, *, argument: str = "sign") -> SigningKey:
     """Return the private key in a file; asks for the passphrase of an encrypted one.
 
     Raises `InvalidParameter`, and `UsageError` if nobody can be asked.
@@ -98,12 +98,14 @@ def opened(path: Path, *, argument: str = "sign") -> SigningKey:
     from dpveil.release.keys import SigningKey, needs_passphrase
 
     needed = needs_passphrase(path, argument=argument)
-    return SigningKey.read(path, _asked(f"Passphrase of {path}: ") if needed else None, argument=argument)
+    return SigningKey.read(
+        path, _ask_passphrase(f"Passphrase of {path}: ") if needed else None, argument=argument
+    )
 
 
 def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, Any]:
     """Return `sign` and `mark` of `Choices`, by the options --sign, --c2pa and --c2pa-key."""
-    return {"sign": None if sign is None else opened(sign), "mark": _marker(chain, key)}
+    return {"sign": None if sign is None else read_key(sign), "mark": _marker(chain, key)}
 
 
 def _marker(chain: Path | None, key: Path | None) -> Marker | None:
@@ -120,10 +122,10 @@ def _marker(chain: Path | None, key: Path | None) -> Marker | None:
     from dpveil.release.marking import Marker
 
     locked = needs_passphrase(key, argument="c2pa_key")
-    return Marker.read(chain, key, _asked(f"Passphrase of {key}: ") if locked else None)
+    return Marker.read(chain, key, _ask_passphrase(f"Passphrase of {key}: ") if locked else None)
 
 
-def _asked(words: str) -> str:
+def _ask_passphrase(words: str) -> str:
     """Return the passphrase in the environment, or what is typed on the terminal, which does not show it."""
     given = os.environ.get(PASSPHRASE)
     if given is not None:
@@ -133,12 +135,12 @@ def _asked(words: str) -> str:
     return getpass.getpass(say.still(words))
 
 
-def _chosen() -> str:
+def _choose_passphrase() -> str:
     """Return a new passphrase, typed twice; raises `UsageError` if it is empty or the two differ."""
-    passphrase = _asked("Passphrase: ")
+    passphrase = _ask_passphrase("Passphrase: ")
     if not passphrase:
         raise UsageError("the passphrase is empty", hint="choose one, or leave out --encrypt")
-    if PASSPHRASE not in os.environ and _asked("The same again: ") != passphrase:
+    if PASSPHRASE not in os.environ and _ask_passphrase("The same again: ") != passphrase:
         raise UsageError("the two passphrases differ", hint="type the same one twice")
     return passphrase
 

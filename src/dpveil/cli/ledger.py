@@ -18,7 +18,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, Text
 from dpveil.cli.say import Entries, print_document
-from dpveil.core.guarantee import RELATIONS, Guarantee, Relation, counted
+from dpveil.core.guarantee import RELATIONS, Guarantee, Relation, count_noun
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -30,9 +30,9 @@ from dpveil.errors import (
 )
 from dpveil.io import write_together
 from dpveil.io.folders import MANY, is_link, walk
-from dpveil.io.names import quoted, shown
-from dpveil.io.received import opened
-from dpveil.io.refused import COPY, LINK, Refused
+from dpveil.io.names import escape_text, show_path
+from dpveil.io.unreadable import COPY, LINK, Refused
+from dpveil.io.untrusted import open_untrusted
 from dpveil.ledger import Account, Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
@@ -79,12 +79,12 @@ def check_command(
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
     with Ledger(ledger, restored=restored) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
-        asked, bare = _asked(opened, releases or [])
+        asked, bare = _releases_to_check(opened, releases or [])
         found = opened.check(head)
         if not json:
             say.answer(f"head {found.head}")
         files = (each for one in asked.items() for each in _looked_up(opened, *one))
-        for each in files if json else _told(files):
+        for each in files if json else _print_each(files):
             (bad if "error" in each else good).add(each)
         failed = len(bad) > 0
         if json:
@@ -103,14 +103,14 @@ def check_command(
     if not found.kept:
         say.note("the head is not kept, for want of a state folder: older copies are found by --head alone")
     if bare:
-        say.note(f"not looked up, for want of a certificate: {counted(bare, 'picture')}")
+        say.note(f"not looked up, for want of a certificate: {count_noun(bare, 'picture')}")
     if found.other_regions:
         many = f"{found.other_regions:,} debits" if found.other_regions > 1 else "1 debit"
         say.note(f"{many} of a photo with other regions than before: its sum holds for what all cover")
     return exits.INCOMPLETE if failed else exits.DONE
 
 
-def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
+def _releases_to_check(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     """Return the images and data sets to look up, each with a problem if it has one, and how many other
     images a folder has.
 
@@ -135,21 +135,21 @@ def _asked(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
     return asked, len(bare)
 
 
-def _told(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _print_each(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """Yield files when a line is printed for each, and few for the releases in a file of many."""
     from dpveil.cli.verify import Folded
 
     folded = Folded("")
     for each in files:
         told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
-        line = quoted(f"{shown(each['output'])}: {told}")
+        line = escape_text(f"{show_path(each['output'])}: {told}")
         if "inside" not in each:
             folded.end()
             say.answer(line)
         elif "error" in each:
             folded.bad(Path(each["inside"]), line)
         else:
-            folded.good(Path(each["inside"]), quoted(told))
+            folded.good(Path(each["inside"]), escape_text(told))
         yield each
     folded.end()
 
@@ -167,7 +167,7 @@ def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, A
         if problem:
             yield told | {"error": problem, "hint": UNPAID}
         else:
-            yield told | _paid(ledger, found.sha256, partial(_of_release, found), NOBODY)
+            yield told | _payment_of(ledger, found.sha256, partial(_of_release, found), NOBODY)
 
 
 def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
@@ -184,13 +184,13 @@ def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
     except Refused as refusal:
         return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
 
-    def promised() -> Promise:
+    def read_promise() -> Promise:
         return _of_set(path) if is_set(path) else _of_release(verify(path))
 
-    return told | _paid(ledger, digest, promised, of_a_set(path) or NOBODY)
+    return told | _payment_of(ledger, digest, read_promise, of_a_set(path) or NOBODY)
 
 
-def _paid(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
+def _payment_of(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
     """Return who paid for a release by its hash, or why it is not as it was paid for."""
     paid = ledger.paid_for(digest)
     subjects = list(dict.fromkeys(each.subject for each in paid))
@@ -222,7 +222,7 @@ def digest_of(release: Path) -> str:
     if is_link(path):
         raise Refused(LINK, COPY)
     digest = sha256()
-    with opened(path) as (file, _):
+    with open_untrusted(path) as (file, _):
         while part := file.read(PIECE):
             digest.update(part)
     return digest.hexdigest()
@@ -271,7 +271,7 @@ def account_of(ledger: Ledger, subject: str) -> Account:
     """
     account = ledger.show(subject)
     if not account.known and not account.limited:
-        hint = f"{_near(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
+        hint = f"{_similar_name(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
         raise UnknownName("subject", account.subject, (), hint=hint)
     return account
 
@@ -279,11 +279,11 @@ def account_of(ledger: Ledger, subject: str) -> Account:
 def check_limited(ledger: Ledger, subject: str) -> None:
     """Raise `BudgetRefused` if no limit is on the path of a subject, with a name that is like it."""
     if not ledger.show(subject).limited:
-        hint = f"{_near(ledger, subject)}dpveil ledger limit sets one"
+        hint = f"{_similar_name(ledger, subject)}dpveil ledger limit sets one"
         raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
 
 
-def _near(ledger: Ledger, subject: str) -> str:
+def _similar_name(ledger: Ledger, subject: str) -> str:
     return meant(subject, ledger.subjects())
 
 

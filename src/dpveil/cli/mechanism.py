@@ -20,7 +20,7 @@ from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import float_above, show, to_json
 from dpveil.core.parameters import SCALE
 from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
 from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
@@ -69,7 +69,7 @@ def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
     return Range.parse(text, gaps or ())
 
 
-def typed(**values: str | None) -> dict[str, Any]:
+def parse_options(**values: str | None) -> dict[str, Any]:
     """Return the options that were given, with integers as int and other numbers as exact text."""
     return {name: number(value) for name, value in values.items() if value is not None}
 
@@ -81,7 +81,7 @@ def built(
 
     Raises `InvalidParameter` and `UnknownName`.
     """
-    query = {**typed(**numbers), "range": range_of(allowed, gaps), "relation": relation}
+    query = {**parse_options(**numbers), "range": range_of(allowed, gaps), "relation": relation}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
     return build(name, **query)
@@ -92,7 +92,7 @@ def source(seed: int | None) -> BitSource:
     return SecureBits() if seed is None else SeededBits(seed, "mechanism")
 
 
-def listed(text: str | None, name: str) -> list[Any] | None:
+def parse_numbers(text: str | None, name: str) -> list[Any] | None:
     """Return the numbers of a comma-separated list, or None; raises `InvalidParameter`."""
     if text is None:
         return None
@@ -287,7 +287,7 @@ def _ask(
     try:
         plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
     except DataError as error:
-        raise error.about(f"{shown(data)}, column {column!r}") from None
+        raise error.about(f"{show_path(data)}, column {column!r}") from None
     return plan.release(source(seed))
 
 
@@ -326,7 +326,7 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
             raise InvalidParameter(
                 "--bins", None, "is missing", hint="how many, or edges such as 0,18,65,120"
             )
-        edges = listed(text, "bins")
+        edges = parse_numbers(text, "bins")
         settings["bins"] = edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
     return settings | {name: number(text) for name, text in given.items()}
 
@@ -411,7 +411,7 @@ def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fracti
     """Return the numbers given by the user, or else the mechanism's; raises `InvalidParameter` if
     unordered.
     """
-    given = chosen.numbers(name, listed(text, name))
+    given = chosen.numbers(name, parse_numbers(text, name))
     if any(a >= b for a, b in pairwise(given)):
         raise InvalidParameter(
             name, text, "are not in order", hint="each larger than the last, such as 0,1,2"
@@ -507,7 +507,7 @@ def compare_command(
         raise InvalidParameter(
             "--epsilon", len(budgets), "values are too many", hint=f"at most {MOST_EPSILONS}"
         )
-    query = typed(sensitivity=sensitivity, step=step)
+    query = parse_options(sensitivity=sensitivity, step=step)
     if sensitivity is None:
         raise InvalidParameter(
             "sensitivity",
@@ -516,7 +516,7 @@ def compare_command(
             hint="there is no default: the most that one record moves the answer",
         )
     query |= {"range": range_of(range_, gap), "relation": relation, "whole": not continuous}
-    query |= {"answers": listed(answers, "answers"), "names": mechanism}
+    query |= {"answers": parse_numbers(answers, "answers"), "names": mechanism}
     found = [candidates(epsilon=number(budget), **query) for budget in budgets]
     found.sort(key=lambda at: at[0].epsilon)
     if out is not None:
@@ -590,7 +590,7 @@ def _recommend(at: list[Candidate]) -> None:
         return
     (best, error), *others = able
     ahead = f"at epsilon {show(at[0].epsilon)}: "
-    say.answer(f"{ahead}{best}, off by {error.mean:.4g} on average{_next(error.mean, others)}")
+    say.answer(f"{ahead}{best}, off by {error.mean:.4g} on average{_runner_up_text(error.mean, others)}")
     name, least = min(((name, one.worst) for name, one in able), key=lambda pair: pair[1])
     words = f"at worst {error.worst:.4g}{_instead(name, least, error.worst)}"
     remapped = [(name, one.remapped) for name, one in able if one.remapped is not None]
@@ -600,7 +600,7 @@ def _recommend(at: list[Candidate]) -> None:
     say.answer(" " * len(ahead) + words)
 
 
-def _next(least: float, others: list[tuple[str, Utility]]) -> str:
+def _runner_up_text(least: float, others: list[tuple[str, Utility]]) -> str:
     if not others:
         return ""
     name, error = others[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.inside import Scan
+from dpveil.batch.archive_inputs import Scan
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
@@ -47,15 +47,15 @@ from dpveil.cli.run_report import (
     tell_dry,
     tell_price,
     tell_terms,
-    written,
+    write_file,
 )
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import keep_freed
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
-from dpveil.io.names import format_of, shown
+from dpveil.io.names import format_of, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
@@ -139,10 +139,11 @@ def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[s
     for what, paths in left_out(inputs, out).items():
         if paths:
             notes.append(
-                f"left out: {counted(len(paths), what)}, such as {shown(paths[0])}: name it to release it"
+                f"left out: {count_noun(len(paths), what)}, such as"
+                f" {show_path(paths[0])}: name it to release it"
             )
     if around is not None:
-        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
+        where = f"releases in {show_path(out)} lie among the originals of {show_path(around)}"
         notes.append(f"{where}: keep them apart, so that no original is published for one")
     if not tasks:
         problem = "; ".join(["there are no photos among the inputs", *notes])
@@ -166,7 +167,7 @@ class Seen:
 def see(task: Task, plan: Plan, release: Release | None) -> Seen:
     """Return what the detector was not sure of in one photo, which may only be planned."""
     seen = Seen()
-    seen.doubts.add(shown(task.source), plan)
+    seen.doubts.add(show_path(task.source), plan)
     return seen
 
 
@@ -348,12 +349,14 @@ def obfuscate_command(
     _check_written(manifest, review, tasks, choices, out)
     many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
-    report, seen = _released(context, photos, choices, many, heard, closely=review is not None, quiet=quiet)
+    report, seen = _release_all(
+        context, photos, choices, many, heard, closely=review is not None, quiet=quiet
+    )
     release_clips(report, clips, choices, clip, heard, quiet=quiet, json=json)
     report.notes += notes
     listed = max(
-        written(manifest, partial(write_manifest, report)),
-        written(review, partial(_write_review, seen.pages, report, max_pixels)),
+        write_file(manifest, partial(write_manifest, report)),
+        write_file(review, partial(_write_review, seen.pages, report, max_pixels)),
     )
     tell_dry(choices, report, seen.doubts)
     print_report(report, json)
@@ -388,7 +391,7 @@ def _check_written(
         check_review(review, tasks, out, replace=choices.force)
 
 
-def _released(
+def _release_all(
     context: typer.Context,
     tasks: Sequence[Task],
     choices: Choices,
@@ -405,10 +408,10 @@ def _released(
     seen, planning = Seen(), choices.dry or is_priced(choices, tasks)
     with bar(len(tasks), "planning" if planning else "releasing", quiet=quiet) as step:
 
-        def priced(dry: Report) -> None:
+        def on_price(dry: Report) -> None:
             tell_price(choices, dry, seen.doubts)
             seen.doubts = Doubts()  # of plans
-            step.then("releasing")
+            step.restart("releasing")
 
         report = release_all(
             tasks,
@@ -417,7 +420,7 @@ def _released(
             step=step,
             see=see_closely if closely else see,
             seen=seen.add,
-            priced=priced,
+            priced=on_price,
             options=options_of(context),
             interrupts=interrupts,
         )

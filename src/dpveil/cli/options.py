@@ -88,8 +88,8 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
             arguments["context"] = context
         return command(method=chosen, **arguments)
 
-    taken = ("method", "context")
-    kept = [parameter for parameter in given.parameters.values() if parameter.name not in taken]
+    reserved = ("method", "context")
+    kept = [parameter for parameter in given.parameters.values() if parameter.name not in reserved]
     before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]
     after = [parameter for parameter in kept if parameter.default is not inspect.Parameter.empty]
     own = [
@@ -213,17 +213,17 @@ def method_options(name: str | None) -> list[Any]:
     if name is not None and name not in METHODS:
         raise UnknownName("method", name, METHODS)
 
-    def taken(**parameters: Any) -> None:
+    def carrier(**parameters: Any) -> None:
         """Carry a signature."""
 
-    options = [_option(each, *told) for each, told in explained(METHODS[name or DEFAULT]).items()]
-    taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    options = [_option(each, *told) for each, told in parameter_help(METHODS[name or DEFAULT]).items()]
+    carrier.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
-    app.command()(taken)
+    app.command()(carrier)
     return list(typer.main.get_command(app).params)
 
 
-def explained(kind: type[Method]) -> dict[str, tuple[str, str]]:
+def parameter_help(kind: type[Method]) -> dict[str, tuple[str, str]]:
     """Return the placeholder (empty for a flag) and the help text of every parameter of a method, by name.
 
     The text ends in the default, or in what is required.
@@ -412,18 +412,18 @@ class Chosen:
     settings: Mapping[str, str | Path]
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def given_options(self) -> tuple[str, ...]:
         """The options that were given, such as --regions."""
-        return (*["--regions"] * bool(self.specs), *map(_written, self.settings))
+        return (*["--regions"] * bool(self.specs), *map(_option_name, self.settings))
 
     def faces(self) -> Faces:
         """Return the finder of faces with these settings; raises `InvalidParameter`."""
         from dpveil.regions import Faces
 
-        given = {n: _whole(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
+        given = {n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
         return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
 
-    def named(self, name: str) -> Finder:
+    def build_finder(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
         from dpveil.regions import Codes, Detected, Plates, Text
 
@@ -431,7 +431,7 @@ class Chosen:
             return self.faces()
         given = {n: v for n, v in self.settings.items() if n in OTHERS[name]}
         if "smallest" in given:
-            given["smallest"] = _whole("smallest", given["smallest"])  # type: ignore[assignment]
+            given["smallest"] = _parse_pixels("smallest", given["smallest"])  # type: ignore[assignment]
         kinds: dict[str, Any] = {"text": Text, "plates": Plates, "codes": Codes, "detected": Detected}
         found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
         return found
@@ -453,9 +453,9 @@ class Chosen:
                 kind = "detected" if name == "classes" else FACES
                 instead = f"use --regions {kind} in place of {', '.join(specs)}"
                 hint = f"{instead if self.specs else f'add --regions {kind}'}, or leave it out"
-                raise InvalidParameter(_written(name), None, f"is only for {kind}", hint=hint)
+                raise InvalidParameter(_option_name(name), None, f"is only for {kind}", hint=hint)
         given = {spec: {n: v for n, v in self.settings.items() if n in own} for spec, own in takes.items()}
-        return [parse(Chosen((), given[s]).named(s) if s in given else s) for s in specs]
+        return [parse(Chosen((), given[s]).build_finder(s) if s in given else s) for s in specs]
 
     def _for(self, spec: str, specs: Sequence[str]) -> Sequence[str]:
         """Return the settings that one of the chosen regions takes."""
@@ -499,11 +499,11 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     return with_regions
 
 
-def _written(name: str) -> str:
+def _option_name(name: str) -> str:
     return "--" + name.rstrip("_").replace("_", "-")
 
 
-def _whole(name: str, value: str | Path) -> int:
+def _parse_pixels(name: str, value: str | Path) -> int:
     text = str(value).strip()
     if not (text.isascii() and text.isdigit() and len(text) < 20):
         hint = "write it as 40 or 1920"

@@ -39,7 +39,7 @@ class Steps:
         self.done += 1
         self.show(self)
 
-    def then(self, word: str) -> None:
+    def restart(self, word: str) -> None:
         """Begin to count the same number of steps anew, under another word."""
         self.word, self.done = word, 0
         self.show(self)
@@ -175,7 +175,7 @@ class Pace:
             self.last = self.began
         return new
 
-    def due(self, every: float) -> bool:
+    def is_due(self, every: float) -> bool:
         """Whether so many seconds have passed since this was last true."""
         now = self.clock()
         if now - self.last < every:
@@ -188,7 +188,7 @@ class Pace:
         passed = self.clock() - self.began
         return (done - self.first) / passed if passed > 0 and done > self.first else None
 
-    def left(self, done: int, of: int) -> float | None:
+    def seconds_left(self, done: int, of: int) -> float | None:
         """Return the seconds that are left; None if nothing can be said yet."""
         rate = self.rate(done)
         return None if rate is None else (of - done) / rate
@@ -213,8 +213,8 @@ def frames_bar(
 def _objects(pace: Pace) -> Progress:
     def tell(stage: str, done: int, of: int) -> None:
         new = pace.at(stage, done)
-        if new or done == of or pace.due(SECOND):
-            rate, left = pace.rate(done), pace.left(done, of)
+        if new or done == of or pace.is_due(SECOND):
+            rate, left = pace.rate(done), pace.seconds_left(done, of)
             known = {
                 "fps": None if rate is None else round(rate, 2),
                 "seconds_left": None if left is None else round(left, 1),
@@ -227,7 +227,7 @@ def _objects(pace: Pace) -> Progress:
 def _lines(pace: Pace) -> Progress:
     def tell(stage: str, done: int, of: int) -> None:
         pace.at(stage, done)
-        if done < of and pace.due(EVERY):
+        if done < of and pace.is_due(EVERY):
             say.note(f"{stage}: {done:,} of {of:,} frames{_in_words(pace, done, of)}")
 
     return tell
@@ -255,5 +255,5 @@ def _bar(pace: Pace) -> Iterator[Progress]:
 
 
 def _in_words(pace: Pace, done: int, of: int) -> str:
-    rate, left = pace.rate(done), pace.left(done, of)
+    rate, left = pace.rate(done), pace.seconds_left(done, of)
     return "" if rate is None or left is None else f", {rate:.1f} frames/s, about {in_words(left)} left"

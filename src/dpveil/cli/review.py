@@ -19,16 +19,16 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.task import check_private, within
+from dpveil.batch.task import check_private, is_beside_output
 from dpveil.cli import say
 from dpveil.core.arrays import Bool, UInt8
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import read, write_together
 from dpveil.io.folders import real
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.regions.tiling import shrunk
 from dpveil.release.saving import Release, read_certificate
 
@@ -83,7 +83,7 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     from PIL import ImageDraw  # with fonts it takes 20 ms, and is seldom needed
 
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
-    page = Image.fromarray(_masked(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
+    page = Image.fromarray(_tint_masks(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
     page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(page)
     line = max(2, max(page.size) // 500)
@@ -95,7 +95,7 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     return np.asarray(page)
 
 
-def _masked(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
+def _tint_masks(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
     """Return the image with the pixels of each face's mask tinted."""
     tinted = image.copy()
     for face in faces:
@@ -205,7 +205,7 @@ class Review:
         with self._listing(source):
             certificate = read_certificate(output)
             photo, after = read(source, max_pixels=max_pixels), read(output, max_pixels=max_pixels).image
-            regions = [_placed(record, photo.image, after) for record in certificate.regions]
+            regions = [_region_of(record, photo.image, after) for record in certificate.regions]
             here = _OnPage(source, photo, after, regions, earlier=True)
             self.entries.append(here.entry(certificate.missing))
 
@@ -216,15 +216,17 @@ class Review:
             yield
         except Exception as error:  # noqa: BLE001
             why = f"cannot be shown ({type(error).__name__}): look at it yourself"
-            self.problems.append(f"{shown(source)}: {why}")
+            self.problems.append(f"{show_path(source)}: {why}")
 
     def page(self, report: Report) -> bytes:
         """Return the page as HTML in UTF-8."""
-        rest = [f"{shown(e.source)}: {e.failure.message}" for e in report.entries if e.failure is not None]
+        rest = [
+            f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure is not None
+        ]
         notes = "".join(f"<li>{html.escape(say.still(text))}</li>" for text in (*self.problems, *rest))
         template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
         page = Template(template).substitute(
-            count=counted(len(self.entries), "release"),
+            count=count_noun(len(self.entries), "release"),
             notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
         )
         parts = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
@@ -254,19 +256,19 @@ class _OnPage:
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
         )
         lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
-        whole = _image(_framed(self.photo, self.regions, left), "original") + _image(
+        whole = _image(_draw_frames(self.photo, self.regions, left), "original") + _image(
             shrunk(self.after, LONG_SIDE), "release"
         )
         parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
         close = "".join(_close(self.photo.image, self.after, *each) for each in parts)
         close = f"<ul>{close}</ul>" if close else ""
-        name, before = f"<bdi>{html.escape(shown(self.source))}</bdi>", f"<p>{EARLIER}</p>" * self.earlier
+        name, before = f"<bdi>{html.escape(show_path(self.source))}</bdi>", f"<p>{EARLIER}</p>" * self.earlier
         text = f"<article><h2>{name}</h2>{lacks}{before}<div class=whole>{whole}</div>{close}</article>\n"
         doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
         return _Entry(doubt, text.encode("utf-8", "backslashreplace"))
 
 
-def _placed(
+def _region_of(
     record: RegionRecord, before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"]
 ) -> Region:
     """Return a region of a certificate; of one with a mask, the pixels that changed stand for the mask."""
@@ -295,10 +297,12 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
             hint="unpack them, or leave it out",
         )
     among = any(
-        within(path, task) or real(path).is_relative_to(real(out)) for task in tasks if task.output != out
+        is_beside_output(path, task) or real(path).is_relative_to(real(out))
+        for task in tasks
+        if task.output != out
     )
     if among:
-        problem = f"the review {shown(path)} would lie among the releases, and shows the originals"
+        problem = f"the review {show_path(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="review", start=None, replace=replace)
 
@@ -314,11 +318,11 @@ def write_review(parts: Sequence[Review], report: Report, max_pixels: int, path:
             review.add_earlier(entry.source, entry.output, max_pixels)
     write_together([(path, review.page(report))], replace=True, private=True)
     if earlier := len(report.skipped):
-        on_it, photos = len(review.entries), counted(len(report.entries), "photo")
-        say.note(f"{shown(path)} shows {on_it} of {photos}, {earlier} as an earlier run released them")
+        on_it, photos = len(review.entries), count_noun(len(report.entries), "photo")
+        say.note(f"{show_path(path)} shows {on_it} of {photos}, {earlier} as an earlier run released them")
 
 
-def _framed(
+def _draw_frames(
     photo: Photo, regions: Sequence[Region], doubtful: Sequence[Region] = ()
 ) -> UInt8[np.ndarray, "h w 3"]:
     """Return a photo downscaled for the page, with every region outlined and numbered, and masks tinted.
@@ -331,13 +335,13 @@ def _framed(
     stay = {one.origin.number: one for region in regions for one in region.kept}
     frames = []
     for number, region in zip([*[None] * len(doubtful), *numbers], (*doubtful, *regions), strict=True):
-        box, mask = _downscaled(region, photo, small)
+        box, mask = _downscale(region, photo, small)
         frames.append(Shown(number, box, None, mask))
-    frames += [Shown(n, _downscaled(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
+    frames += [Shown(n, _downscale(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
     return shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
-def _downscaled(
+def _downscale(
     region: Region, photo: Photo, small: UInt8[np.ndarray, "r q 3"]
 ) -> tuple[Box, Bool[np.ndarray, "h w"] | None]:
     """Return the box of a region in a downscaled photo, and its mask if it has one."""

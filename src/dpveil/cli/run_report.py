@@ -23,7 +23,7 @@ from dpveil.batch.report import (
 )
 from dpveil.cli import exits, say
 from dpveil.core.envelope import Aside, Caution, Unfinished
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -33,7 +33,7 @@ from dpveil.errors import (
     TooWeak,
     UsageError,
 )
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.release.words import worth
 
 if TYPE_CHECKING:
@@ -95,16 +95,16 @@ def print_report(report: Report, json: bool) -> None:
         say.note(f"warning: {text}")
     warn(report.released)
     if report.skipped:
-        say.note(SKIPPED.format(photos=say.several([shown(entry.source) for entry in report.skipped])))
+        say.note(SKIPPED.format(photos=say.several([show_path(entry.source) for entry in report.skipped])))
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             say.note(text)
     if lost := report.discarded:
-        say.note(DISCARDED.format(photos=say.several([shown(entry.source) for entry in lost])))
+        say.note(DISCARDED.format(photos=say.several([show_path(entry.source) for entry in lost])))
     say.note(_counts(report))
 
 
-def written(path: Path | None, write: Callable[[Path], None]) -> int:
+def write_file(path: Path | None, write: Callable[[Path], None]) -> int:
     """Write a file about the run, if any, and return an exit code; a failure is printed and stops nothing."""
     try:
         if path is not None:
@@ -127,7 +127,7 @@ def cost(promise: Promise) -> str:
         return "UNPROTECTED COPY"
     count = len(promise.guarantees)
     if promise.total.formal and promise.total.free:
-        what = counted(count, "face" if promise.faces else "region")
+        what = count_noun(count, "face" if promise.faces else "region")
         return f"{what} replaced, nothing of {'it' if count == 1 else 'them'} is kept"
     total = str(promise.total)
     if promise.total.formal:
@@ -161,19 +161,19 @@ def _counts(report: Report) -> str:
 def _tell_each(report: Report) -> None:
     for entry in report.released:
         if entry.promise is not None:
-            place = WAITS if entry.output is None else shown(str(entry.output))
-            say.answer(f"{shown(entry.source)} -> {place}  {cost(entry.promise)}")
+            place = WAITS if entry.output is None else show_path(str(entry.output))
+            say.answer(f"{show_path(entry.source)} -> {place}  {cost(entry.promise)}")
     for entry in report.priced:
         if entry.promise is not None:
-            say.answer(f"{shown(entry.source)}  {cost(entry.promise)}")
+            say.answer(f"{show_path(entry.source)}  {cost(entry.promise)}")
     refused = [entry for entry in report.entries if entry.failure and entry.status != UNTRIED]
     for entry in refused[:MOST_REFUSED]:
-        name, why = shown(entry.source), _why(entry)
+        name, why = show_path(entry.source), _why(entry)
         say.note(why if why.startswith(f"{name} ") else f"{name}: {why}")
     if left := len(refused[MOST_REFUSED:]):
-        say.note(f"and {counted(left, 'more photo')}: --json and --manifest name all")
+        say.note(f"and {count_noun(left, 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
-        what = say.several([shown(entry.source) for entry in untried])
+        what = say.several([show_path(entry.source) for entry in untried])
         say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_why(untried[0])}")
 
 
@@ -190,7 +190,7 @@ def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = T
     about: dict[str, dict[str, str]] = {}
     for entry in entries:
         for text in entry.warnings:
-            about.setdefault(NUMBER.sub("0", text), {}).setdefault(shown(entry.source), text)
+            about.setdefault(NUMBER.sub("0", text), {}).setdefault(show_path(entry.source), text)
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
         told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
@@ -299,14 +299,14 @@ class Doubts:
 
         if count := sum(self.replaced.values()):
             done, photos = "would replace" if before else "replaced", say.several([*self.replaced])
-            words = {"faces": counted(count, "face"), "replaced": done, "look": LOOK[before]}
+            words = {"faces": count_noun(count, "face"), "replaced": done, "look": LOOK[before]}
             say.note(UNSURE.format(**words, least=LEAST, photos=photos))
         if places := [place for left in self.left.values() for place in left]:
-            many = counted(len(places), "place") + " that may show a face"
+            many = count_noun(len(places), "place") + " that may show a face"
             words = {"photos": say.several([*self.left]), "look": LOOK[before]}
             say.note(LEFT.format(places=many, least=lowest(places), **words))
         for photo, faces in [*self.crowds.items()][:1]:
-            others = f"; and faces of {counted(len(self.crowds) - 1, 'more photo')}, which --json names"
+            others = f"; and faces of {count_noun(len(self.crowds) - 1, 'more photo')}, which --json names"
             say.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
 
 
@@ -316,15 +316,15 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
     Prints nothing where no model is installed that reads faces.
     """
     from dpveil.assets.reference import DEFAULT
-    from dpveil.assets.store import installed
+    from dpveil.assets.store import installed_path
 
     changed: Any = method
-    if installed("attributes") is None:
+    if installed_path("attributes") is None:
         return
     quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
-    choices = " or ".join(f"{kept} for {_graded(q.total, q.strength)}" for kept, q in quotes.items())
+    choices = " or ".join(f"{kept} for {_with_strength(q.total, q.strength)}" for kept, q in quotes.items())
     photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
-    say.note(KEEP.format(choices=choices, photo=photo, faces=counted(faces, "face")))
+    say.note(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
 
 
 def tell_terms(users: Iterable[object]) -> None:
@@ -350,7 +350,7 @@ def _quote(method: Method, faces: int) -> Quote:
     return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)
 
 
-def _graded(total: Guarantee, strength: str) -> str:
+def _with_strength(total: Guarantee, strength: str) -> str:
     return f"{_number(total)} ({strength})"
 
 
@@ -405,7 +405,7 @@ def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
     ledger: Any = choices.ledger
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
-        tell_cost(_with_refused(counted(len(totals), "photo"), dry), paid, ledger, choices.subject)
+        tell_cost(_with_refused(count_noun(len(totals), "photo"), dry), paid, ledger, choices.subject)
     yet = YET.format(done="drawn" if ledger is None else "paid")
     _tell_noise(choices, dry, yet)
     warn([_without_noise(entry) for entry in dry.priced], yet, asides=choices.dry)
@@ -415,7 +415,7 @@ def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
 def _with_refused(priced: str, dry: Report) -> str:
     """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
     failures = ((entry.source, entry.failure) for entry in dry.failed)
-    refused = [shown(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
+    refused = [show_path(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
     return REFUSED.format(photo=priced, refused=say.several(refused)) if refused else priced
 
 
@@ -464,7 +464,7 @@ def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
     from dpveil.release.quote import remedy
     from dpveil.release.words import pure_noise
 
-    noisy = {shown(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
+    noisy = {show_path(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
     if not noisy:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)

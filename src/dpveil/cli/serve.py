@@ -10,12 +10,12 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
-from dpveil.cli.key import opened
+from dpveil.cli.key import read_key
 from dpveil.cli.ledger import place_of
 from dpveil.cli.options import AsJson, Text
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.service.keys import Keys, alone
+from dpveil.service.keys import Keys, lock_keys
 from dpveil.service.settings import PARALLEL, Limits
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def new_command(
     """
     if not subject:
         raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
-    with alone(keys):
+    with lock_keys(keys):
         known = Keys.read(keys) if keys.exists() else Keys()
         changed, key = known.new(name, subject, rate, parallel)
         changed.write(keys)
@@ -86,7 +86,7 @@ def remove_command(name: NAME, keys: FILE) -> int:
     Example:
       dpveil api-key remove shop --keys keys.json
     """
-    with alone(keys):
+    with lock_keys(keys):
         Keys.read(keys).without(name).write(keys)
     return exits.DONE
 
@@ -189,7 +189,7 @@ def serve_command(
         results=results,
         workers=workers,
         limits=Limits(pixels=max_pixels, result_seconds=keep, answer_after=answer_after),
-        sign=None if sign is None else opened(sign),
+        sign=None if sign is None else read_key(sign),
     )
     address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
 
@@ -203,7 +203,7 @@ def serve_command(
         begins,
         lambda port: say.note(f"dpveil serves the page and the API at http://{address}:{port}"),
     )
-    say.note(_stopped(left))
+    say.note(_stop_message(left))
     return exits.DONE
 
 
@@ -223,7 +223,7 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
     yield (
         "keys: none is needed on this machine; nobody else reaches the service"
         if setup.keys is None
-        else f"keys: {setup.keys}, which has {counted(service.keys or 0, 'key')}"
+        else f"keys: {setup.keys}, which has {count_noun(service.keys or 0, 'key')}"
     )
     yield (
         "certificates: not signed"
@@ -233,7 +233,7 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
     yield f"workers: {service.jobs.pool.count}, which start now"
 
 
-def _stopped(left: Left) -> str:
+def _stop_message(left: Left) -> str:
     """Return what became of the releases that were under way when the service was told to stop.
 
     Those that were paid for are finished, and the others cost nothing.

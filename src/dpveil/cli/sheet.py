@@ -136,7 +136,7 @@ def draw_sheet(sheet: Sheet) -> UInt8[np.ndarray, "H W 3"]:
             write(MARGIN, middle + 44 + 26 * n, line, 20, labels - 16)
         for left, tile in zip(lefts, row.tiles, strict=True):
             if tile is not None:
-                page.paste(within(tile.picture, cell), (left, top))
+                page.paste(fit_picture(tile.picture, cell), (left, top))
                 for n, line in enumerate(tile.lines):
                     colour = ALARM if n in tile.loud else INK
                     write(left, top + cell[1] + 6 + LINE * n, line, 19, cell[0] + 4, colour)
@@ -149,7 +149,7 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 def _thumbnail(sheet: Sheet) -> Image.Image:
     """Return the original, as large as it fits, with its boxes outlined."""
-    small = within(sheet.original, THUMBNAIL)
+    small = fit_picture(sheet.original, THUMBNAIL)
     ratio, draw = small.width / sheet.original.shape[1], ImageDraw.Draw(small)
     for box in sheet.boxes:
         corners = [round(v * ratio) for v in (box.x, box.y, box.x + box.w, box.y + box.h)]
@@ -157,14 +157,14 @@ def _thumbnail(sheet: Sheet) -> Image.Image:
     return small
 
 
-def within(picture: UInt8[np.ndarray, "h w c"], cell: tuple[int, int]) -> Image.Image:
+def fit_picture(picture: UInt8[np.ndarray, "h w c"], cell: tuple[int, int]) -> Image.Image:
     """Return a picture as large as it fits into a cell of this width and height, in colour."""
     height, width = picture.shape[:2]
     ratio = min(cell[0] / width, cell[1] / height)
-    return resized(picture, (max(1, round(width * ratio)), max(1, round(height * ratio))))
+    return resize_picture(picture, (max(1, round(width * ratio)), max(1, round(height * ratio))))
 
 
-def resized(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.Image:
+def resize_picture(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.Image:
     """Return `image` in colour at `size` = (width, height), enlarged by nearest neighbour."""
     colour = Image.fromarray(np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3))))
     if size[0] > colour.width or size[1] > colour.height:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import typer
 
-from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.interrupts import delay_interrupts
 from dpveil.bench.items import Item, ShardPhoto
-from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, alone, everywhere, items_of, layout_of
+from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, everywhere, items_of, layout_of, one_person_each
 from dpveil.cards.croissant import alike, by_table, headcount, name_of
 from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
@@ -23,15 +23,15 @@ from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
 from dpveil.core.arrays import Int64
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
 from dpveil.errors import BudgetExceeded, BudgetRefused, DataError, DPVeilError, PhotoError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
 from dpveil.io.folders import real, walk
-from dpveil.io.names import quoted, shown
-from dpveil.io.refused import Refused
+from dpveil.io.names import escape_text, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Reservation
 from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
@@ -88,7 +88,7 @@ class Payer:
         """Say what a set will cost; raise `BudgetRefused` if that is more than is left, and then say it only
         in a `dry` run.
         """
-        price = f"a set of {counted(plan.pictures, 'picture')}", [plan.guarantee], ledger, self._subject
+        price = f"a set of {count_noun(plan.pictures, 'picture')}", [plan.guarantee], ledger, self._subject
         if dry:
             tell_cost(*price)
         try:
@@ -110,7 +110,7 @@ class Payer:
 
         paid = None
         try:
-            with uninterrupted():
+            with delay_interrupts():
                 key = secrets.token_bytes(16) if self._key is None else self._key
                 paid = self._opened.debit(self._subject, plan.guarantee, key)
                 say.note(self._opened.show(self._subject).in_words())
@@ -141,12 +141,12 @@ def _there(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:
     if not _is_paid(out, found):
         raise _elsewhere(found, out)
     (made, problems), own = read_set(out), plan.parameters()
-    problem = f"{shown(out)} is the set that was paid for this key, but"
+    problem = f"{show_path(out)} is the set that was paid for this key, but"
     if made is None or problems:
         hint = (
             "get an intact copy of it, which costs nothing, or choose another --key, for a set that is paid"
         )
-        raise DPVeilError(f"{problem} {quoted(problems[0])}", hint=hint)
+        raise DPVeilError(f"{problem} {escape_text(problems[0])}", hint=hint)
     stated = made.plan.parameters()
     if other := [_setting(name, stated[name]) for name in own if stated[name] != own[name]]:
         hint = "ask for these settings, or choose another --key and another --out, for a set that is paid"
@@ -165,7 +165,7 @@ def _elsewhere(found: tuple[str, ...], out: Path) -> DPVeilError:
     hint = (
         f"{known}: use that one, which costs nothing; if it is lost, another --key makes and pays another set"
     )
-    return DPVeilError(f"{problem}, and {shown(out)} is not that set", hint=hint)
+    return DPVeilError(f"{problem}, and {show_path(out)} is not that set", hint=hint)
 
 
 def _is_paid(place: Path, found: tuple[str, ...]) -> bool:
@@ -218,7 +218,7 @@ class Album:
         """
         if not folder.is_dir():
             hint = "give a folder with a folder for each person, or the one that shards are in"
-            raise UsageError(f"{shown(folder)} is not a folder", hint=hint)
+            raise UsageError(f"{show_path(folder)} is not a folder", hint=hint)
         if isinstance(whose, tuple):
             found, notes = _by_table(folder, *whose)
         else:
@@ -230,7 +230,7 @@ class Album:
         named = (replace(item, person=name_of(item.person)) for item in found)
         items = tuple(sorted(named, key=lambda item: item.name))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
-        people = f"{headcount(len(known))} with {counted(len(items), 'photo')}"
+        people = f"{headcount(len(known))} with {count_noun(len(items), 'photo')}"
         told = (f"{people}{notes[0]}", *alike(item.person for item in found if not _bare(item)), *notes[1:])
         return cls(items, tuple(known[item.person] for item in items), told)
 
@@ -243,15 +243,16 @@ def _by_layout(folder: Path) -> tuple[list[Item], list[str]]:
     how = f", read as {layout.name}: people are told apart by {layout.identity}"
     if layout is LAYOUTS[-1]:
         how = f": {FLAT if all(map(_bare, items)) else FOLDED}"
-    return items, [how, *_unnamed(items), *_left_out(folder, items, MISPLACED)]
+    return items, [how, *_nameless_notes(items), *_left_out(folder, items, MISPLACED)]
 
 
 def _by_folder(folder: Path) -> tuple[list[Item], list[str]]:
     """Return the photos in folders, each of which is a person; raises `DataError` for any beside them."""
-    beside, items = alone(folder), items_of(folder, LAYOUTS[-1])
+    beside, items = one_person_each(folder), items_of(folder, LAYOUTS[-1])
     if beside:
         problem = (
-            f"{counted(len(beside), 'photo')} of {shown(folder)} {_are(len(beside))} in no person's folder"
+            f"{count_noun(len(beside), 'photo')} of {show_path(folder)} {_are(len(beside))}"
+            " in no person's folder"
         )
         hint = (
             "move them into one, name people in a table, or leave out --people, and each counts as a person"
@@ -268,18 +269,20 @@ def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[
     several = [item.name for item in items if len(people.get(item.name, ())) > 1]
     for names, what in ((nobody, "no person"), (several, "several people")):
         if names:
-            have = f"{counted(len(names), 'photo')} {'has' if len(names) == 1 else 'have'}"
-            problem = f"{have} {what} in the column {quoted(column)} of {shown(table)}: {_some(names)}"
+            have = f"{count_noun(len(names), 'photo')} {'has' if len(names) == 1 else 'have'}"
+            problem = (
+                f"{have} {what} in the column {escape_text(column)} of {show_path(table)}: {_some(names)}"
+            )
             hint = "name one person for each photo, or take photos out of the folder"
             raise DataError(problem, hint=hint)
     own = [replace(item, person=person) for item in items for person in people[item.name]]
-    how = f"; people are told apart by the column {quoted(column)} of {shown(table)}"
+    how = f"; people are told apart by the column {escape_text(column)} of {show_path(table)}"
     return own, [how, *_left_out(folder, own, MISSED)]
 
 
 def _some(names: list[str]) -> str:
     """Return the first name, and how many more there are."""
-    return quoted(names[0]) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+    return escape_text(names[0]) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
 
 def _are(count: int) -> str:
@@ -293,12 +296,15 @@ def check_apart(out: Path, folder: Path) -> None:
     """
     if real(out).is_relative_to(real(folder)):
         problem = (
-            f"{{out}} {shown(out)} lies in {shown(folder)}, where its pictures would count as a person's"
+            f"{{out}} {show_path(out)} lies in {show_path(folder)}, where its pictures"
+            " would count as a person's"
         )
         raise UsageError(problem, hint="choose one beside it", arguments={"out": "out"})
     for place in (folder, *(_folders(folder) if folder.is_dir() else ())):
         if is_present(place / NAME):
-            problem = f"{shown(place)} is a synthetic data set, and its pictures would count as a person's"
+            problem = (
+                f"{show_path(place)} is a synthetic data set, and its pictures would count as a person's"
+            )
             hint = "name the folder of the photos, and keep sets apart from them"
             raise UsageError(problem, hint=hint)
 
@@ -315,10 +321,10 @@ def _layout(folder: Path) -> Layout:
 
 def _others(folder: Path, layout: Layout) -> list[Item]:
     """Return photos that lie in no person's folder, if the layout has such folders."""
-    return alone(folder) if layout is LAYOUTS[-1] else []
+    return one_person_each(folder) if layout is LAYOUTS[-1] else []
 
 
-def _unnamed(items: list[Item]) -> list[str]:
+def _nameless_notes(items: list[Item]) -> list[str]:
     """Return what to know of photos without a person's name, if there are some."""
     bare = sum(map(_bare, items))
     if bare == 1:
@@ -337,7 +343,7 @@ def _left_out(folder: Path, items: list[Item], words: str) -> list[str]:
     """
     there = sum(path.suffix.lower() in SUFFIXES for path, _ in walk(folder))
     missed = there - sum(not isinstance(item, ShardPhoto) for item in items)
-    return [words.format(counted(missed, "photo"))] if missed > 0 else []
+    return [words.format(count_noun(missed, "photo"))] if missed > 0 else []
 
 
 @dataclass(frozen=True, eq=False)
@@ -348,7 +354,7 @@ class Points:
     people: Int64[np.ndarray, " n"]
 
 
-def embedded(
+def embed_photos(
     album: Album, crop: Crop, simulator: Simulator, *, quiet: bool = False
 ) -> tuple[Points, list[str]]:
     """Return the points of all photos, and one line for each that could not be read.
@@ -471,18 +477,18 @@ def synthesize_command(
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
-    _note(_expected(plan))
+    _note(_expectations(plan))
     if (there := payer.check(plan, out, dry=dry_run)) is not None:
         _tell(out, there, "skipped", json)
         return exits.DONE
     simulator = Simulator(plan.codec.held)
     cropped = crop_of(plan, simulator)
     if dry_run:
-        _tell(out, _planned(plan, seed), "priced", json, photos=len(album.items))
+        _tell(out, _dry_certificate(plan, seed), "priced", json, photos=len(album.items))
         return exits.DONE
-    points, failed = embedded(album, cropped, simulator, quiet=quiet)
+    points, failed = embed_photos(album, cropped, simulator, quiet=quiet)
     with payer.paying(plan, out) as paid:
-        certificate = _made(out, plan, simulator, points, paid, seed, quiet=quiet)
+        certificate = _make_set(out, plan, simulator, points, paid, seed, quiet=quiet)
         _tell(out, certificate, "synthesized", json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
 
@@ -501,7 +507,7 @@ def _note(notes: Iterable[str]) -> None:
         say.note(f"note: {text}")
 
 
-def _made(
+def _make_set(
     out: Path,
     plan: Plan,
     simulator: Simulator,
@@ -518,16 +524,17 @@ def _made(
     return save(out, plan, made.pictures, bits, paid)
 
 
-def _planned(plan: Plan, seed: int | None) -> SetCertificate:
+def _dry_certificate(plan: Plan, seed: int | None) -> SetCertificate:
     """Return the certificate of a set that is not made: of no files."""
     return SetCertificate(plan=plan, bits=SECURE if seed is None else SEEDED, files={})
 
 
-def _expected(plan: Plan) -> list[str]:
+def _expectations(plan: Plan) -> list[str]:
     """Return what to expect of a plan, before anything is read."""
     mean, vote = plan.people / plan.chosen, "votes" if plan.people == 1 else "vote"
     told = (
-        f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in {counted(plan.rounds, 'round')}:"
+        f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in"
+        f" {count_noun(plan.rounds, 'round')}:"
         f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.2g}"
     )
     return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
@@ -558,14 +565,14 @@ def _tell(
         say.document({**sets, "photos": photos, "failed": [*failed]})
         return
     would = "would be " if status == "priced" else ""
-    promise = f"{counted(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}"
+    promise = f"{count_noun(plan.pictures, 'picture')}, {plan.guarantee}: {certificate.strength}"
     say.answer(f"{out}: {would}{promise}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
     for text in plan.guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {text}")
     for text in certificate.warnings:
         say.note(f"warning: {text}")
-    look = f"look at {shown(out / SHEET)}; check the set with: dpveil verify {shown(out)}"
+    look = f"look at {show_path(out / SHEET)}; check the set with: dpveil verify {show_path(out)}"
     say.note("a dry run reads no photo, draws, pays and writes nothing" if would else look)
 
 

@@ -15,12 +15,12 @@ from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, Trust
 from dpveil.cli.say import Entries, print_document
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
 from dpveil.io.document import PDF
 from dpveil.io.folders import MANY, STAGE, UNWRITTEN, is_folder, is_link, walk
-from dpveil.io.names import quoted, shown
+from dpveil.io.names import escape_text, show_path
 from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
@@ -93,23 +93,23 @@ def verify_command(
             raise PhotoError(
                 "there is nothing to verify", hint="name released images, or folders that contain some"
             )
-        note = vouched(trusted)
+        note = trust_text(trusted)
         if json:
             print_document({"verified": good, "failed": bad}, {"note": note})
     for line in counts.lines(least):
         say.note(line)
     if waiting:
-        say.note(UNFINISHED.format(counted(waiting, "file"), STAGE))
+        say.note(UNFINISHED.format(count_noun(waiting, "file"), STAGE))
     say.note(f"{counts.summary(least)}; {note}")
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def vouched(trusted: Sequence[PublicKey] | None) -> str:
+def trust_text(trusted: Sequence[PublicKey] | None) -> str:
     """Return by whom everything that passed is signed, or that nobody was asked for."""
     if trusted is None:
         return NOT_FORGERY
     first = f"{trusted[0].name} ({trusted[0].fingerprint})"
-    return f"trusted: {first if len(trusted) == 1 else counted(len(trusted), 'key')}"
+    return f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
 
 
 class _Lines:
@@ -145,7 +145,7 @@ class _Lines:
         """Print what is left to say."""
         self._inside.end()
         if (more := self._bare - MOST_LINES) > 0:
-            say.answer(f"MISSING       and {counted(more, 'more file')} without a certificate: {ALL}")
+            say.answer(f"MISSING       and {count_noun(more, 'more file')} without a certificate: {ALL}")
 
 
 def results(
@@ -236,16 +236,16 @@ def _entry(result: Verification) -> dict[str, Any]:
 
 
 def _line(result: Verification, least: str | None) -> str:
-    path = quoted(called(result))
+    path = escape_text(display_name(result))
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
     if result.untrusted:
-        return f"UNTRUSTED     {path}  {quoted(result.untrusted)}"
+        return f"UNTRUSTED     {path}  {escape_text(result.untrusted)}"
     if result.refused:
-        return f"TOO WEAK      {path}  {quoted(result.refused)}"
+        return f"TOO WEAK      {path}  {escape_text(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    told = quoted(str(promise(result)))
+    told = escape_text(str(promise(result)))
     known = [say.hash_in_short(result.sha256)] if result.sha256 else []
     return "  ".join([f"consistent    {path}", told, standing(result, least), *result.notes, *known])
 
@@ -280,9 +280,9 @@ class Counts:
     def lines(self, least: str | None) -> Iterator[str]:
         """Yield what is to be known before the files are published, if anything."""
         if self.bare and not self.sound and not self.failed:
-            yield f"no release is here: {counted(len(self.bare), 'file')} without a certificate"
+            yield f"no release is here: {count_noun(len(self.bare), 'file')} without a certificate"
         elif self.bare:
-            files = say.several([quoted(shown(path)) for path in self.bare])
+            files = say.several([escape_text(show_path(path)) for path in self.bare])
             yield f"without a certificate: {files}: {KEEP_APART}"
         if least is None and self.sound and not self.publishable:
             yield UNPUBLISHABLE
@@ -339,16 +339,16 @@ class Folded:
 
     def end(self) -> None:
         """Print what is left to say of the file."""
-        path = quoted(shown(self._file or ""))
+        path = escape_text(show_path(self._file or ""))
         if self._bad > MOST_LINES:
-            say.answer(f"and {counted(self._bad - MOST_LINES, 'other problem')} in {path}: {ALL}")
+            say.answer(f"and {count_noun(self._bad - MOST_LINES, 'other problem')} in {path}: {ALL}")
         if self._together and not self._broken:
             word = " " * len(self._word) if self._bad else self._word
-            say.answer(f"{word}{path}  {quoted(self._together)}")
+            say.answer(f"{word}{path}  {escape_text(self._together)}")
         for text, count in self._alike.items():
-            say.answer(f"{self._word}{path}  {counted(count, 'release')}: {text}")
+            say.answer(f"{self._word}{path}  {count_noun(count, 'release')}: {text}")
         if self._others:
-            say.answer(f"{self._word}{path}  {counted(self._others, 'other release')}: {ALL}")
+            say.answer(f"{self._word}{path}  {count_noun(self._others, 'other release')}: {ALL}")
         self._file, self._together, self._broken, self._others, self._bad = None, "", False, 0, 0
         self._alike.clear()
 
@@ -411,15 +411,15 @@ def of_a_set(picture: Path) -> str:
     """Return why a picture without a certificate is not verified by itself, if it lies in a data set."""
     from dpveil.synthesis.saving import is_set
 
-    return PART.format(shown(picture.parent)) if is_set(picture.parent) else ""
+    return PART.format(show_path(picture.parent)) if is_set(picture.parent) else ""
 
 
-def called(result: Verification) -> str:
+def display_name(result: Verification) -> str:
     """Return the name of a file, or of a page with that of its document."""
     document = result.inside
     if document is None or document == result.path or document.suffix.lower() != PDF:
-        return shown(result.path)
-    return f"{shown(document)}, page {number_of(result.path.name):,}"
+        return show_path(result.path)
+    return f"{show_path(document)}, page {number_of(result.path.name):,}"
 
 
 def promise(result: Verification) -> str | None:
@@ -454,4 +454,4 @@ def block(result: Verification) -> tuple[str, ...]:
     if not isinstance(result, ClipVerification) or result.certificate is None:
         return ()
     sound = result.status == "consistent"
-    return tuple(map(quoted, lines(result.certificate.quote))) if sound else ()
+    return tuple(map(escape_text, lines(result.certificate.quote))) if sound else ()

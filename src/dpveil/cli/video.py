@@ -13,7 +13,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.clips import check_apart_from, check_different, plan_document, tell_plan, tell_private
 from dpveil.cli.command import Command
-from dpveil.cli.key import opened
+from dpveil.cli.key import read_key
 from dpveil.cli.options import (
     NOTHING,
     AsJson,
@@ -31,7 +31,7 @@ from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.errors import ClipError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
@@ -203,7 +203,7 @@ def render_command(
         chosen=chosen,
     )
     payer = paying(ledger, subject, other_regions, seed, (plan_file, sheet, preview, out, clip))
-    key = None if sign is None else opened(sign)
+    key = None if sign is None else read_key(sign)
     return rendering.run({**payer, "seed": seed, "sign": key}, at_least=at_least, dry=dry_run)
 
 
@@ -223,27 +223,29 @@ class Rendering:
     quiet: bool
     json: bool
     chosen: Mapping[str, Any]
-    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arranged`."""
+    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arrange_tracks`."""
 
     def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
         """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
-        from dpveil.video.analyzing import arranged
+        from dpveil.video.analyzing import arrange_tracks
         from dpveil.video.plan_file import read_plan
 
         if self.out is None and not dry and self.preview is None:
             raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
         plan = read_plan(self.plan_file)
-        plan = replace(plan, tracks=arranged(plan.tracks, **self.chosen)) if self.chosen else plan
+        plan = replace(plan, tracks=arrange_tracks(plan.tracks, **self.chosen)) if self.chosen else plan
         plan.check_strength(at_least)
         source = self.clip or self.plan_file.with_name(plan.clip)
         if self.clip is None and not source.exists():
-            raise ClipError(f"there is no {shown(source)}, beside the plan", hint="name the clip with --clip")
+            raise ClipError(
+                f"there is no {show_path(source)}, beside the plan", hint="name the clip with --clip"
+            )
         check_apart_from(
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )
         self._check_names(source)
         if dry and (there := self._there(plan, source, paying)) is not None:
-            return self._told(there)
+            return self._print_report(there)
         self._tell_price(plan, paying, dry=dry)
         if dry or self.preview is not None:
             return self._show(plan, source, paying)
@@ -252,13 +254,13 @@ class Rendering:
     def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
         """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
         from dpveil.batch.task import Task
-        from dpveil.video.obfuscating import again
+        from dpveil.video.obfuscating import earlier_entry
         from dpveil.video.rendering import check_out
 
         if self.out is None:
             return None
         check_out(self.out, source)
-        return None if self.force else again(Task(source, self.out, self.out.name), plan, paying)
+        return None if self.force else earlier_entry(Task(source, self.out, self.out.name), plan, paying)
 
     def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
         """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
@@ -273,7 +275,7 @@ class Rendering:
         elif paying.get("ledger") is not None:
             tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
         if dry:
-            payment.check_room(payment.due(plan, nonce))
+            payment.check_room(payment.unpaid_entries(plan, nonce))
 
     def _check_names(self, source: Path) -> None:
         """Raise `OutputError` if one file would replace another, the release's certificate included."""
@@ -311,14 +313,14 @@ class Rendering:
             entry = self._entry(plan, source, paying, progress)
             if self.sheet is not None and self.out is not None:
                 write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
-        code = self._told(entry)
+        code = self._print_report(entry)
         tell_terms((plan.method, *plan.post_processing))
         if self.sheet is not None:
             tell_private(self.sheet)
         tell_budget(paying.get("ledger"), paying.get("subject"))
         return code
 
-    def _told(self, entry: Entry) -> int:
+    def _print_report(self, entry: Entry) -> int:
         """Print the report of one clip, and return its exit code."""
         from dpveil.batch.report import Report
 
@@ -328,12 +330,12 @@ class Rendering:
 
     def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
         from dpveil.batch.task import Task
-        from dpveil.video.obfuscating import again, released
+        from dpveil.video.obfuscating import earlier_entry, release_clip
 
         out = self.out or Path()
         task = Task(source, out, out.name)
-        there = None if self.force else again(task, plan, paying)
-        return there or released(task, plan, {**paying, "replace": self.force, "progress": progress})
+        there = None if self.force else earlier_entry(task, plan, paying)
+        return there or release_clip(task, plan, {**paying, "replace": self.force, "progress": progress})
 
 
 def _payment(paying: Mapping[str, Any]) -> Payment:

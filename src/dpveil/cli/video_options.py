@@ -90,14 +90,14 @@ class ClipOptions:
     values: Mapping[str, Any]
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def given_options(self) -> tuple[str, ...]:
         """The options that were given, such as --keep-audio."""
         return tuple("--" + name.replace("_", "-") for name in self.values)
 
     def check_clips(self, clips: bool) -> None:
         """Raise `UsageError` if some are given and there are no clips."""
-        if self.given and not clips:
-            problem = f"{self.given[0]} is for clips, and there is none among the inputs"
+        if self.given_options and not clips:
+            problem = f"{self.given_options[0]} is for clips, and there is none among the inputs"
             raise UsageError(problem, hint="leave it out")
 
     def settings(self) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class ClipOptions:
         if not self.values:
             return {}
         from dpveil.core.numbers import exact
-        from dpveil.video.asked import ON_LOST, OVER_TIME, check_word
+        from dpveil.video.choices import ON_LOST, OVER_TIME, check_word
         from dpveil.video.places import POSES
 
         values = dict(self.values)

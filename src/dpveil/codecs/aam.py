@@ -55,7 +55,7 @@ class Mesh:
         if len(rest) < FEWEST:
             problem = f"are fewer than {FEWEST}, which make no mesh"
             raise InvalidParameter("landmarks", len(rest), problem, hint="give dlib's 68")
-        rest = _within(rest, height, width)
+        rest = _clip_to_border(rest, height, width)
         found = Delaunay(np.concatenate([rest, _border(height, width)])).simplices.astype(np.int64)
         mesh = cls(rest, found, height, width)
         turned = mesh.areas(rest[None])[0]
@@ -86,18 +86,18 @@ class Mesh:
 
     def areas(self, shapes: Shapes) -> Float64[np.ndarray, "n t"]:
         """Return twice the signed area of every triangle of every shape, negative if it is flipped."""
-        a, b, c = (self._whole(shapes)[:, self.triangles[:, i]] for i in range(3))
+        a, b, c = (self._with_border(shapes)[:, self.triangles[:, i]] for i in range(3))
         return _cross(b - a, c - a)
 
-    def sound(self, shapes: Shapes) -> Shapes:
+    def make_valid(self, shapes: Shapes) -> Shapes:
         """Return valid shapes: within the border, with every triangle at least `LEAST` times its mean area.
 
         Points beyond the border are clipped to it. If triangles are still too small or flipped, all points
         are interpolated towards the mean shape by the smallest fraction that avoids it.
         """
-        inside = _within(shapes, self.height, self.width)
+        inside = _clip_to_border(shapes, self.height, self.width)
         a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
-        moves = self._whole(inside) - self._ends
+        moves = self._with_border(inside) - self._ends
         da, db, dc = (moves[:, self.triangles[:, i]] for i in range(3))
         # The area is quadratic in the fraction of the way: constant, linear and square coefficients.
         square = _cross(db - da, dc - da)
@@ -118,7 +118,7 @@ class Mesh:
         best = parts.min(axis=2).argmax(axis=1)
         return self.triangles[best], parts[np.arange(len(points)), best]
 
-    def moved(
+    def map_points(
         self, shapes: Shapes, at: tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]] | None = None
     ) -> Float64[np.ndarray, "n p 2"]:
         """Return the positions in `shapes` of points in the mean shape.
@@ -126,7 +126,7 @@ class Mesh:
         `at` are the points' `weights`; None means every pixel.
         """
         corners, parts = self._at_pixels if at is None else at
-        whole = self._whole(shapes)
+        whole = self._with_border(shapes)
         a, b, c = (parts[:, i, None] * whole[:, corners[:, i]] for i in range(3))
         return np.asarray(a + b + c)
 
@@ -134,17 +134,17 @@ class Mesh:
         """Return crops warped from their shapes to the mean shape, with float levels."""
         out = np.empty(crops.shape, np.float32)
         for crop, shape, moved in zip(crops, shapes, out, strict=True):
-            moved[...] = _sampled(crop, self.moved(shape[None])[0])
+            moved[...] = _sample_bilinear(crop, self.map_points(shape[None])[0])
         return out
 
     def from_rest(self, crops: Crops, shapes: Shapes) -> Crops:
-        """Return crops warped from the mean shape to `shapes`, which must be `sound`.
+        """Return crops warped from the mean shape to `shapes`, which must be valid (`make_valid`).
 
         Every pixel then lies in a triangle, because a continuous map that fixes the border is onto.
         """
         out = np.empty_like(crops)
         for crop, shape, moved in zip(crops, shapes, out, strict=True):
-            moved[...] = np.rint(_sampled(crop, self._sources(shape)))
+            moved[...] = np.rint(_sample_bilinear(crop, self._sources(shape)))
         return out
 
     def _sources(self, shape: Points) -> Float64[np.ndarray, "p 2"]:
@@ -174,7 +174,7 @@ class Mesh:
         out[y[inside] * self.width + x[inside]] = a + s * (b - a) + t * (c - a)
         return out
 
-    def _whole(self, shapes: Shapes) -> Shapes:
+    def _with_border(self, shapes: Shapes) -> Shapes:
         ends = np.broadcast_to(self._ends[len(self.rest) :], (len(shapes), 4 * (ON_A_SIDE + 1), 2))
         return np.concatenate([shapes, ends], axis=1)
 
@@ -189,7 +189,7 @@ def _border(height: int, width: int) -> Points:
     return np.asarray(parts * [width, height] - 0.5)
 
 
-def _within(points: np.ndarray, height: int, width: int) -> np.ndarray:
+def _clip_to_border(points: np.ndarray, height: int, width: int) -> np.ndarray:
     """Return points clipped to lie inside the border."""
     size = np.array([width, height])
     return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
@@ -216,7 +216,7 @@ def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) ->
     return np.asarray(np.minimum(first, second))
 
 
-def _sampled(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
+def _sample_bilinear(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
     """Return a picture's levels at one position for each pixel, bilinearly; its edge is extended."""
     import cv2
 
@@ -257,7 +257,7 @@ class ShapeSpace:
     def shapes(self, parameters: Parameters) -> Shapes:
         """Return the shapes of parameters, made valid by `Mesh.sound`."""
         moves = (parameters @ self.basis).reshape(len(parameters), *self.mesh.rest.shape)
-        return self.mesh.sound(self.mesh.rest + moves)
+        return self.mesh.make_valid(self.mesh.rest + moves)
 
     def fit(self, crops: Crops, steps: Steps) -> Parameters:
         """Return the parameters of crops after the regressions in `steps`."""
@@ -266,7 +266,7 @@ class ShapeSpace:
         return np.concatenate([*parts, np.empty((0, len(self.basis)))])
 
     def _fit(self, crops: Crops, steps: Steps) -> Parameters:
-        small = _small(crops, *self._seen)
+        small = _small(crops, *self._feature_size)
         found = np.zeros((len(crops), len(self.basis)))
         for step in steps:
             moved = found + self._features(small, found) @ step.T
@@ -279,13 +279,13 @@ class ShapeSpace:
         They are gradients of the grey levels divided by their length plus its mean, and so hardly depend on
         brightness and contrast. Source: Cootes & Taylor 2001, normalised gradients.
         """
-        return self._features(_small(crops, *self._seen), parameters)
+        return self._features(_small(crops, *self._feature_size), parameters)
 
     def _features(
         self, small: Float32[np.ndarray, "n h w"], parameters: Parameters
     ) -> Float32[np.ndarray, "n features"]:
-        rows, columns = self._seen
-        there = self.mesh.moved(self.shapes(parameters), self._weights) + 0.5
+        rows, columns = self._feature_size
+        there = self.mesh.map_points(self.shapes(parameters), self._weights) + 0.5
         x = there[..., 0] * (columns / self.mesh.width) - 0.5
         y = there[..., 1] * (rows / self.mesh.height) - 0.5
         patch = _bilinear(small, x, y).reshape(len(small), rows, columns)
@@ -298,18 +298,18 @@ class ShapeSpace:
     @property
     def features_seen(self) -> int:
         """The number of features of a crop."""
-        rows, columns = self._seen
+        rows, columns = self._feature_size
         return 2 * rows * columns + 1
 
     @property
-    def _seen(self) -> tuple[int, int]:
+    def _feature_size(self) -> tuple[int, int]:
         """Rows and columns of the downscaled crop from which features are computed."""
         ratio = min(1.0, SEEN / max(self.mesh.height, self.mesh.width))
         return max(2, round(ratio * self.mesh.height)), max(2, round(ratio * self.mesh.width))
 
     @cached_property
     def _weights(self) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
-        rows, columns = self._seen
+        rows, columns = self._feature_size
         x = (np.arange(columns) + 0.5) * (self.mesh.width / columns) - 0.5
         y = (np.arange(rows) + 0.5) * (self.mesh.height / rows) - 0.5
         return self.mesh.weights(np.stack([part.ravel() for part in np.meshgrid(x, y)], axis=1))
@@ -378,10 +378,10 @@ class AAM(StoredCodec):
 
     def _encode(self, crops: Crops) -> Codes:
         starts = range(0, len(crops), CHUNK)
-        parts = [self._encoded(crops[at : at + CHUNK]) for at in starts]
+        parts = [self._codes_of(crops[at : at + CHUNK]) for at in starts]
         return np.concatenate([*parts, np.empty((0, self.length))])
 
-    def _encoded(self, crops: Crops) -> Codes:
+    def _codes_of(self, crops: Crops) -> Codes:
         found = self.space.fit(crops, self.steps)
         moved = self.space.mesh.to_rest(crops, self.space.shapes(found))
         return np.concatenate([found, self.texture.codes_of(moved)], axis=1)
@@ -432,6 +432,6 @@ def energy_of(space: ShapeSpace, texture: PCA) -> Float64[np.ndarray, " m"]:
     levels = texture.mean.reshape(texture.canvas).astype(np.float64)
     down, right = (np.asarray(g).reshape(-1, levels.shape[2]) for g in np.gradient(levels, axis=(0, 1)))
     at_rest = space.mesh.rest
-    moves = space.mesh.moved(at_rest + space.basis.reshape(-1, *at_rest.shape)) - space.mesh.pixels
+    moves = space.mesh.map_points(at_rest + space.basis.reshape(-1, *at_rest.shape)) - space.mesh.pixels
     found = [np.sum((move[:, :1] * right + move[:, 1:] * down) ** 2) for move in moves]
     return np.concatenate([np.array(found), texture.statistics.column_energy])

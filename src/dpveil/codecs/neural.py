@@ -69,12 +69,12 @@ class EncoderDecoder(StoredCodec):
         return np.asarray(np.where(np.isfinite(away), away, 0) @ self.basis.T.astype(np.float64))
 
     def _decode(self, codes: Codes) -> Crops:
-        return self._rendered(codes, np.zeros(len(self.conditions)))
+        return self._render_codes(codes, np.zeros(len(self.conditions)))
 
-    def _rendered(self, codes: Codes, conditions: Float64[np.ndarray, " c"]) -> Crops:
+    def _render_codes(self, codes: Codes, conditions: Float64[np.ndarray, " c"]) -> Crops:
         raw = codes @ self.basis + self.mean
         given = np.concatenate([raw, np.tile(conditions, (len(codes), 1))], axis=1)
-        return drawn(self.decoder, given, self.canvas)
+        return decode_crops(self.decoder, given, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Return the arrays of the file: networks, basis and statistics."""
@@ -133,13 +133,13 @@ def square_of(facts: Mapping[str, Any]) -> Canvas:
 def pictures(crops: Crops) -> Float32[np.ndarray, "n 3 s s"]:
     """Return crops as an encoder sees them: from -1 to 1, and 0 beyond the public ellipse."""
     planes = crops.transpose(0, 3, 1, 2).astype(np.float32) / np.float32(127.5) - 1
-    return np.asarray(planes * shown(crops.shape[1]))
+    return np.asarray(planes * ellipse_mask(crops.shape[1]))
 
 
-def drawn(decoder: Network, given: Float64[np.ndarray, "n m"], canvas: Canvas) -> Crops:
+def decode_crops(decoder: Network, given: Float64[np.ndarray, "n m"], canvas: Canvas) -> Crops:
     """Return the crops that a decoder makes of each row alone, grey beyond the public ellipse."""
     out = np.empty((len(given), *canvas), np.uint8)
-    beyond = ~shown(canvas[0])
+    beyond = ~ellipse_mask(canvas[0])
     for place, one in enumerate(given.astype(np.float32)):
         levels = (decoder(one[None])[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
         out[place] = np.clip(np.rint(levels), 0, 255)
@@ -147,7 +147,7 @@ def drawn(decoder: Network, given: Float64[np.ndarray, "n m"], canvas: Canvas) -
     return out
 
 
-def shown(side: int) -> Bool[np.ndarray, "s s"]:
+def ellipse_mask(side: int) -> Bool[np.ndarray, "s s"]:
     """Return which pixels of a crop lie in the public ellipse."""
     at = (np.arange(side) + 0.5) / side
     x, y, a, b = OVAL
@@ -223,4 +223,4 @@ class GAN(EncoderDecoder):
         self.decode(codes[:0])
         low, high = self.statistics.quantiles[:, 0]
         kept = np.clip(codes.astype(np.float64), low, high)
-        return self._rendered(kept, np.array([given[name] for name in CONDITIONS]))
+        return self._render_codes(kept, np.array([given[name] for name in CONDITIONS]))

@@ -89,7 +89,7 @@ class Factors:
             out[chosen == j] += factors[chosen == j] @ self.loadings[j].T
         return np.asarray(out)
 
-    def rounded(self) -> Self:
+    def as_float32(self) -> Self:
         """Return the mixture as a file holds it: numbers of 32 bits."""
         few = (one.astype(np.float32).astype(np.float64) for one in (self.means, self.loadings, self.noises))
         return type(self)(self.weights, *few)
@@ -242,7 +242,7 @@ class PCA(StoredCodec):
 
     def codes_of(self, pictures: np.ndarray) -> Codes:
         """Return the codes of pictures of the canvas's shape, whose levels may be floats."""
-        return projected(pictures, self.mean, self.components.T)
+        return project(pictures, self.mean, self.components.T)
 
     def _decode(self, codes: Codes) -> Crops:
         starts = range(0, len(codes), CHUNK)
@@ -268,7 +268,7 @@ class PCA(StoredCodec):
         return cls(mean, components, statistics, canvas, card)
 
 
-def projected(
+def project(
     crops: Crops, mean: Float32[np.ndarray, " pixels"], columns: Float32[np.ndarray, "pixels k"]
 ) -> Codes:
     """Return the inner products of the crops, less the mean, with each column."""

@@ -107,7 +107,7 @@ def checked_distances(
     return distances
 
 
-def interpolated(
+def interpolate_distances(
     distances: Float64[np.ndarray, "measures percentiles shares"], known: list[float], at: float
 ) -> PairDistances:
     """Return the distances for the share `at` of clipping, interpolated linearly between `known` shares."""
@@ -251,7 +251,7 @@ class Statistics:
         Values between the stored shares are interpolated. Raises as `bounds`.
         """
         self.bounds(clip)
-        return interpolated(self.distances, SHARES, _share(clip))
+        return interpolate_distances(self.distances, SHARES, _share(clip))
 
     def radius(self, clip: Number = 0) -> float:
         """Return the median distance of the training codes from the centre of the box, in half sides."""

@@ -14,7 +14,7 @@ from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops, StoredCodec
-from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
+from dpveil.codecs.neural import LENGTHS, decode_crops, pictures, square_of
 from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Float32, Float64
@@ -63,7 +63,7 @@ def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"], *, weights
     >>> approximate(np.array([[1.0, 2.0, 7.0]]), known).weights.round(6).tolist()
     [[0.25, 0.25, 0.5]]
     """
-    targets, gallery = _checked("targets", targets), _checked("gallery", gallery)
+    targets, gallery = _check_points("targets", targets), _check_points("gallery", gallery)
     if weights not in RULES:
         raise InvalidParameter("weights", weights, "is unknown", hint=" or ".join(RULES))
     if not len(gallery) or targets.shape[1] != gallery.shape[1]:
@@ -76,7 +76,7 @@ def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"], *, weights
     known = (gallery - centre) / unit
     found = np.empty((len(targets), len(gallery)))
     for row, target in enumerate((targets - centre) / unit):
-        found[row] = _solved(target, known, weights)
+        found[row] = _solve_weights(target, known, weights)
     return Mixture(found, np.abs(targets - found @ gallery).sum(axis=1))
 
 
@@ -89,7 +89,7 @@ def _scale(gallery: Float64[np.ndarray, "m d"], weights: str) -> tuple[Float64[n
     return centre, float(np.abs(gallery - centre).max()) or 1.0
 
 
-def _solved(
+def _solve_weights(
     target: Float64[np.ndarray, " d"], gallery: Float64[np.ndarray, "m d"], weights: str
 ) -> Float64[np.ndarray, " m"]:
     m, d = gallery.shape
@@ -108,7 +108,7 @@ def _solved(
     return found
 
 
-def _checked(name: str, rows: Points) -> Points:
+def _check_points(name: str, rows: Points) -> Points:
     if rows.ndim != 2 or not rows.size or not np.isfinite(rows).all():
         raise InvalidParameter(name, str(rows.shape), "are not finite numbers, n × d", hint="rows of codes")
     return rows.astype(np.float64)
@@ -182,7 +182,7 @@ class UpConv(StoredCodec):
 
     def rows_of(self, crops: Crops) -> Rows:
         """Return inputs of the identity layer, n × m: rows of people in training, or mixtures of them."""
-        found = [self._mixture(one) @ self._rows for one in embedded(crops, self.mean, self.axes)]
+        found = [self._mixture(one) @ self._rows for one in embed_crops(crops, self.mean, self.axes)]
         return np.array(found).reshape(len(crops), self.length)
 
     def codes_of(self, rows: Rows) -> Codes:
@@ -190,7 +190,7 @@ class UpConv(StoredCodec):
         return np.where(rows > 0, rows, SLOPE * rows)
 
     @cached_property
-    def _known(self) -> Float64[np.ndarray, "p d"]:
+    def _gallery_points(self) -> Float64[np.ndarray, "p d"]:
         return self.gallery.astype(np.float64)
 
     @cached_property
@@ -203,14 +203,14 @@ class UpConv(StoredCodec):
         No crop is refused, so that nothing is learned from a refusal.
         """
         try:
-            mixture: Float64[np.ndarray, " p"] = approximate(wanted[None], self._known).weights[0]
+            mixture: Float64[np.ndarray, " p"] = approximate(wanted[None], self._gallery_points).weights[0]
         except DataError:
-            nearest = np.abs(self._known - wanted).sum(axis=1).argmin()
-            mixture = np.eye(1, len(self._known), nearest)[0]
+            nearest = np.abs(self._gallery_points - wanted).sum(axis=1).argmin()
+            mixture = np.eye(1, len(self._gallery_points), nearest)[0]
         return mixture
 
     def _decode(self, codes: Codes) -> Crops:
-        return self._rendered(codes, np.zeros(len(CONDITIONS)))
+        return self._render_codes(codes, np.zeros(len(CONDITIONS)))
 
     def render(self, codes: Codes, *, gender: float = 0.0, expression: float = 0.0) -> Crops:
         """Return the crops of codes with a gender or an expression: a code may be rendered again at no cost.
@@ -226,11 +226,11 @@ class UpConv(StoredCodec):
         self.decode(codes[:0])
         low, high = self.statistics.quantiles[:, 0]
         kept = np.clip(codes.astype(np.float64), low, high)
-        return self._rendered(kept, np.array([given[name] for name in CONDITIONS]))
+        return self._render_codes(kept, np.array([given[name] for name in CONDITIONS]))
 
-    def _rendered(self, codes: Codes, conditions: Float64[np.ndarray, " 2"]) -> Crops:
+    def _render_codes(self, codes: Codes, conditions: Float64[np.ndarray, " 2"]) -> Crops:
         given = np.concatenate([codes, np.tile(conditions, (len(codes), 1))], axis=1)
-        return drawn(self.decoder, given, self.canvas)
+        return decode_crops(self.decoder, given, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Return the arrays of the file: network, people, embedding (axes as 16-bit floats), statistics."""
@@ -274,7 +274,7 @@ def generator(decoder: np.ndarray, side: int, length: int) -> Network:
     return Network.of(decoder, (1, length + len(CONDITIONS)), (1, 3, side, side), "makes faces", 1.0)
 
 
-def embedded(
+def embed_crops(
     crops: Crops, mean: Float32[np.ndarray, " pixels"], axes: Float32[np.ndarray, "d pixels"]
 ) -> Float64[np.ndarray, "n d"]:
     """Return the embeddings of crops, one by one: principal components of what the public ellipse shows."""

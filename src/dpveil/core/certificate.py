@@ -11,13 +11,13 @@ from dpveil.core.envelope import (
     UNREADABLE,
     Envelope,
     Signature,
-    malformed,
+    malformed_error,
     parse,
     stated_composition,
     stated_signature,
     this_tool,
 )
-from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, counted
+from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, count_noun
 from dpveil.core.numbers import Distance, Json
 from dpveil.core.origin import REDUCED, Origin
 from dpveil.core.parameters import check_count
@@ -129,7 +129,7 @@ class Certificate(Envelope):
         """Return the method, the composed guarantee and its strength in one line."""
         if self.composition is None:
             return "Certificate(an unprotected copy)"
-        regions = counted(len(self.regions), "region")
+        regions = count_noun(len(self.regions), "region")
         return f"Certificate({self.method}, {regions}, {self.composition}: {self.strength})"
 
     @property
@@ -216,7 +216,7 @@ def parse_guarantee(data: object) -> Guarantee:
     except CertificateError:
         raise
     except UNREADABLE as error:
-        raise malformed("it states no guarantee") from error
+        raise malformed_error("it states no guarantee") from error
 
 
 def _certificate(data: dict[str, Any]) -> Certificate:
@@ -256,7 +256,7 @@ def _record(data: Any) -> RegionRecord:
 def _guarantee(data: Any) -> Guarantee:
     relation = _object(_object(data)["relation"])
     if _text(data["kind"]) not in KINDS:
-        raise malformed("a guarantee is of an unknown kind")
+        raise malformed_error("a guarantee is of an unknown kind")
     numbers: dict[str, Any] = {name: data[name] for name in KINDS[data["kind"]]}
     if "broken_by" in numbers:
         numbers["broken_by"] = _texts(numbers["broken_by"])
@@ -274,19 +274,19 @@ def _guarantee(data: Any) -> Guarantee:
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise malformed("an object is expected")
+        raise malformed_error("an object is expected")
     return value
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise malformed("a list is expected")
+        raise malformed_error("a list is expected")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise malformed("a text is not text")
+        raise malformed_error("a text is not text")
     return value
 
 
@@ -296,5 +296,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _single(value: object) -> Json:
     if isinstance(value, list | dict):
-        raise malformed("a parameter is not a single value")
+        raise malformed_error("a parameter is not a single value")
     return cast(Json, value)

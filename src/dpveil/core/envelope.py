@@ -18,7 +18,7 @@ from typing import Any, ClassVar, Final, TypeVar
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
-from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, filled
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, fill_words
 
 ALGORITHM: Final = "ed25519"
 CONTEXT: Final = b"dpveil certificate, signature 1\0"
@@ -75,11 +75,11 @@ class Signature:
         given: list[tuple[object, int]] = [(self.public_key, KEY_BYTES), (self.value, VALUE_BYTES)]
         for text, size in given:
             if not isinstance(text, str) or len(text) != 2 * size or not HEXADECIMAL.fullmatch(text):
-                raise _malformed(f"does not have {size} bytes in hexadecimal")
+                raise _signature_error(f"does not have {size} bytes in hexadecimal")
         if why := flaw(bytes.fromhex(self.public_key)):
-            raise _malformed(f"names a key that {why}")
+            raise _signature_error(f"names a key that {why}")
         if int.from_bytes(bytes.fromhex(self.value)[KEY_BYTES:], "little") >= ORDER:
-            raise _malformed("is not in its canonical form")
+            raise _signature_error("is not in its canonical form")
 
     @property
     def signer(self) -> str:
@@ -108,7 +108,7 @@ def message(text: str) -> bytes:
     return CONTEXT + text.encode()
 
 
-def _malformed(fault: str) -> CertificateError:
+def _signature_error(fault: str) -> CertificateError:
     return CertificateError(f"the certificate is malformed: its signature {fault}", hint=INTACT)
 
 
@@ -118,7 +118,7 @@ class Note(str):
     >>> note = Note("{protect} replaces more", protect="box")
     >>> print(note)
     protect="box" replaces more
-    >>> note.told({"protect": "--protect"})
+    >>> note.with_options({"protect": "--protect"})
     '--protect box replaces more'
     """
 
@@ -127,14 +127,14 @@ class Note(str):
 
     def __new__(cls, form: str, **settings: str) -> Note:
         """Return the note about these settings."""
-        note = super().__new__(cls, filled(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
+        note = super().__new__(cls, fill_words(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
         note.form, note.settings = form, settings
         return note
 
-    def told(self, options: Mapping[str, str]) -> str:
+    def with_options(self, options: Mapping[str, str]) -> str:
         """Return the sentence with the settings that `options` has written as on the command line."""
         known = {n: f"{options[n]} {value}" for n, value in self.settings.items() if n in options}
-        return str(Note(filled(self.form, known), **self.settings))
+        return str(Note(fill_words(self.form, known), **self.settings))
 
 
 class Caution(str):
@@ -149,9 +149,9 @@ class Unfinished(Aside):
     """A sentence about what is kept beside a release that was skipped, which is told of these, too."""
 
 
-def told(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
+def notes_with_options(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
     """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
-    return tuple(note.told(options) if isinstance(note, Note) else note for note in notes)
+    return tuple(note.with_options(options) if isinstance(note, Note) else note for note in notes)
 
 
 MOST_DIGITS: Final = 32
@@ -258,22 +258,22 @@ class Envelope(ABC):
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object."""
-        data = self._unsealed()
+        data = self._content()
         return data | {"checksum": checksum(data)}
 
     def to_text(self) -> str:
         """Return the canonical text."""
-        return sealed(self._unsealed())
+        return seal_text(self._content())
 
     def unsigned_text(self) -> str:
         """Return the canonical text without the signature: that which is signed."""
-        return sealed({name: value for name, value in self._unsealed().items() if name != "signature"})
+        return seal_text({name: value for name, value in self._content().items() if name != "signature"})
 
     def signature_fits(self) -> bool:
         """Whether the certificate is not signed, or by the key that its signature names."""
         return self.signature is None or self.signature.fits(self.unsigned_text())
 
-    def _unsealed(self) -> dict[str, Json]:
+    def _content(self) -> dict[str, Json]:
         signed = {} if self.signature is None else {"signature": self.signature.to_json()}
         own: dict[str, Json] = {
             "schema": SCHEMA,
@@ -308,7 +308,7 @@ def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Seale
     except (CertificateError, MissingPlugin):
         raise
     except UNREADABLE as error:
-        raise malformed(_fault(error)) from error
+        raise malformed_error(_fault(error)) from error
     if as_written != text:
         raise CertificateError(
             "the certificate was edited: its text or checksum is not what dpveil wrote",
@@ -317,7 +317,7 @@ def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Seale
     return built
 
 
-def malformed(fault: str) -> CertificateError:
+def malformed_error(fault: str) -> CertificateError:
     """Return the error of a certificate with this fault."""
     return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
 
@@ -336,7 +336,7 @@ def _fault(error: BaseException) -> str:
 def check_hash(value: object) -> str:
     """Return `value` if it is a SHA-256 in hexadecimal; raises `CertificateError`."""
     if not isinstance(value, str) or not HASH.fullmatch(value):
-        raise malformed("a SHA-256 is none")
+        raise malformed_error("a SHA-256 is none")
     return value
 
 
@@ -369,21 +369,21 @@ def canonical(data: Mapping[str, Json]) -> str:
     It is that of `json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False)`, in half its time.
     Raises `ValueError` for NaN and infinities, and `TypeError` for what is no JSON.
     """
-    return _written(data, "\n") + "\n"
+    return _json_text(data, "\n") + "\n"
 
 
-def sealed(data: Mapping[str, Json]) -> str:
+def seal_text(data: Mapping[str, Json]) -> str:
     """Return the canonical text of a certificate's object and its checksum, which is added or replaced."""
-    members = {name: f"{_quoted(name)}: {_written(value, LINE)}" for name, value in data.items()}
-    rest = _joined({name: text for name, text in members.items() if name not in UNSEALED})
-    return _joined(members | {"checksum": f'"checksum": "{hashlib.sha256(rest.encode()).hexdigest()}"'})
+    members = {name: f"{_quoted(name)}: {_json_text(value, LINE)}" for name, value in data.items()}
+    rest = _join_members({name: text for name, text in members.items() if name not in UNSEALED})
+    return _join_members(members | {"checksum": f'"checksum": "{hashlib.sha256(rest.encode()).hexdigest()}"'})
 
 
-def _joined(members: Mapping[str, str]) -> str:
+def _join_members(members: Mapping[str, str]) -> str:
     return "{" + LINE + ("," + LINE).join(members[name] for name in sorted(members)) + "\n}\n"
 
 
-def _written(value: object, line: str) -> str:
+def _json_text(value: object, line: str) -> str:
     """Return the JSON of a value that begins in a line with this break and indentation."""
     if isinstance(value, str):
         return _quoted(value)
@@ -391,9 +391,9 @@ def _written(value: object, line: str) -> str:
         return repr(value)
     deeper = line + "  "
     if isinstance(value, dict):
-        parts = [f"{_quoted(name)}: {_written(value[name], deeper)}" for name in sorted(value)]
+        parts = [f"{_quoted(name)}: {_json_text(value[name], deeper)}" for name in sorted(value)]
         return "{" + deeper + ("," + deeper).join(parts) + line + "}" if parts else "{}"
     if isinstance(value, list | tuple):
-        parts = [_written(each, deeper) for each in value]
+        parts = [_json_text(each, deeper) for each in value]
         return "[" + deeper + ("," + deeper).join(parts) + line + "]" if parts else "[]"
     return "null" if value is None else _single(value)

@@ -41,10 +41,10 @@ KINDS: Final = {
 """The fields that are set in each kind of guarantee."""
 
 
-def counted(count: int, noun: str) -> str:
+def count_noun(count: int, noun: str) -> str:
     """Return a count with its noun, in the plural unless the count is one.
 
-    >>> counted(1, "region"), counted(1024, "region")
+    >>> count_noun(1, "region"), count_noun(1024, "region")
     ('one region', '1,024 regions')
     """
     return f"one {noun}" if count == 1 else f"{count:,} {noun}s"
@@ -52,7 +52,7 @@ def counted(count: int, noun: str) -> str:
 
 def pixels(count: int) -> str:
     """Return a number of pixels in words."""
-    return counted(count, "pixel")
+    return count_noun(count, "pixel")
 
 
 @dataclass(frozen=True)

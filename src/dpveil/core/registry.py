@@ -41,8 +41,8 @@ class Table(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._ready:
-            row = self.rows[name] if name in self.rows else self._plugged(name)
-            self._ready[name] = _loaded(row) if isinstance(row, str) else row
+            row = self.rows[name] if name in self.rows else self._load_plugin(name)
+            self._ready[name] = _load_row(row) if isinstance(row, str) else row
         return self._ready[name]
 
     def __contains__(self, name: object) -> bool:
@@ -85,7 +85,7 @@ class Table(Mapping[str, Any]):
                 found[entry.name] = (*found.get(entry.name, ()), entry)
         return found
 
-    def _plugged(self, name: str) -> Any:
+    def _load_plugin(self, name: str) -> Any:
         """Return the class of the plug-in `name`; raises `UnknownName`, and `PluginError` if it fails."""
         if name not in self.plugins:
             raise UnknownName(self.role, str(name), self)
@@ -99,12 +99,12 @@ class Table(Mapping[str, Any]):
         except (Exception, SystemExit) as error:  # a third party's module must not end a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
-        if problem := _unfit(name, found, _loaded(self.base) if self.base else None):
+        if problem := _unfit(name, found, _load_row(self.base) if self.base else None):
             raise PluginError(f"{what} {problem}", hint=hint)
         return found
 
 
-def _loaded(row: str) -> Any:
+def _load_row(row: str) -> Any:
     module, _, name = row.partition(":")
     return getattr(import_module(module), name)
 
@@ -220,30 +220,30 @@ ATTACKS: Final = Table(
     {
         "pixels": "dpveil.attacks.vectors:PixelDiscriminant",
         "eigenfaces": "dpveil.attacks.vectors:Eigenfaces",
-        "appearance": "dpveil.attacks.matched:Appearance",
+        "appearance": "dpveil.attacks.matching:Appearance",
         "embedding": "dpveil.attacks.faces:Embedding",
         "embedding-parrot": "dpveil.attacks.faces:EmbeddingParrot",
         "network": "dpveil.attacks.networks:NetworkParrot",
-        "residual": "dpveil.attacks.wrapped:ResidualParrot",
-        "shown": "dpveil.attacks.matched:ShownPixels",
-        "subspaces": "dpveil.attacks.matched:Subspaces",
-        "intersected": "dpveil.attacks.matched:Intersected",
+        "residual": "dpveil.attacks.preprocessing:ResidualParrot",
+        "shown": "dpveil.attacks.matching:ShownPixels",
+        "subspaces": "dpveil.attacks.matching:Subspaces",
+        "intersected": "dpveil.attacks.matching:Intersected",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
         "iris": "dpveil.attacks.iris:Iris",
         "text": "dpveil.attacks.vectors:Reader",
-        "placement": "dpveil.attacks.around:Placement",
-        "context": "dpveil.attacks.around:Context",
+        "placement": "dpveil.attacks.surroundings:Placement",
+        "context": "dpveil.attacks.surroundings:Context",
         "file": "dpveil.attacks.networks:FileFacts",
         "joint": "dpveil.attacks.labels:Joint",
-        "restored": "dpveil.attacks.hallucinated:Restored",
-        "hallucinated": "dpveil.attacks.hallucinated:Hallucinated",
-        "denoised": "dpveil.attacks.hallucinated:Denoised",
-        "filled": "dpveil.attacks.wrapped:Filled",
-        "outside": "dpveil.attacks.around:Outside",
-        "subtracted": "dpveil.attacks.wrapped:Subtracted",
-        "averaged": "dpveil.attacks.matched:Averaged",
-        "composed": "dpveil.attacks.matched:Composed",
-        "matched": "dpveil.attacks.matched:Matched",
+        "restored": "dpveil.attacks.super_resolution:Restored",
+        "hallucinated": "dpveil.attacks.super_resolution:Hallucinated",
+        "denoised": "dpveil.attacks.super_resolution:Denoised",
+        "filled": "dpveil.attacks.preprocessing:Filled",
+        "outside": "dpveil.attacks.surroundings:Outside",
+        "subtracted": "dpveil.attacks.preprocessing:Subtracted",
+        "averaged": "dpveil.attacks.matching:Averaged",
+        "composed": "dpveil.attacks.matching:Composed",
+        "matched": "dpveil.attacks.matching:Matched",
     },
     group="dpveil.attacks",
     base="dpveil.attacks.base:Attack",

@@ -56,7 +56,7 @@ class Url(type(Path())):  # type: ignore[misc]
         return f"{scheme}://{rest}" if found and scheme in SCHEMES else text
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return remade, (str(self), self.listed, self.prefix, self.problem)
+        return rebuild_url, (str(self), self.listed, self.prefix, self.problem)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Raise `FileNotFoundError`, as for anything that is not on this disk."""
@@ -73,12 +73,12 @@ class Url(type(Path())):  # type: ignore[misc]
         return str(self).partition("://")[2]
 
     @property
-    def shared(self) -> bool:
+    def is_shared(self) -> bool:
         """Whether other processes see it."""
         return SCHEMES[self.scheme]
 
 
-def remade(text: str, listed: Status | None, prefix: bool, problem: tuple[str, str] | None) -> Url:
+def rebuild_url(text: str, listed: Status | None, prefix: bool, problem: tuple[str, str] | None) -> Url:
     """Return a place again, as it was sent to another process, or with what a list told of it."""
     made = Url(text)
     made.listed, made.prefix, made.problem = listed, prefix, problem
@@ -130,10 +130,10 @@ def unplain(key: str) -> bool:
     return any(part in ("", ".", "..") for part in key.split("/"))
 
 
-def expanded(start: Path) -> list[Path]:
+def expand_braces(start: Path) -> list[Path]:
     """Return the places for which one stands with numbers in braces, such as {000..009}, if it is a URL.
 
-    >>> [each.name for each in expanded(place("s3://bucket/a-{08..10}.tar"))]
+    >>> [each.name for each in expand_braces(place("s3://bucket/a-{08..10}.tar"))]
     ['a-08.tar', 'a-09.tar', 'a-10.tar']
     """
     ranges = NUMBERS.findall(str(start)) if isinstance(start, Url) else []

@@ -22,12 +22,12 @@ from dpveil.io import (
     make_folder,
     most_bytes,
     read_bytes,
-    received,
+    read_untrusted,
     sole_writer,
     write_together,
 )
-from dpveil.io.names import check_path, shown
-from dpveil.io.refused import Refused
+from dpveil.io.names import check_path, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import refusal
 from dpveil.release.saving import Release, certificate_path, complete, read_certificate
 
@@ -75,11 +75,11 @@ class Cache:
             with suppress(OutputError):  # another process may have made it meanwhile
                 write_together([(key, os.urandom(KEY_BYTES))], replace=False, private=True)
         try:
-            self._key = received(key, KEY_BYTES)
+            self._key = read_untrusted(key, KEY_BYTES)
         except Refused as refused:
-            raise self._unusable(f"the key of {shown(self.folder)} {refused.problem}") from refused
+            raise self._unusable(f"the key of {show_path(self.folder)} {refused.problem}") from refused
         if len(self._key) != KEY_BYTES:
-            raise self._unusable(f"the key of {shown(self.folder)} is damaged")
+            raise self._unusable(f"the key of {show_path(self.folder)} is damaged")
 
     @staticmethod
     def _unusable(problem: str) -> DPVeilError:
@@ -118,7 +118,7 @@ class Cache:
             except OSError as error:
                 raise refusal(path, error) from error
             if not held:
-                problem = f"{shown(lock)} cannot be locked, and another process could draw the same photo"
+                problem = f"{show_path(lock)} cannot be locked, and another process could draw the same photo"
                 raise OutputError(problem, hint="choose a folder on a disk that has locks")
             yield
 
@@ -137,16 +137,16 @@ class Cache:
         certificate = read_certificate(path)
         output = certificate.output
         if output is None or not certificate.guarantees:
-            raise CertificateError(f"{shown(path)} is no release", hint=REMEDY)
+            raise CertificateError(f"{show_path(path)} is no release", hint=REMEDY)
         try:
-            contents = received(path, most_bytes(output.width * output.height))
+            contents = read_untrusted(path, most_bytes(output.width * output.height))
         except Refused as refused:
-            raise CertificateError(f"{shown(path)} {refused.problem}", hint=REMEDY) from refused
+            raise CertificateError(f"{show_path(path)} {refused.problem}", hint=REMEDY) from refused
         if hashlib.sha256(contents).hexdigest() != output.sha256:
-            raise CertificateError(f"{shown(path)} is not the file of its certificate", hint=REMEDY)
+            raise CertificateError(f"{show_path(path)} is not the file of its certificate", hint=REMEDY)
         return Stored(contents, certificate, drawn=False, path=path)
 
-    def recovered(self, path: Path, sha256s: Collection[str]) -> Stored | None:
+    def recover(self, path: Path, sha256s: Collection[str]) -> Stored | None:
         """Return the release that a ledger paid for, if its process was killed before the files got their
         names; its hash is one of `sha256s`.
 
@@ -158,7 +158,7 @@ class Cache:
             images, certificates = {}, {}
             for each in waiting:
                 with suppress(OSError, Refused, UnicodeDecodeError, CertificateError):
-                    contents = received(each, most_bytes(MAX_PIXELS))
+                    contents = read_untrusted(each, most_bytes(MAX_PIXELS))
                     images[hashlib.sha256(contents).hexdigest()] = each
                     if len(contents) <= MOST_BYTES:
                         output = parse_certificate(contents.decode()).output
@@ -176,12 +176,12 @@ class Cache:
     def store(self, path: Path, release: Release) -> Stored:
         """Write a release to `path` and return it; raises `OutputError`.
 
-        Once a ledger may know the files, they stay for `recovered`, however this ends.
+        Once a ledger may know the files, they stay for `recover`, however this ends.
         """
         release.write(path, keep=True)
         stored = self.find(path)
         if stored is None:
-            raise OutputError(f"{shown(path)} is gone", hint="let nothing else write into the cache")
+            raise OutputError(f"{show_path(path)} is gone", hint="let nothing else write into the cache")
         return replace(stored, drawn=True)
 
 

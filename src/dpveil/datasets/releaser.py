@@ -35,7 +35,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
-from dpveil.release.plan import chosen, plan
+from dpveil.release.plan import choose_method, plan
 from dpveil.release.saving import Budget, Release, check_payment
 
 ENDS: Final = (LedgerError, ModelError, OutputError)
@@ -85,8 +85,8 @@ class Releaser:
         if if_none not in IF_NONE:
             hint = "choose whole, or leave it out"
             raise InvalidParameter("if_none", str(if_none), "is not possible in a data set", hint=hint)
-        made_by, finders = chosen(method, regions, parameters)
-        check_payment(_opened(ledger), subject, None, SecureBits())
+        made_by, finders = choose_method(method, regions, parameters)
+        check_payment(_open_ledger(ledger), subject, None, SecureBits())
         return cls(
             method=made_by,
             regions=finders,
@@ -117,28 +117,28 @@ class Releaser:
         with timed():
             given = read(photo, max_pixels=self.max_pixels)
             if self.cache is None:
-                contents, certificate = self._released(given, None).encoded("png")
+                contents, certificate = self._release(given, None).encoded("png")
                 return Stored(contents, certificate, drawn=True)
             unit = self._unit(given, row)
             path = self.cache.path(unit)
             found = self.cache.find(path)
         if found is None:
             with self.cache.drawing(path), timed():
-                found = self.cache.find(path) or self._drawn(self.cache, path, given, unit)
-        return self._checked(found, given)
+                found = self.cache.find(path) or self._draw_or_recover(self.cache, path, given, unit)
+        return self._check_stored(found, given)
 
-    def _drawn(self, cache: Cache, path: Path, photo: Photo, unit: bytes) -> Stored:
+    def _draw_or_recover(self, cache: Cache, path: Path, photo: Photo, unit: bytes) -> Stored:
         """Draw and keep a release, or return the one that was paid for when its process was killed."""
         try:
-            release = self._released(photo, unit)
+            release = self._release(photo, unit)
         except AlreadyPaid as error:
-            found = cache.recovered(path, error.sha256s)
+            found = cache.recover(path, error.sha256s)
             if found is None:
                 raise
             return found
         return cache.store(path, release)
 
-    def _released(self, photo: Photo, key: bytes | None) -> Release:
+    def _release(self, photo: Photo, key: bytes | None) -> Release:
         """Plan, pay and draw; with a `key`, a ledger does not pay again for what was stored once."""
         made = plan(
             photo,
@@ -150,12 +150,12 @@ class Releaser:
         )
         if self.ledger is None:
             return made.release()
-        return made.release(ledger=_opened(self.ledger), subject=self.subject, key=key)
+        return made.release(ledger=_open_ledger(self.ledger), subject=self.subject, key=key)
 
     @property
     def ledger_files(self) -> Sequence[Path]:
         """The files of the ledger, which nothing else in this process may open; raises `LedgerError`."""
-        files: Sequence[Path] = getattr(_opened(self.ledger), "files", ())
+        files: Sequence[Path] = getattr(_open_ledger(self.ledger), "files", ())
         return files
 
     @property
@@ -172,7 +172,7 @@ class Releaser:
     @property
     def payer(self) -> tuple[str, str | None]:
         """The name of the ledger, and who pays; the name is empty without a ledger, or if it has none."""
-        return str(getattr(_opened(self.ledger), "name", "")), self.subject
+        return str(getattr(_open_ledger(self.ledger), "name", "")), self.subject
 
     def _unit(self, photo: Photo, row: str | None) -> bytes:
         """Return a hash of the photo's levels and the settings: the work unit of cache and ledger.
@@ -188,7 +188,7 @@ class Releaser:
         content = Covered.of(photo, (), Relation("any-image")).photo
         return hashlib.sha256(hashlib.sha256(settings).digest() + content).digest()
 
-    def _checked(self, stored: Stored, photo: Photo) -> Stored:
+    def _check_stored(self, stored: Stored, photo: Photo) -> Stored:
         """Return a stored release if it is what would be drawn today; raises `DPVeilError` if it is not."""
         stated = stored.certificate
         output = stated.output
@@ -210,13 +210,13 @@ class Releaser:
 
     def _check_paid(self, sha256: str) -> None:
         """Raise `DPVeilError` unless the subject paid for a stored file, as far as its budget knows files."""
-        knows = getattr(_opened(self.ledger), "knows", None)
+        knows = getattr(_open_ledger(self.ledger), "knows", None)
         if callable(knows) and not knows(self.subject, sha256):
             problem = f"it has a stored release, and {self.subject} did not pay for that from this ledger"
             raise DPVeilError(problem, hint="choose another folder, where it is drawn and paid for")
 
 
-def _opened(ledger: Budget | str | None) -> Budget | None:
+def _open_ledger(ledger: Budget | str | None) -> Budget | None:
     """Return a ledger that is given by its URL as an open one, which this process keeps open."""
     return _by_url(ledger) if isinstance(ledger, str) else ledger
 

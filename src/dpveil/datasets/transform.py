@@ -173,11 +173,11 @@ def released_samples(
     dict_keys(['__key__', 'cls', 'png', 'png.certificate.json'])
     """
     releaser = Releaser.of(method, **settings)
-    kept = _kept(keep, image)
-    return _released(samples, releaser, image, kept, handler)
+    kept = _check_keep(keep, image)
+    return _release_samples(samples, releaser, image, kept, handler)
 
 
-def _released(
+def _release_samples(
     samples: Iterable[Mapping[str, Any]],
     releaser: Releaser,
     image: str | None,
@@ -211,7 +211,7 @@ def _one(
     return {NAME: secrets.token_hex(8), **copied, IMAGE: stored.contents, CERTIFICATE: text}
 
 
-def _kept(keep: Collection[str], image: str | None) -> tuple[str, ...]:
+def _check_keep(keep: Collection[str], image: str | None) -> tuple[str, ...]:
     """Return the members to pass on; raises `InvalidParameter` for images and for those that are made."""
     if isinstance(keep, str):
         raise InvalidParameter("keep", keep, "is one name", hint=f"write [{keep!r}]")
@@ -278,7 +278,7 @@ class DPVeil:
             problem = "is missing" if epochs is None else "is given with a cache, which draws once"
             raise InvalidParameter("epochs", epochs, problem, hint=HOW_OFTEN)
         self.releaser = Releaser.of(method, cache=cache, **settings)
-        self.epochs = None if epochs is None else _checked(epochs)
+        self.epochs = None if epochs is None else _check_epochs(epochs)
         self._drawn: Counter[bytes] = Counter()
         self._warned = False
 
@@ -320,7 +320,7 @@ class DPVeil:
             warnings.warn(words, RepeatedSpend, stacklevel=4)
 
 
-def _checked(epochs: object) -> int:
+def _check_epochs(epochs: object) -> int:
     count = check_count(epochs, "epochs")
     if count > MOST_EPOCHS:
         raise InvalidParameter("epochs", count, "is out of range", hint=f"choose at most {MOST_EPOCHS:,}")

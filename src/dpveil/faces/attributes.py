@@ -188,9 +188,9 @@ class Attributes(FaceMethod):
             kept = " and ".join(self.modelled)
             raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
         if self.heads and not self.modelled:  # this file is not used then, installed or not
-            self.__dict__["model"] = Reference.made(READER)
+            self.__dict__["model"] = Reference.built_in(READER)
         if not self.heads:
-            self.__dict__["outside"] = Reference.made(OUTSIDE)
+            self.__dict__["outside"] = Reference.built_in(OUTSIDE)
 
     def _check_protect(self) -> None:
         super()._check_protect()

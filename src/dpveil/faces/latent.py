@@ -264,7 +264,7 @@ class Latent(FaceMethod):
     def _check_told(self) -> None:
         """Raise unless what is read can be paid and read; without readings, no model is named."""
         if not self.told.costs:
-            self.__dict__["model"] = Reference.made(READER)
+            self.__dict__["model"] = Reference.built_in(READER)
             return
         if self._own.kind != "pure":
             name, problem = self.told.costs[0][0], f"cannot be added to a {self._own.kind} guarantee"
@@ -361,7 +361,9 @@ class Latent(FaceMethod):
         if promised.metric is None:
             return replace(promised, scope=scope)
         metric = f"{promised.metric}, codec sha256:{self.codec.digest[:16]}"
-        return replace(promised, scope=scope, metric=metric, distance=self._own.measured(self.codec.digest))
+        return replace(
+            promised, scope=scope, metric=metric, distance=self._own.distance_data(self.codec.digest)
+        )
 
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return quantiles of the distance between different people of the codec's training set.

@@ -22,7 +22,7 @@ from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.regions.detected import Things
+from dpveil.regions.user_detectors import Things
 
 COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""
@@ -92,7 +92,7 @@ def placed_in(photo: Photo, finders: Sequence[Finder]) -> Photo:
     Raises `RegionError` if a search fails.
     """
     things = [finder for finder in finders if isinstance(finder, Things)]
-    return hidden(photo, [region for finder in things for region in finder.found(photo)])
+    return hidden(photo, [region for finder in things for region in finder.find(photo)])
 
 
 def _covers(photo: Photo, regions: Sequence[Region]) -> Pixels:

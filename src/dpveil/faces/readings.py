@@ -14,10 +14,10 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.assets.store import FORMAT, default_path, opened, sealed
+from dpveil.assets.store import FORMAT, default_path, encode_tensors, load_tensors
 from dpveil.core.arrays import Int64
 from dpveil.errors import ModelError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 
 NAME: Final = "readings"
 HINT: Final = "install dpveil-faces again"
@@ -43,15 +43,15 @@ class Readings:
     def pack(self) -> tuple[bytes, str]:
         """Return the file's bytes and their hash."""
         about = {"format": FORMAT, "codec": NAME, "gallery": self.gallery, "model": self.model}
-        return sealed(about, {name: read.astype(np.int16) for name, read in self.answers.items()})
+        return encode_tensors(about, {name: read.astype(np.int16) for name, read in self.answers.items()})
 
     @classmethod
     def load(cls, path: Path) -> Readings:
         """Return the readings in a file; raises `ModelError` for one that is damaged or of another kind."""
-        about, tensors, _ = opened(path)
+        about, tensors, _ = load_tensors(path)
         gallery, model = about.get("gallery"), about.get("model")
         if about.get("codec") != NAME or not isinstance(gallery, str) or not isinstance(model, str):
-            raise ModelError(f"{shown(path)} holds no readings of a gallery", hint=HINT)
+            raise ModelError(f"{show_path(path)} holds no readings of a gallery", hint=HINT)
         return cls(gallery, model, {name: read.astype(np.int64) for name, read in tensors.items()})
 
     def checked(self, values: Mapping[str, tuple[str, ...]], faces: int) -> dict[str, Answer]:

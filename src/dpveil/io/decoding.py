@@ -37,8 +37,8 @@ from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
 from dpveil.core.photo import Grid
 from dpveil.io.heif import UPRIGHT, orientation, turned_grid, words_of
 from dpveil.io.jpeg import keeps_blocks, read_blocks
-from dpveil.io.refused import COPY_AGAIN, SAVE_ANEW, Refused, animation, damaged
-from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screened
+from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screen
+from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation, damage_refusal
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None
@@ -271,7 +271,7 @@ class Decoded:
     blocks: Callable[[], JpegBlocks] | None = None
 
 
-def decoded(data: bytes, max_pixels: int, background: int) -> Decoded:
+def decode(data: bytes, max_pixels: int, background: int) -> Decoded:
     """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
     if format_name(data) in RISKY and not processes.confined:
         return elsewhere(_pool(memory(max_pixels)), [max_pixels, background], data, most=max_pixels)
@@ -295,10 +295,10 @@ def elsewhere(pool: Pool, asked: Any, *arrays: bytes, most: int) -> Decoded:
         told, found = pool.ask(asked, *arrays, most=3 * most)
     except Ended as error:
         raise Refused(*WHY.get(error.why, CRASHED)) from error
-    return taken(told, found, most)
+    return decode_answer(told, found, most)
 
 
-def taken(told: Any, found: list[np.ndarray], most: int) -> Decoded:
+def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
     """Return an answer if it is one; raises `Refused`, also for what `sent` tells."""
     try:
         if "refused" in told:
@@ -320,10 +320,10 @@ def taken(told: Any, found: list[np.ndarray], most: int) -> Decoded:
 
 def serve(channel: Channel) -> None:
     """Answer questions about files."""
-    processes.answer(channel, lambda _: _answered)
+    processes.answer(channel, lambda _: _answer)
 
 
-def _answered(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
+def _answer(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
     return sent(lambda: _here(contents.tobytes(), *asked))
 
 
@@ -341,11 +341,11 @@ def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
 def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
-    contents = screened(name, data, max_pixels, notes)
-    with opened(name, BytesIO(contents.data)) as image:
+    contents = screen(name, data, max_pixels, notes)
+    with open_picture(name, BytesIO(contents.data)) as image:
         check_pixels(*image.size, max_pixels)
         grid = check_opened(image, contents.grid, notes)
-        levels, converted = loaded(image, name, background)
+        levels, converted = load_levels(image, name, background)
         if name == "HEIC":  # libheif has turned and cropped it
             return _upright(levels, contents, (*notes, *converted))
         number = _orientation(image, contents.words, notes)
@@ -370,11 +370,11 @@ def _upright(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tupl
     height, width = levels.shape[:2]
     turn, grid = contents.turn or UPRIGHT, contents.grid
     if contents.size != ((height, width) if turn.transpose else (width, height)) or grid is None:
-        raise damaged("HEIC")
+        raise damage_refusal("HEIC")
     return Decoded(levels, turned_grid(grid, turn, width=width, height=height), notes)
 
 
-def opened(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
+def open_picture(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
     """Return the picture in a file of format `name`, not yet decoded; raises `Refused`."""
     open_ = _opener(name)
     try:
@@ -386,12 +386,12 @@ def opened(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
         raise Refused(problem, INTACT_OR_PNG) from error
 
 
-def loaded(
+def load_levels(
     image: ImageFile.ImageFile, name: str, background: int
 ) -> tuple[UInt8[np.ndarray, "h w c"], list[str]]:
     """Return the levels of an open picture, and notes on what was converted; raises `Refused`."""
     try:
-        stored = _stored(image)
+        stored = _storage_of(image)
         image.load()
         return to_levels(image, stored, background=background)
     except Refused:
@@ -464,7 +464,7 @@ def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
     """
     if image.format == "GIF" or image.mode in ("P", "PA"):
         return Grid.without_blocks("palette")
-    bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_stored(image).rawmode[:3])
+    bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_storage_of(image).rawmode[:3])
     return None if bits is None else Grid.without_blocks(f"{bits}-bit")
 
 
@@ -480,7 +480,7 @@ def _reason(error: Exception) -> str:
     return text if text and text.isprintable() and len(text) < 120 else type(error).__name__
 
 
-def _stored(image: ImageFile.ImageFile) -> Stored:
+def _storage_of(image: ImageFile.ImageFile) -> Stored:
     """Return how the file stores its pixels; Pillow only knows it before they are loaded."""
     args = image.tile[0].args if image.tile else ""
     rawmode = args if isinstance(args, str) else str(args[0]) if args else ""

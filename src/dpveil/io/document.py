@@ -21,10 +21,19 @@ import numpy as np
 from PIL import ImageFile
 
 from dpveil.core.photo import Grid
-from dpveil.io.decoding import CRASHED, WHY, Decoded, check_kind, loaded, opened, sent, taken
-from dpveil.io.received import without_blocking
-from dpveil.io.refused import COPY_AGAIN, Refused, Unread, overloaded
+from dpveil.io.decoding import (
+    CRASHED,
+    WHY,
+    Decoded,
+    check_kind,
+    decode_answer,
+    load_levels,
+    open_picture,
+    sent,
+)
 from dpveil.io.screening import check_pixels
+from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
+from dpveil.io.untrusted import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
 HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
@@ -175,10 +184,10 @@ class Document:
         """How many pages it has."""
         with self._lock:
             if not self._pages:
-                told, _ = self._asked([], 0)
+                told, _ = self._ask([], 0)
                 found = told.get("pages")
                 if type(found) is not int or not 0 <= found < 1 << 31:
-                    taken(told, [], 0)
+                    decode_answer(told, [], 0)
                     raise Refused(*ENDED)
                 self._pages = found
         return self._pages
@@ -186,9 +195,9 @@ class Document:
     def draw(self, page: int, dpi: int, most: int) -> Decoded:
         """Return the page with this index, from 0, of at most so many pixels; a PDF's always in RGB."""
         with self._lock:
-            return taken(*self._asked([page, dpi, most], 3 * most), most)
+            return decode_answer(*self._ask([page, dpi, most], 3 * most), most)
 
-    def _asked(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
+    def _ask(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
         if self._ends >= MOST_ENDS:
             raise Refused(*ENDED)
         try:
@@ -209,24 +218,24 @@ class Document:
 
 def serve(channel: Channel) -> None:
     """Answer questions about documents."""
-    answer(channel, lambda _: _answered)
+    answer(channel, lambda _: _answer)
 
 
-def _answered(asked: list[Any]) -> tuple[Any, ...]:
+def _answer(asked: list[Any]) -> tuple[Any, ...]:
     (path, *stamp), *what = asked
     if what:
-        return sent(lambda: _opened(path, tuple(stamp)).draw(*what))
+        return sent(lambda: _open_pages(path, tuple(stamp)).draw(*what))
     counted: list[int] = []
 
     def count() -> Decoded:
-        counted.append(_opened(path, tuple(stamp)).count())
+        counted.append(_open_pages(path, tuple(stamp)).count())
         return Decoded(np.zeros((1, 1, 1), np.uint8), None, ())
 
     told, *_ = sent(count)
     return (told | {"pages": counted[0]},) if counted else (told,)
 
 
-def _opened(path: str, stamp: Stamp) -> _Pages:
+def _open_pages(path: str, stamp: Stamp) -> _Pages:
     """Return an open document, as its pages are drawn one after another; raises `Refused`."""
     try:
         status = Path(path).stat()
@@ -234,11 +243,11 @@ def _opened(path: str, stamp: Stamp) -> _Pages:
         raise Refused(f"cannot be read ({error.strerror})", "check the name") from error
     if not stat.S_ISREG(status.st_mode) or (status.st_size, status.st_mtime_ns) != stamp:
         raise Refused(*CHANGED)
-    return _kept(path, stamp)
+    return _cached_pages(path, stamp)
 
 
 @lru_cache(maxsize=1)
-def _kept(path: str, stamp: Stamp) -> _Pages:
+def _cached_pages(path: str, stamp: Stamp) -> _Pages:
     return (_Pdf if path.lower().endswith(PDF) else _Tiff)(path)
 
 
@@ -285,7 +294,7 @@ class _Pdf(_Pages):
                 pictures = found.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=15)
                 few = any(map(_has_few_colours, pictures))
                 check_pixels(*_size(found.get_size(), dpi), most)
-                levels = _drawn(found, dpi)
+                levels = _render_page(found, dpi)
         except (pypdfium2.PdfiumError, ValueError, OverflowError, IndexError) as error:
             raise Refused(*DAMAGED) from error
         return Decoded(levels, Grid.without_blocks("palette" if few else "PDF"), ())
@@ -299,7 +308,7 @@ def _size(points: tuple[float, float], dpi: int) -> tuple[int, int]:
     return width, height
 
 
-def _drawn(page: Any, dpi: int) -> np.ndarray:
+def _render_page(page: Any, dpi: int) -> np.ndarray:
     """Return the levels of a page as it is shown, over white; raises `ValueError`."""
     bitmap = page.render(
         scale=dpi / POINTS,
@@ -350,10 +359,10 @@ class _Tiff(_Pages):
             if not (subfile if isinstance(subfile, int) else 0) & NO_PAGE:
                 self.frames.append(frame)
         else:
-            raise overloaded(f"more than {MOST:,} pages")
+            raise overload_refusal(f"more than {MOST:,} pages")
 
     def _fresh(self) -> ImageFile.ImageFile:
-        return opened("TIFF", self.file())
+        return open_picture("TIFF", self.file())
 
     def count(self) -> int:
         return len(self.frames)
@@ -367,5 +376,5 @@ class _Tiff(_Pages):
             raise Refused("is a truncated or damaged TIFF file", COPY_AGAIN) from error
         check_pixels(*self.image.size, most)
         grid = check_kind(self.image, None)
-        levels, notes = loaded(self.image, "TIFF", 255)
+        levels, notes = load_levels(self.image, "TIFF", 255)
         return Decoded(levels, grid, tuple(notes))

@@ -75,7 +75,7 @@ def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> 
         try:
             with os.scandir(here) as entries:
                 seen = sorted(
-                    (entry.name, _entered(entry)) for entry in entries if hidden or entry.name[0] != "."
+                    (entry.name, _is_folder(entry)) for entry in entries if hidden or entry.name[0] != "."
                 )
         except OSError as error:
             unread.append((here, f"cannot be read ({error.strerror})"))
@@ -86,7 +86,7 @@ def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> 
     yield from unread
 
 
-def _entered(entry: os.DirEntry[str]) -> bool:
+def _is_folder(entry: os.DirEntry[str]) -> bool:
     """Whether an entry is a folder and not a link to one; the target of a link is not inspected."""
     try:
         return entry.is_dir(follow_symlinks=False)

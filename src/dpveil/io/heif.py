@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from dpveil.core.jpeg_blocks import TURNS, Turn
 from dpveil.core.photo import Grid
-from dpveil.io.refused import SAVE_ANEW, Refused, animation, damaged
+from dpveil.io.unreadable import SAVE_ANEW, Refused, animation, damage_refusal
 
 UPRIGHT: Final = TURNS[1]
 
@@ -118,7 +118,7 @@ def brand_name(head: bytes) -> str | None:
     return next((BRANDS[brand] for brand in brands if brand in BRANDS), None)
 
 
-def stated(data: bytes, name: str) -> Heif:
+def read_heif(data: bytes, name: str) -> Heif:
     """Return what a file of format `name` states of its picture.
 
     Raises `Refused` for sequences, pictures that are coded otherwise, cropped at the left or the top,
@@ -127,7 +127,7 @@ def stated(data: bytes, name: str) -> Heif:
     try:
         return _picture(data, name)
     except (ValueError, KeyError, IndexError, struct.error) as error:
-        raise damaged(name) from error
+        raise damage_refusal(name) from error
 
 
 def _picture(data: bytes, name: str) -> Heif:
@@ -154,7 +154,7 @@ def _picture(data: bytes, name: str) -> Heif:
         Grid(side, side, margin=MARGIN, codec=name) if even else Grid(1, 1, margin=side + MARGIN, codec=name)
     )
     depth = max(_depth(name, _only(properties[tile], CODED[name][1])) for tile in tiles)
-    return Heif(_cropped(own, _size(own)), grid, _turn(own), depth)
+    return Heif(_cropped_size(own, _size(own)), grid, _turn(own), depth)
 
 
 def _boxes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
@@ -233,7 +233,7 @@ def _depth(name: str, configured: bytes) -> int:
     return 8 if not configured[2] & 0x40 else 12 if configured[2] & 0x20 else 10
 
 
-def _cropped(properties: Properties, size: tuple[int, int]) -> tuple[int, int]:
+def _cropped_size(properties: Properties, size: tuple[int, int]) -> tuple[int, int]:
     """Return the size after cropping (clap), which encoders use at the right and bottom for odd sides.
 
     Raises `Refused` for any other crop.

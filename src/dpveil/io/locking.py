@@ -44,12 +44,12 @@ def sole_writer(folders: Iterable[Path]) -> Iterator[bool]:
     `PATIENCE` seconds.
     """
     with ExitStack() as stack:
-        held = [stack.enter_context(_locked(folder)) for folder in sorted(set(folders))]
+        held = [stack.enter_context(_lock_folder(folder)) for folder in sorted(set(folders))]
         yield all(held)
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
+def _lock_folder(folder: Path) -> Iterator[bool]:
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -82,7 +82,7 @@ def _acquire(handle: int) -> bool:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """Hold the lock file `path`, made with its folders if missing and removed at the end.
 
     Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none

@@ -49,7 +49,7 @@ def format_of(path: str | Path) -> str:
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         written = f"choose from {', '.join(sorted(FORMATS))}" if suffix in UNWRITTEN else ""
-        raise UnknownName("format", suffix or shown(path), FORMATS, hint=written)
+        raise UnknownName("format", suffix or show_path(path), FORMATS, hint=written)
     return FORMATS[suffix]
 
 
@@ -71,7 +71,7 @@ def released_suffix(name: str | PurePath, format: str | None = None) -> str:  # 
     return suffix if FORMATS.get(suffix.lower()) == format else WRITTEN_AS[format]
 
 
-def shown(path: str | Path) -> str:
+def show_path(path: str | Path) -> str:
     """Return `path` for a one-line message: unchanged, or escaped if it has unprintable or blank characters.
 
     The middle of a path longer than `LONGEST` is left out.
@@ -84,13 +84,13 @@ def shown(path: str | Path) -> str:
     return SPACES.sub(lambda found: " " + r"\x20" * (len(found[0]) - 1), repr(text))
 
 
-def quoted(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Return text from a received file, made safe to print in a one-line message.
 
     Escapes control, invisible, combining and right-to-left characters, collapses runs of spaces, and leaves
     out the middle of a text longer than `LONGEST_TEXT`.
 
-    >>> quoted("face\x1b[2J\n2"), quoted("a   b\u2800"), len(quoted(600 * "a"))
+    >>> escape_text("face\x1b[2J\n2"), escape_text("a   b\u2800"), len(escape_text(600 * "a"))
     ('face\\x1b[2J\\n2', 'a b\\u2800', 500)
     """
     half = LONGEST_TEXT // 2

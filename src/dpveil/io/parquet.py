@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from itertools import accumulate, count
 from typing import Any, BinaryIO, Final
 
-from dpveil.io.names import quoted
-from dpveil.io.refused import COPY_AGAIN, Refused, Unread
+from dpveil.io.names import escape_text
+from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread
 
 IMAGE: Final = "image"
 CERTIFICATE: Final = "certificate"
@@ -59,7 +59,7 @@ class Rows:
         self._lock = threading.Lock()
         self._size = file.seek(0, os.SEEK_END)
         with _refusing():
-            self._table = _opened(file)
+            self._table = _open_parquet(file)
         self._column, self._leaf = _column(self._table.schema_arrow)
         with _refusing():
             self._ends = list(accumulate(_groups(self._table.metadata, self._size)))
@@ -138,10 +138,10 @@ def any_rows(
     """
     size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
-        table = _opened(file)
+        table = _open_parquet(file)
         told = _schema()
         if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))[: 2 - numbered]):
-            names = ", ".join(map(quoted, table.schema_arrow.names[:MOST_NAMED]))
+            names = ", ".join(map(escape_text, table.schema_arrow.names[:MOST_NAMED]))
             raise Refused(f"holds other columns than releases ({names})", SELECT)
         groups = [*range(len(_groups(table.metadata, size)))]
     rows = _values(table, None, groups)
@@ -163,7 +163,7 @@ def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, byte
     import pyarrow
     import pyarrow.parquet
 
-    told = _noted(_schema())
+    told = _with_features(_schema())
     bare = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     waiting: list[dict[str, Any]] = []
     try:
@@ -188,7 +188,7 @@ def _schema() -> Any:
     return pyarrow.schema([(IMAGE, image), (CERTIFICATE, pyarrow.string()), (ROW, pyarrow.int64())])
 
 
-def _noted(schema: Any) -> Any:
+def _with_features(schema: Any) -> Any:
     """Return a schema of releases with the note that `datasets` has for it."""
     features = {name: FEATURES[name] for name in schema.names}
     return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
@@ -210,7 +210,7 @@ def _groups(told: Any, size: int) -> list[int]:
     return [group.num_rows for group in groups]
 
 
-def _opened(file: BinaryIO) -> Any:
+def _open_parquet(file: BinaryIO) -> Any:
     try:
         import pyarrow.parquet
     except ImportError as error:

@@ -17,11 +17,11 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.decoding import Decoded, decoded, quiet_pillow
-from dpveil.io.names import check_path, shown
-from dpveil.io.received import without_blocking
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation
+from dpveil.io.decoding import Decoded, decode, quiet_pillow
+from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name
+from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
+from dpveil.io.untrusted import without_blocking
 from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000
@@ -61,9 +61,9 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
     try:
         _check_head(data[:64])
         with quiet_pillow():
-            found = decoded(data, most, 255)
+            found = decode(data, most, 255)
     except Refused as refusal:
-        raise refused(name, refusal) from refusal.__cause__
+        raise photo_error(name, refusal) from refusal.__cause__
     return Photo(found.levels, found.grid, found.notes, found.blocks)
 
 
@@ -81,7 +81,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     between = counts[DARK:BRIGHT].sum() / brightest.size
     if np.count_nonzero(counts) > MASK_LEVELS and between > MASK_BETWEEN:
         raise PhotoError(
-            f"{shown(path)} is not a mask: {between:.0%} of its pixels are neither black nor white",
+            f"{show_path(path)} is not a mask: {between:.0%} of its pixels are neither black nor white",
             hint="paint what is to be protected white, and everything else black",
         )
     return np.asarray(brightest >= 128)
@@ -91,14 +91,16 @@ def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:
     try:
         data = _contents(path, most_bytes(max_pixels))
         with quiet_pillow():
-            return decoded(data, max_pixels, background)
+            return decode(data, max_pixels, background)
     except Refused as refusal:
-        raise refused(path, refusal) from refusal.__cause__
+        raise photo_error(path, refusal) from refusal.__cause__
 
 
-def refused(path: str | Path, refusal: Refused) -> PhotoError:
+def photo_error(path: str | Path, refusal: Refused) -> PhotoError:
     """Return `refusal` as the error of the file at `path`."""
-    return PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy, arguments=refusal.arguments)
+    return PhotoError(
+        f"{show_path(path)} {refusal.problem}", hint=refusal.remedy, arguments=refusal.arguments
+    )
 
 
 def most_bytes(max_pixels: int) -> int:
@@ -115,7 +117,7 @@ def _contents(path: str | Path, most: int) -> bytes:
     try:
         file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  Path.open takes no opener
     except (OSError, ValueError) as error:
-        raise _unopened(error) from error
+        raise _open_refusal(error) from error
     with file:
         try:
             status = os.fstat(file.fileno())
@@ -135,7 +137,7 @@ def _contents(path: str | Path, most: int) -> bytes:
             raise Refused(f"cannot be read ({error.strerror or 'input error'})", COPY_AGAIN) from error
 
 
-def _unopened(error: OSError | ValueError) -> Refused:
+def _open_refusal(error: OSError | ValueError) -> Refused:
     if isinstance(error, FileNotFoundError):
         return Refused("does not exist", "check the name")
     if isinstance(error, PermissionError):
@@ -203,7 +205,7 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: 
         try:
             return _array(photo, most) if isinstance(photo, np.ndarray) else _picture(photo, most)
         except Refused as refusal:
-            raise refused(NAMED, refusal) from None
+            raise photo_error(NAMED, refusal) from None
     if isinstance(photo, bytes | bytearray | memoryview):
         return read_bytes(bytes(photo), NAMED, max_pixels=most)
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):

@@ -11,8 +11,16 @@ from typing import Final
 
 from dpveil.core.jpeg_blocks import Turn
 from dpveil.core.photo import Grid
-from dpveil.io.heif import brand_name, stated
-from dpveil.io.refused import COPY_AGAIN, LIMIT, SAVE_ANEW, Refused, animation, damaged, overloaded
+from dpveil.io.heif import brand_name, read_heif
+from dpveil.io.unreadable import (
+    COPY_AGAIN,
+    LIMIT,
+    SAVE_ANEW,
+    Refused,
+    animation,
+    damage_refusal,
+    overload_refusal,
+)
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
     (b"\xff\xd8\xff", b"", "JPEG"),
@@ -109,18 +117,18 @@ MOST_CHUNKS: Final = {"PNG": 300_000, "WebP": 1_000}
 def webp_header(data: bytes) -> WebP:
     """Return what the RIFF chunks of a WebP file state; raises `Refused` if malformed or truncated."""
     if len(data) < 12 or 8 + int.from_bytes(data[4:8], "little") > len(data):
-        raise damaged("WebP")
+        raise damage_refusal("WebP")
     size: tuple[int, int] | None = None
     names = set()
     frames = 0
     for count, (name, start, length) in enumerate(_riff_chunks(data)):
         frames += name == b"ANMF"
         if count - frames > MOST_CHUNKS["WebP"]:
-            raise overloaded(f"more than {MOST_CHUNKS['WebP']:,} chunks")
+            raise overload_refusal(f"more than {MOST_CHUNKS['WebP']:,} chunks")
         names.add(name)
         size = size or _webp_size(name, data[start : start + min(length, 16)])
     if size is None:
-        raise damaged("WebP")
+        raise damage_refusal("WebP")
     return WebP(*size, lossy=b"VP8 " in names, frames=max(frames, b"ANIM" in names))
 
 
@@ -188,7 +196,7 @@ def png_header(data: bytes) -> Png:
             seen.add(word)
         at = end
     else:
-        raise overloaded(f"more than {MOST_CHUNKS['PNG']:,} chunks")
+        raise overload_refusal(f"more than {MOST_CHUNKS['PNG']:,} chunks")
     lean = b"".join([data[:8], *kept, data[start:]]) if kept else data
     return Png(frozenset(names), b"IEND" in names and at <= len(data), lean, frames)
 
@@ -247,7 +255,7 @@ def lean_jpeg(data: bytes) -> Jpeg:
     for _ in range(MOST_SEGMENTS):
         mark = MARKER.search(data, at)
         if mark is None or mark[1][0] in (SOI, EOI):
-            raise damaged("JPEG")
+            raise damage_refusal("JPEG")
         code, start = mark[1][0], mark.end()
         if code == SOS:
             break
@@ -257,7 +265,7 @@ def lean_jpeg(data: bytes) -> Jpeg:
         at = start + int.from_bytes(data[start : start + 2], "big")
         body = data[start + 2 : at]
         if at < start + 2 or at > len(data):
-            raise damaged("JPEG")
+            raise damage_refusal("JPEG")
         if code in FRAMES:
             frames += 1
             _check_frame(code, body)
@@ -267,9 +275,9 @@ def lean_jpeg(data: bytes) -> Jpeg:
         if code not in DROPPED and (profiles <= MOST_PROFILE_SEGMENTS or not body.startswith(PROFILE)):
             kept += [b"\xff", mark[1], data[start:at]]
     else:
-        raise overloaded(f"more than {MOST_SEGMENTS:,} segments")
+        raise overload_refusal(f"more than {MOST_SEGMENTS:,} segments")
     if frames != 1:
-        raise damaged("JPEG")
+        raise damage_refusal("JPEG")
     found.data = b"".join([*kept, data[start - 2 : _end(data, start - 2, missing)]])
     return found
 
@@ -279,9 +287,9 @@ def _check_frame(code: int, body: bytes) -> None:
     if code >= ARITHMETIC:
         raise Refused("is a JPEG with arithmetic coding, which few programs read", SAVE_ANEW)
     if len(body) < 9 or len(body) != 6 + 3 * body[5]:
-        raise damaged("JPEG")
+        raise damage_refusal("JPEG")
     if any(not 1 <= factor <= 4 for both in body[7::3] for factor in divmod(both, 16)):
-        raise damaged("JPEG")
+        raise damage_refusal("JPEG")
 
 
 def _note_words(code: int, body: bytes, found: Jpeg) -> None:
@@ -302,7 +310,7 @@ class MissingBits:
     def __init__(self, components: Iterable[int]) -> None:
         ids = tuple(components)
         if len(set(ids)) < len(ids):
-            raise damaged("JPEG")
+            raise damage_refusal("JPEG")
         self._low = {each: [UNSENT] * 64 for each in ids}
 
     def note(self, header: bytes) -> None:
@@ -310,7 +318,7 @@ class MissingBits:
         end = 1 + 2 * int.from_bytes(header[:1])
         ids, band = header[1:end:2], header[end : end + 3]
         if len(band) < 3:
-            raise damaged("JPEG")
+            raise damage_refusal("JPEG")
         first, last, bits = band
         for low in (self._low[each] for each in ids if each in self._low):
             low[first : last + 1] = [bits % 16] * len(low[first : last + 1])
@@ -318,7 +326,7 @@ class MissingBits:
     def check(self) -> None:
         """Raise `Refused` if a coefficient, or some of its low bits, were never transmitted."""
         if any(map(any, self._low.values())):
-            raise damaged("JPEG")
+            raise damage_refusal("JPEG")
 
 
 def _end(data: bytes, at: int, missing: MissingBits) -> int:
@@ -334,10 +342,10 @@ def _end(data: bytes, at: int, missing: MissingBits) -> int:
             missing.note(data[start + 2 : start + 2 + LONGEST_SCAN_HEADER])
             scans += 1
         if scans > MOST_SCANS:
-            raise overloaded(f"more than {MOST_SCANS} scans")
+            raise overload_refusal(f"more than {MOST_SCANS} scans")
         alone = code in ALONE or code == SOI
         at = start if alone else start + max(2, int.from_bytes(data[start : start + 2], "big"))
-    raise overloaded(f"more than {MOST_SEGMENTS:,} segments")
+    raise overload_refusal(f"more than {MOST_SEGMENTS:,} segments")
 
 
 @dataclass(frozen=True)
@@ -355,7 +363,7 @@ class Screened:
     size: tuple[int, int] | None = None
 
 
-def screened(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+def screen(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     """Return what a decoder may see of a file of format `name`; appends to `notes`; raises `Refused`."""
     return CHECKS[name](data, max_pixels, notes)
 
@@ -380,7 +388,7 @@ def _png(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
         width, height = struct.unpack(">II", data[16:24])
         check_pixels(width, height, max_pixels)
     if not header.whole:
-        raise damaged("PNG")
+        raise damage_refusal("PNG")
     return Screened(header.data)
 
 
@@ -402,7 +410,7 @@ def _plain(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
 
 
 def _heif(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    found = stated(data, name)
+    found = read_heif(data, name)
     check_pixels(*found.size, max_pixels)
     if found.depth > 8:
         notes.append(f"{found.depth}-bit colour was rounded to 8 bits")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.errors import PhotoError
-from dpveil.io.names import shown
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.names import show_path
+from dpveil.io.unreadable import COPY_AGAIN, Refused
 
 MOST_MORE: Final = 1 << 14
 """Largest extended header, in bytes."""
@@ -132,5 +132,5 @@ def open_shard(path: Path) -> Iterator[tarfile.TarFile]:
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise PhotoError(
-            f"{shown(path)} is not an intact .tar ({reason})", hint="download it again"
+            f"{show_path(path)} is not an intact .tar ({reason})", hint="download it again"
         ) from error

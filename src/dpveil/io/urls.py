@@ -16,9 +16,9 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from dpveil.core.urls import CREDENTIALS, Status, Url, remade, unplain
+from dpveil.core.urls import CREDENTIALS, Status, Url, rebuild_url, unplain
 from dpveil.errors import DPVeilError
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
+from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 
 AHEAD: Final = 1 << 20
 """Bytes that are read ahead where a part of an object follows on another."""
@@ -65,7 +65,7 @@ def _head(system: Any, key: str) -> Mapping[str, Any]:
     return {"size": found["ContentLength"], "ETag": found["ETag"]}
 
 
-def _found(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
+def _find_objects(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
     yield from system.find(prefix, detail=True).values()
 
 
@@ -90,13 +90,13 @@ S3: Final = {
         "retries": {"total_max_attempts": 3, "mode": "standard"},
     },
 }
-SYSTEMS: Final = {"memory": _Scheme({}, _look, _found), "s3": _Scheme(S3, _head, _listed_pages)}
+SYSTEMS: Final = {"memory": _Scheme({}, _look, _find_objects), "s3": _Scheme(S3, _head, _listed_pages)}
 """How each scheme of `dpveil.core.urls` is reached."""
 
 
-def seen(url: Url) -> Status | None:
+def object_status(url: Url) -> Status | None:
     """Return the status of an object, None if there is none; raises `Refused` if that cannot be told."""
-    with _told():
+    with _as_refusal():
         try:
             return _status(SYSTEMS[url.scheme].look(_system(url.scheme), url.key))
         except FileNotFoundError:
@@ -105,7 +105,7 @@ def seen(url: Url) -> Status | None:
 
 def reach(url: Url) -> None:
     """Raise `Refused` if what is below a prefix cannot be listed, before anything is read or paid for."""
-    with _told():
+    with _as_refusal():
         next(iter(SYSTEMS[url.scheme].pages(_system(url.scheme), f"{url.key}/")), None)
 
 
@@ -115,10 +115,10 @@ def objects(start: Url) -> Iterator[Url]:
     One whose name is no plain path has a `problem`, and a number instead. Raises `Refused` if any page of the
     list is missing.
     """
-    with _told():
-        status = None if start.prefix else seen(start)
+    with _as_refusal():
+        status = None if start.prefix else object_status(start)
         if status is not None:
-            yield remade(str(start), status, False, None)
+            yield rebuild_url(str(start), status, False, None)
             return
         system, empty = _system(start.scheme), True
         for number, found in enumerate(SYSTEMS[start.scheme].pages(system, f"{start.key}/"), 1):
@@ -128,11 +128,11 @@ def objects(start: Url) -> Iterator[Url]:
             empty = False
             if unplain(name) or not name.startswith(f"{start.key}/"):
                 problem = ("is the number of an object whose name is no plain path", "rename it")
-                yield remade(f"{start}/#{number}", None, False, problem)
+                yield rebuild_url(f"{start}/#{number}", None, False, problem)
             else:
-                yield remade(f"{start.scheme}://{name}", _status(found), False, None)
+                yield rebuild_url(f"{start.scheme}://{name}", _status(found), False, None)
         if empty and not start.prefix:
-            yield remade(str(start), None, False, ("does not exist", "check the name"))
+            yield rebuild_url(str(start), None, False, ("does not exist", "check the name"))
 
 
 @contextmanager
@@ -142,11 +142,13 @@ def opened_url(url: Url, *, ahead: int = AHEAD) -> Iterator[tuple[BinaryIO, Stat
     Raises `Refused`, also for errors in reading it within the context, and if it is another than was listed,
     or changes meanwhile.
     """
-    with _told():
+    with _as_refusal():
         file, status = start_reading(url, ahead=ahead)
         with file:
             yield file, status
-        if url.scheme != "s3" and seen(url) != status:  # S3 answers each request for this very version
+        if (
+            url.scheme != "s3" and object_status(url) != status
+        ):  # S3 answers each request for this very version
             raise Refused(*CHANGED)
 
 
@@ -154,7 +156,7 @@ def start_reading(url: Url, *, ahead: int = AHEAD) -> tuple[BinaryIO, Status]:
     """Return an open object with its status, for who closes it; raises `Refused`."""
     if url.problem is not None:
         raise Refused(*url.problem)
-    with _told():
+    with _as_refusal():
         system = _system(url.scheme)
         how = {"block_size": ahead, "cache_type": "readahead"} if ahead else {"cache_type": "none"}
         file = system.open(url.key, "rb", **how)
@@ -188,13 +190,13 @@ def put(url: Url, data: bytes, *, replace: bool) -> None:
     others are, and `Refused`. A service that does not know If-None-Match overwrites what another process puts
     at the same moment: who must not lose it asks `holds` then.
     """
-    with _told():
+    with _as_refusal():
         _create(url, data, _system(url.scheme).pipe_file, (url.key, data), replace=replace)
 
 
 def put_file(url: Url, path: Path, *, replace: bool) -> None:
     """Write a file as an object, as `put`."""
-    with _told():
+    with _as_refusal():
         _create(url, path, _system(url.scheme).put_file, (str(path), url.key), replace=replace)
 
 
@@ -213,7 +215,7 @@ def _create(
 
 def _is_there(url: Url, wanted: bytes | Path) -> bool:
     """Whether an object is there; raises `FileExistsError` if it is another."""
-    if seen(url) is None:
+    if object_status(url) is None:
         return False
     if not holds(url, wanted):
         raise FileExistsError(errno.EEXIST, "exists")
@@ -243,7 +245,7 @@ def holds(url: Url, wanted: bytes | Path) -> bool:
 
 def remove(url: Url) -> None:
     """Remove an object, if there is one; raises `Refused`."""
-    with _told(), suppress(FileNotFoundError):
+    with _as_refusal(), suppress(FileNotFoundError):
         _system(url.scheme).rm_file(url.key)
 
 
@@ -264,7 +266,7 @@ def _status(found: Mapping[str, Any]) -> Status:
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_refusal() -> Iterator[None]:
     """Raise any error but dpveil's own, and that something exists, as a `Refused` that tells none of it."""
     try:
         yield

@@ -25,7 +25,7 @@ from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
 from dpveil.io.jpeg import TURNED
 from dpveil.io.locking import in_use, sole_writer
-from dpveil.io.names import FORMATS, shown
+from dpveil.io.names import FORMATS, show_path
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
@@ -62,7 +62,7 @@ def _png(data: bytes) -> bytes:
     while at < len(data):
         names.append(data[at + 4 : at + 8])
         at += 12 + int.from_bytes(data[at : at + 4], "big")
-    return _whole(data, at, b"".join(names))
+    return _check_end(data, at, b"".join(names))
 
 
 def _jpeg(data: bytes) -> bytes:
@@ -74,7 +74,7 @@ def _jpeg(data: bytes) -> bytes:
         codes += data[at + 1 : at + 2] if known else b"\0"
         at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     end = re.compile(rb"\xff[^\0]").search(data, at)
-    return b"" if end is None else _whole(data, end.end(), codes + end[0][1:])
+    return b"" if end is None else _check_end(data, end.end(), codes + end[0][1:])
 
 
 def _webp(data: bytes) -> bytes:
@@ -83,7 +83,7 @@ def _webp(data: bytes) -> bytes:
         length = int.from_bytes(data[at + 4 : at + 8], "little")
         names += data[at : at + 4]
         at += 8 + length + length % 2
-    return _whole(data, 8 + int.from_bytes(data[4:8], "little"), _whole(data, at, names))
+    return _check_end(data, 8 + int.from_bytes(data[4:8], "little"), _check_end(data, at, names))
 
 
 def _tiff(data: bytes) -> bytes:
@@ -100,10 +100,10 @@ def _bmp(data: bytes) -> bytes:
     start = 1078 if depth == 8 else 54
     pixels = height * ((width * depth + 31) // 32 * 4)
     usual = depth in (8, 24) and head == 40 and offset == start and size == start + pixels
-    return _whole(data, size, data[:2]) if usual else b""
+    return _check_end(data, size, data[:2]) if usual else b""
 
 
-def _whole(data: bytes, end: int, names: bytes) -> bytes:
+def _check_end(data: bytes, end: int, names: bytes) -> bytes:
     if end != len(data):
         raise ValueError("truncated, or more follows")
     return names
@@ -163,14 +163,14 @@ def encode(image: np.ndarray, format: str) -> bytes:  # noqa: A002  the field's 
         )
     levels = pixels.reshape(height, width) if pixels.size == height * width else pixels
     try:
-        return _encoded(np.ascontiguousarray(levels), format)
+        return _encode_image(np.ascontiguousarray(levels), format)
     except (OSError, ValueError, OverflowError, MemoryError, cv2.error) as error:
         raise OutputError(
             f"{width} × {height} pixels cannot be encoded as {format}", hint="write a PNG instead"
         ) from error
 
 
-def _encoded(levels: np.ndarray, format_: str) -> bytes:
+def _encode_image(levels: np.ndarray, format_: str) -> bytes:
     """Return the file of h × w or h × w × 3 levels, encoded by OpenCV (PNG) or Pillow."""
     if format_ == "png" and max(levels.shape) <= OPENCV_PNG_SIDE:
         blue_first = levels if levels.ndim == 2 else cv2.cvtColor(levels, cv2.COLOR_RGB2BGR)
@@ -210,7 +210,7 @@ def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
     number = error.errno if isinstance(error, OSError) else None
     problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
     problem = problem or getattr(error, "strerror", None) or "not a valid file name"
-    text = f"cannot write {shown(path)}: {problem}"
+    text = f"cannot write {show_path(path)}: {problem}"
     return OutputError(text, hint=remedy, arguments={"replace": "replace=True"})
 
 
@@ -370,7 +370,7 @@ def make_folder(path: str | Path) -> None:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
         if isinstance(error, FileExistsError):
-            raise OutputError(f"{shown(path)} is not a folder", hint="choose another folder") from error
+            raise OutputError(f"{show_path(path)} is not a folder", hint="choose another folder") from error
         raise refusal(path, error) from error
 
 
@@ -385,19 +385,19 @@ def _check_target(target: Path, replace: bool) -> None:
         raise FileExistsError(errno.EEXIST, "exists")
     if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
         raise OutputError(
-            f"cannot write {shown(target)}: it is not a regular file", hint="choose another name"
+            f"cannot write {show_path(target)}: it is not a regular file", hint="choose another name"
         )
 
 
-def _beside(target: Path) -> Path:
+def _temporary_path(target: Path) -> Path:
     return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
 def _begin(target: Path, replace: bool, mode: int, journal: _Journal, stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
-    with _told(target):
+    with _as_output_error(target):
         _check_target(target, replace)
-        temporary = _beside(target)
+        temporary = _temporary_path(target)
         journal.temporary.append(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         file = stack.enter_context(os.fdopen(handle, "wb"))
@@ -406,14 +406,14 @@ def _begin(target: Path, replace: bool, mode: int, journal: _Journal, stack: Exi
 
 
 def _write_beside(target: Path, contents: bytes, file: IO[bytes]) -> None:
-    with _told(target):
+    with _as_output_error(target):
         file.write(contents)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _told(target: Path) -> Iterator[None]:
+def _as_output_error(target: Path) -> Iterator[None]:
     """Turn errors of the operating system about a target into `OutputError`."""
     try:
         yield
@@ -448,7 +448,7 @@ def _clear(targets: Sequence[Path], journal: _Journal) -> None:
 
 def _keep(target: Path, journal: _Journal) -> None:
     """Back up the file `target` under a temporary name, by a hard link if possible."""
-    kept = _beside(target)
+    kept = _temporary_path(target)
     journal.kept[target] = kept
     try:
         try:

@@ -137,7 +137,7 @@ class Total:
         """Return the relation as text for a database: its name, with m for m-pixels; mixed; or nothing."""
         if self.mixed:
             return "mixed"
-        return "" if self.relation is None else written(self.relation)
+        return "" if self.relation is None else relation_text(self.relation)
 
     @classmethod
     def parse(cls, cost: object, relation: object) -> Total:
@@ -151,17 +151,17 @@ class Total:
         return {**self.cost.to_json(), "relation": self.relation_text() or None}
 
 
-def written(relation: Relation) -> str:
+def relation_text(relation: Relation) -> str:
     """Return a relation as short text.
 
-    >>> written(Relation("m-pixels", 16)), written(Relation("any-image"))
+    >>> relation_text(Relation("m-pixels", 16)), relation_text(Relation("any-image"))
     ('m-pixels:16', 'any-image')
     """
     return relation.name if relation.m is None else f"{relation.name}:{relation.m}"
 
 
 def read_relation(text: object) -> Relation:
-    """Return the relation of `written`; raises `ValueError` for anything else."""
+    """Return the relation of `relation_text`; raises `ValueError` for anything else."""
     name, colon, m = text.partition(":") if isinstance(text, str) else ("", "", "")
     if name not in RELATIONS or (colon and not re.fullmatch("[1-9][0-9]{0,17}", m)):
         raise ValueError("no relation")
@@ -171,7 +171,7 @@ def read_relation(text: object) -> Relation:
         raise ValueError("no relation") from error
 
 
-def whole(value: Any) -> int:
+def parse_amount(value: Any) -> int:
     """Return a non-negative integer of a received text, with at most 60 digits; raises `ValueError`."""
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 10**60:
         raise ValueError("no amount")

@@ -10,7 +10,7 @@ from typing import Final, NoReturn
 
 from dpveil.errors import BudgetRefused, InvalidParameter, LedgerError
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chained, hashed
+from dpveil.ledger.entries import START, Debit, Entry, LimitSet, Open, Part, chain_hash, secret_hash
 from dpveil.ledger.limits import Limit, path_to
 from dpveil.ledger.tables import Tables
 from dpveil.ledger.tables import entry as parsed
@@ -57,7 +57,7 @@ class _Replay:
 
     def take(self, entry: Entry) -> None:
         """Take the next entry; raises `LedgerError` if it cannot follow."""
-        if chained(self.head, entry.text) != entry.head:
+        if chain_hash(self.head, entry.text) != entry.head:
             fail(entry.number, "its hash does not follow from the entries before it")
         self.head, event = entry.head, entry.event
         if isinstance(event, Open) != (entry.number == 1):
@@ -122,7 +122,7 @@ def check(tables: Tables, anchor: tuple[int, str] | None = None) -> Checked:
             number, after = number + 1, entry.number
             if entry.number != number:
                 fail(number, "it is missing")
-            if tuple(row[3:]) != entry.listed:
+            if tuple(row[3:]) != entry.index_keys:
                 fail(number, "it is listed under another work unit, file or photo")
             replay.take(entry)
             if anchor is not None and anchor[0] == number and anchor[1] != entry.head:
@@ -142,7 +142,7 @@ def check(tables: Tables, anchor: tuple[int, str] | None = None) -> Checked:
 def _compare(tables: Tables, replay: _Replay) -> None:
     """Raise `LedgerError` unless the other tables say what follows from the entries."""
     name, secret = tables.identity()
-    if replay.first != Open(name, hashed(secret)):
+    if replay.first != Open(name, secret_hash(secret)):
         raise LedgerError("the ledger has another name or secret than at its beginning", hint=REMEDY)
     rows = tables.balances()
     for row in rows:
@@ -153,7 +153,7 @@ def _compare(tables: Tables, replay: _Replay) -> None:
             raise LedgerError(f"what {row.subject!r} spent does not follow from the entries", hint=REMEDY)
     if len(rows) != len(replay.spent.keys() | replay.limits.keys()):
         raise LedgerError("subjects are missing", hint=REMEDY)
-    tables.reserved(int(time.time()))
+    tables.reservations(int(time.time()))
 
 
 def fail(number: int, why: str) -> NoReturn:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from dpveil.errors import DPVeilError, LedgerError, UsageError
 from dpveil.io.locking import sole_writer
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 
 MIGRATIONS: Final = (
     (
@@ -151,7 +151,7 @@ class Database:
 
     def open(self) -> None:
         """Connect, and make the ledger if it is missing and shall be made."""
-        with self.lock, self._told():
+        with self.lock, self._as_ledger_error():
             self._connection, self._fill = self._connect(), None
 
     def _migrate(self, opened: Connection, *how: str) -> None:
@@ -177,7 +177,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str, end: str) -> Iterator[Connection]:
-        with self.lock, self._told():
+        with self.lock, self._as_ledger_error():
             if self._connection is None:
                 self._connection = self._connect()
             try:
@@ -207,7 +207,7 @@ class Database:
                     opened.close()
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_ledger_error(self) -> Iterator[None]:
         """Turn errors of the database, its driver and the system into `LedgerError`."""
         try:
             yield
@@ -215,7 +215,7 @@ class Database:
             text = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
             hints = (hint for word, hint in HINTS.items() if word in text.lower())
             raise LedgerError(
-                f"the ledger {self.place} cannot be used: {shown(text)}",
+                f"the ledger {self.place} cannot be used: {show_path(text)}",
                 hint=next(hints, "nothing was drawn; see to it, and run it again"),
             ) from error
 
@@ -225,7 +225,7 @@ class SQLite(Database):
 
     def __init__(self, url: str, fill: Callable[[Connection], None] | None = None) -> None:
         path = path_of(url)
-        super().__init__(shown(path), fill)
+        super().__init__(show_path(path), fill)
         self.path, self._file = Path(os.path.realpath(path.parent)) / path.name, (0, 0)
         self.files = tuple(Path(f"{self.path}{end}") for end in ("", "-wal", "-shm", "-journal"))
 
@@ -354,7 +354,7 @@ def path_of(url: str) -> Path:
     scheme, colon, rest = url.partition(":")
     ours = (not colon or scheme.lower() == "sqlite") and "@" not in url  # else it may hold a password
     raise UsageError(
-        f"{shown(url) if ours else 'this'} is no URL of a ledger",
+        f"{show_path(url) if ours else 'this'} is no URL of a ledger",
         hint=f"{_meant(rest if colon else url) if ours else ''}write sqlite:///budget.db, without any"
         " parameters, or postgresql://USER@HOST/DATABASE",
     )
@@ -372,7 +372,7 @@ def _meant(name: str) -> str:
     """
     slashes = len(name) - len(name.lstrip("/"))
     plain = name[slashes - 1 :] if slashes in (1, 4) else name.lstrip("/")
-    return f"did you mean {shown(FILE_URL + plain)}? " if plain.strip("/") and _is_plain(plain) else ""
+    return f"did you mean {show_path(FILE_URL + plain)}? " if plain.strip("/") and _is_plain(plain) else ""
 
 
 def target_of(url: str) -> tuple[dict[str, str], str]:
@@ -395,12 +395,12 @@ def target_of(url: str) -> tuple[dict[str, str], str]:
     if parts.scheme not in ("postgresql", "postgres") or parts.fragment:
         raise _no_url("it is no postgresql:// URL")
     if wrong:
-        raise _no_url(f"it has the parameter {shown(wrong[0])}")
+        raise _no_url(f"it has the parameter {show_path(wrong[0])}")
     if "@" in parts.path:
         raise _no_url("a / in its password has to be written %2F")
     if "dbname" not in target or not all(value.isprintable() for value in target.values()):
         raise _no_url("it names no database")
-    return target, f"postgresql://{shown(target.get('host', 'localhost'))}/{shown(target['dbname'])}"
+    return target, f"postgresql://{show_path(target.get('host', 'localhost'))}/{show_path(target['dbname'])}"
 
 
 def _no_url(why: str) -> UsageError:

@@ -107,17 +107,17 @@ def _event(data: dict[str, Any]) -> Event:
     """Return the event of `fields` and its kind; raises `ValueError`, and what wrong types raise."""
     kind = data["kind"]
     if kind == "open":
-        return Open(_like(NAME, data["name"]), _like(HASH, data["secret"]))
+        return Open(_match(NAME, data["name"]), _match(HASH, data["secret"]))
     subject = check_subject(data["subject"])
     if kind == "limit":
         return LimitSet(subject, Limit.parse(data["limit"]), _flag(data["removed"]))
-    unit, draw = _like(HASH, data["unit"]), number(data["draw"])
+    unit, draw = _match(HASH, data["unit"]), number(data["draw"])
     if kind == "stored":
-        return Stored(subject, unit, draw, _like(HASH, data["sha256"]))
+        return Stored(subject, unit, draw, _match(HASH, data["sha256"]))
     cost, part = Total.parse(data["cost"], data["relation"]), None
     _check(kind == "debit" and cost.relation is not None)
     if "photo" in data:
-        photo, covered = _like(HASH, data["photo"]), _like(HASH, data["covered"])
+        photo, covered = _match(HASH, data["photo"]), _match(HASH, data["covered"])
         part = Part(photo, covered, _flag(data["other_regions"]))
     return Debit(subject, unit, draw, cost, part)
 
@@ -138,7 +138,7 @@ class Entry:
         return NAMES[type(self.event)]
 
     @property
-    def listed(self) -> tuple[str | None, str | None]:
+    def index_keys(self) -> tuple[str | None, str | None]:
         """What it is looked up by: its work unit, and the file that was stored or the photo that was paid.
 
         A photo is listed so that no file has its name.
@@ -157,14 +157,14 @@ def photo_name(photo: str) -> str:
     return f"photo:{photo}"
 
 
-def written(number: int, now: int, event: Event, before: str) -> Entry:
+def make_entry(number: int, now: int, event: Event, before: str) -> Entry:
     """Return the entry for an event after the one with the hash `before`."""
     data = {"number": number, "time": now, "kind": NAMES[type(event)], **fields(event)}
     text = _canonical(data)
-    return Entry(number, now, event, chained(before, text), text)
+    return Entry(number, now, event, chain_hash(before, text), text)
 
 
-def chained(before: str, text: str) -> str:
+def chain_hash(before: str, text: str) -> str:
     """Return the hash of the entry with this text after the one with the hash `before`."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
@@ -174,7 +174,9 @@ def parse(number_: object, head: object, text: object) -> Entry:
     _check(isinstance(text, str))
     try:
         data = json.loads(str(text))
-        made = Entry(number(data["number"]), second(data["time"]), _event(data), _like(HASH, head), str(text))
+        made = Entry(
+            number(data["number"]), second(data["time"]), _event(data), _match(HASH, head), str(text)
+        )
         same: dict[str, Any] = {"number": number_, "time": made.time, "kind": made.kind, **fields(made.event)}
     except (KeyError, TypeError, AttributeError, RecursionError, ArithmeticError, ValueError) as error:
         raise ValueError("no entry") from error
@@ -182,7 +184,7 @@ def parse(number_: object, head: object, text: object) -> Entry:
     return made
 
 
-def hashed(secret: str) -> str:
+def secret_hash(secret: str) -> str:
     """Return SHA-256 of the secret, by which the first entry names it."""
     return hashlib.sha256(bytes.fromhex(secret)).hexdigest()
 
@@ -239,7 +241,7 @@ def _flag(value: object) -> bool:
     return bool(value)
 
 
-def _like(pattern: re.Pattern[str], value: object) -> str:
+def _match(pattern: re.Pattern[str], value: object) -> str:
     _check(isinstance(value, str) and bool(pattern.fullmatch(value)))
     return str(value)
 

@@ -15,7 +15,7 @@ from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
 from dpveil.io.locking import in_use
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
@@ -27,10 +27,10 @@ WIDTH: Final = 90
 """Bytes of the file: heads are written over one another, and one short write is never seen in part."""
 
 
-def kept(name: str) -> tuple[int, str] | None:
+def read_head(name: str) -> tuple[int, str] | None:
     """Return number and hash of the head that is kept of a ledger, if any."""
     try:
-        with _opened(name, os.O_RDONLY) as handle:
+        with _open_head(name, os.O_RDONLY) as handle:
             return _read(handle)
     except OSError:
         return None
@@ -43,7 +43,7 @@ def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
     """
     try:
         state_home().mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _opened(name, os.O_RDWR | os.O_CREAT) as handle:
+        with _open_head(name, os.O_RDWR | os.O_CREAT) as handle:
             if back or (_read(handle) or (0, ""))[0] < number:
                 os.lseek(handle, 0, os.SEEK_SET)
                 os.write(handle, f"{number}:{head}".ljust(WIDTH).encode())
@@ -53,7 +53,7 @@ def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
 
 
 @contextmanager
-def _opened(name: str, how: int) -> Iterator[int]:
+def _open_head(name: str, how: int) -> Iterator[int]:
     handle = os.open(state_home() / f"{name}.head", how | os.O_CLOEXEC, 0o600)
     try:
         with in_use(handle):
@@ -89,10 +89,10 @@ class Ledger:
             with self._read() as tables:
                 self.name, self._secret = tables.identity()
             # Read before the state that it is looked for in: another process may be paying just now.
-            head = None if restored else kept(self.name)
+            head = None if restored else read_head(self.name)
             with self._read() as tables:
                 if head is not None and tables.head_at(head[0]) != head[1]:
-                    place = shown(self.files[0]) if self.files else "the ledger"
+                    place = show_path(self.files[0]) if self.files else "the ledger"
                     lacks = f"it lacks entry {head[0]}, the last one you wrote"
                     hint = (
                         "dpveil ledger check --restored accepts a backup; then lower limits by what it forgot"
@@ -127,7 +127,7 @@ class Ledger:
         with self._database.write() as connection:
             tables = Tables(connection)
             yield tables
-            number, head, _ = tables.last()
+            number, head, _ = tables.last_entry()
         keep(self.name, number, head)
 
     @contextmanager
@@ -157,7 +157,7 @@ class Ledger:
         without any limit or total, `BudgetExceeded` if too little is left, `InvalidParameter` and
         `LedgerError`.
         """
-        wanted = self._wanted(subject, guarantee, key, covered, other_regions)
+        wanted = self._requested_debit(subject, guarantee, key, covered, other_regions)
         given: object = seconds
         if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
             raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
@@ -183,7 +183,7 @@ class Ledger:
 
         Takes and raises what `reserve` does.
         """
-        wanted, now = self._wanted(subject, guarantee, key, covered, other_regions), int(time.time())
+        wanted, now = self._requested_debit(subject, guarantee, key, covered, other_regions), int(time.time())
         with self._write() as tables:
             held = tables.others(wanted.subject, wanted.unit, now, again=again)
             draw = tables.debit(wanted, held, now)
@@ -241,14 +241,14 @@ class Ledger:
         """Return what a subject spent and reserved, its limits, and those above it."""
         name = check_subject(subject)
         with self._read() as tables:
-            held = tables.reserved(int(time.time()))
+            held = tables.reservations(int(time.time()))
             *above, own = (_account(row, held) for row in tables.path(name))
         return replace(own, parents=tuple(each for each in above if each.limits))
 
     def accounts(self, most: int | None = None) -> list[Account]:
         """Return what `show` returns of every subject, sorted, or of the first `most` of them."""
         with self._read() as tables:
-            held = tables.reserved(int(time.time()))
+            held = tables.reservations(int(time.time()))
             found = {row.subject: _account(row, held) for row in tables.balances()[:most]}
         above = {name: each for name, each in found.items() if each.limits}
         return [
@@ -260,7 +260,7 @@ class Ledger:
         """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""
         name, cost, now = check_subject(subject), sum(map(Total.of, guarantees), Total()), int(time.time())
         with self._read() as tables:
-            tables.check_limits(name, cost, tables.reserved(now), now)
+            tables.check_limits(name, cost, tables.reservations(now), now)
 
     def check_regions(self, covered: Covered) -> None:
         """Raise `RegionsDiffer` if earlier debits of this photo, of any subject, are of other pixels."""
@@ -275,7 +275,7 @@ class Ledger:
     def head(self) -> str:
         """Return number and hash of the last entry: kept elsewhere, it tells `check` what was lost since."""
         with self._read() as tables:
-            number, head, _ = tables.last()
+            number, head, _ = tables.last_entry()
         return f"{number}:{head}"
 
     def history(self, subject: str | None = None) -> Iterator[Entry]:
@@ -298,7 +298,7 @@ class Ledger:
         anchor = None if head is None else parse_head(head)
         with self._database.read() as connection:
             if damage := self._database.damage(connection):
-                raise LedgerError(f"the database is damaged: {shown(damage)}", hint=REMEDY)
+                raise LedgerError(f"the database is damaged: {show_path(damage)}", hint=REMEDY)
             found = check(Tables(connection), anchor)
         kept = keep(self.name, *parse_head(found.head), back=self._restored)
         return replace(found, kept=kept)
@@ -314,7 +314,7 @@ class Ledger:
             tables.append(event, int(time.time()))
             tables.keep(row)
 
-    def _wanted(
+    def _requested_debit(
         self,
         subject: str,
         guarantee: Guarantee,
@@ -352,7 +352,7 @@ class Reservation:
             return
         now = int(time.time())
         with self._ledger._write() as tables:
-            held = tables.reserved(now)
+            held = tables.reservations(now)
             others = [each for each in held if each.id != self._name]
             if len(others) == len(held):
                 problem = f"the reservation for {self.subject} expired, or another one took its place"

@@ -19,8 +19,17 @@ from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Relation
 from dpveil.core.numbers import Json, Number, exact, few_digits, show, to_json
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter, UnsupportedRelation
-from dpveil.io.names import quoted
-from dpveil.ledger.amounts import DELTA_UNIT, MOST, UNIT, Cost, Total, read_relation, whole, written
+from dpveil.io.names import escape_text
+from dpveil.ledger.amounts import (
+    DELTA_UNIT,
+    MOST,
+    UNIT,
+    Cost,
+    Total,
+    parse_amount,
+    read_relation,
+    relation_text,
+)
 
 LONGEST: Final = 200
 """Most characters of a subject."""
@@ -52,7 +61,7 @@ def check_subject(subject: object) -> str:
     elif len(parts) > DEEPEST:
         problem = f"has more than {DEEPEST} levels"
     if problem:
-        raise InvalidParameter("subject", quoted(subject), problem, hint=hint)
+        raise InvalidParameter("subject", escape_text(subject), problem, hint=hint)
     return name
 
 
@@ -142,7 +151,7 @@ class Limit:
     @property
     def slot(self) -> tuple[str, str]:
         """Kind and relation: a limit replaces an earlier one with the same."""
-        return self.kind, "" if self.relation is None else written(self.relation)
+        return self.kind, "" if self.relation is None else relation_text(self.relation)
 
     @property
     def amounts(self) -> dict[str, Fraction]:
@@ -225,7 +234,7 @@ class Limit:
             )
         self._check_kind(subject, total.cost, asked)
         if not self.fits(total.cost):
-            raise self._exceeded(subject, total.cost, asked)
+            raise self._budget_error(subject, total.cost, asked)
 
     def _check_kind(self, subject: str, cost: Cost, asked: Cost) -> None:
         """Raise `BudgetRefused` for amounts that this kind of limit never bounds."""
@@ -237,7 +246,7 @@ class Limit:
                 hint=f"give releases with a {name} a subject of their own, with a limit for it",
             )
 
-    def _exceeded(self, subject: str, total: Cost, asked: Cost) -> BudgetExceeded:
+    def _budget_error(self, subject: str, total: Cost, asked: Cost) -> BudgetExceeded:
         earlier = total - asked
         if self.kind == "approximate" and total.delta > self.units[1]:
             left = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
@@ -260,7 +269,7 @@ class Limit:
     def to_json(self) -> dict[str, Json]:
         """Return the limit for `dpveil ledger show`."""
         numbers: dict[str, Json] = {name: to_json(value) for name, value in self.amounts.items()}
-        relation = None if self.relation is None else written(self.relation)
+        relation = None if self.relation is None else relation_text(self.relation)
         window = {"not_before": self.not_before, "not_after": self.not_after}
         return {"kind": self.kind, **numbers, "relation": relation, **window}
 
@@ -276,7 +285,7 @@ class Limit:
             raise ValueError("no limit")
         try:
             amounts: dict[str, Any] = {
-                n: None if data[n] is None else Fraction(whole(data[n]), u) for n, u in UNITS.items()
+                n: None if data[n] is None else Fraction(parse_amount(data[n]), u) for n, u in UNITS.items()
             }
             relation = None if data["relation"] is None else read_relation(data["relation"])
             window = {name: data[name] for name in ("not_before", "not_after")}

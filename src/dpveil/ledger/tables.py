@@ -73,17 +73,17 @@ class Tables:
         """Return the ledger's name and secret."""
         values = [value for row in self._rows("SELECT name, secret FROM ledger") for value in row]
         if len(values) != 2 or not all(isinstance(value, str) for value in values):
-            raise damaged("it has no name, or several")
+            raise damage_error("it has no name, or several")
         if not NAME.fullmatch(values[0]) or not HASH.fullmatch(values[1]):
-            raise damaged("its name or its secret is not as written")
+            raise damage_error("its name or its secret is not as written")
         return values[0], values[1]
 
     def open(self, name: str, secret: str, now: int) -> None:
         """Write the first rows."""
         self._run("INSERT INTO ledger VALUES (:name, :secret)", {"name": name, "secret": secret})
-        self.append(entries.Open(name, entries.hashed(secret)), now)
+        self.append(entries.Open(name, entries.secret_hash(secret)), now)
 
-    def last(self) -> tuple[int, str, int]:
+    def last_entry(self) -> tuple[int, str, int]:
         """Return number, hash and time of the last entry; 0, `START` and 0 if there is none."""
         if self.newest is None:
             for found in self._entries("ORDER BY number DESC LIMIT 1"):
@@ -98,9 +98,9 @@ class Tables:
 
     def append(self, event: Event, now: int) -> None:
         """Write an entry after the last one, whose time it has if the clock was set back since."""
-        number, head, before = self.last()
-        made = self.newest = entries.written(number + 1, max(now, before), event, head)
-        unit, sha256 = made.listed
+        number, head, before = self.last_entry()
+        made = self.newest = entries.make_entry(number + 1, max(now, before), event, head)
+        unit, sha256 = made.index_keys
         values = {"number": made.number, "head": made.head, "unit": unit, "sha256": sha256, "text": made.text}
         self._run("INSERT INTO entries VALUES (:number, :head, :unit, :sha256, :text)", values)
 
@@ -113,7 +113,7 @@ class Tables:
         """Return the debits and files of a work unit, newest first."""
         found = self._entries("WHERE unit = :unit ORDER BY number DESC", unit=unit)
         if any(getattr(each.event, "unit", None) != unit for each in found):
-            raise damaged("entries are listed under another work unit")
+            raise damage_error("entries are listed under another work unit")
         return found
 
     def of_file(self, sha256: str) -> list[Stored]:
@@ -122,7 +122,7 @@ class Tables:
             each.event for each in self._entries("WHERE sha256 = :sha256 ORDER BY number", sha256=sha256)
         ]
         if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
-            raise damaged("entries are listed under another file")
+            raise damage_error("entries are listed under another file")
         return found
 
     def debit_of(self, stored: Stored) -> Entry | None:
@@ -159,7 +159,7 @@ class Tables:
         insert = "INSERT INTO subjects VALUES (:subject, :cost, :relation, :limits)"
         self._run(insert if row.new else f"{change} WHERE subject = :subject", values)
 
-    def reserved(self, now: int) -> list[Reserved]:
+    def reservations(self, now: int) -> list[Reserved]:
         """Return the reservations that have not expired; raises `LedgerError` for too many."""
         sql = "SELECT id, subject, unit, cost, relation, expires FROM reservations"
         rows = self._rows(
@@ -178,7 +178,7 @@ class Tables:
                 for name, subject, unit, cost, relation, expires in rows
             ]
         except ValueError as error:
-            raise damaged("a reservation is not as written") from error
+            raise damage_error("a reservation is not as written") from error
 
     def reserve(self, row: Reserved, now: int) -> None:
         """Write a reservation, and remove those that have expired."""
@@ -201,7 +201,7 @@ class Tables:
 
         Unless `again`, those of the same unit give way; raises `AlreadyPaid` if its release was stored.
         """
-        held = self.reserved(now)
+        held = self.reservations(now)
         if again:
             return held
         draw, sha256s = last_files(self.of_unit(unit))
@@ -235,7 +235,7 @@ class Tables:
         last = self._entries("WHERE sha256 = :name ORDER BY number DESC LIMIT 1", name=name)
         before = getattr(last[0].event, "part", None) if last else None
         if last and (before is None or before.photo != part.photo):
-            raise damaged("entries are listed under another photo")
+            raise damage_error("entries are listed under another photo")
         differ = part.differs(before)
         if differ and not part.other_regions:
             raise RegionsDiffer(DIFFER, hint=SAME, arguments={"other_regions": "other_regions=True"})
@@ -251,7 +251,7 @@ class Tables:
         if not any(row.limits for row in rows):
             hint = f"set one with dpveil ledger limit {subject}"
             raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
-        now = max(now, self.last()[2])
+        now = max(now, self.last_entry()[2])
         for row in rows:
             reserved = sum((each.cost for each in held if is_under(each.subject, row.subject)), Total())
             for limit in row.limits:
@@ -266,7 +266,7 @@ def last_files(found: list[Entry]) -> tuple[int, tuple[str, ...]]:
     return draw, tuple(event.sha256 for event in reversed(stored) if event.draw == draw)
 
 
-def damaged(what: str) -> LedgerError:
+def damage_error(what: str) -> LedgerError:
     """Return the error for a row that no ledger has."""
     return LedgerError(
         f"the ledger is damaged: {what}", hint="use an intact copy; dpveil ledger check says more"
@@ -278,7 +278,7 @@ def entry(row: Sequence[Any]) -> Entry:
     try:
         return _parsed(*row[:3])
     except (ValueError, TypeError) as error:
-        raise damaged(f"entry {str(row[0])[:20]!r} is not as written") from error
+        raise damage_error(f"entry {str(row[0])[:20]!r} is not as written") from error
 
 
 _parsed = lru_cache(maxsize=16, typed=True)(entries.parse)
@@ -292,7 +292,7 @@ def _balance(row: Sequence[Any], subject: object) -> Balance:
             raise ValueError("no subject")
         return Balance(name, Total.parse(cost, relation), list(_limits(limits)))
     except (InvalidParameter, ValueError, TypeError, RecursionError) as error:
-        raise damaged("the row of a subject is not as written") from error
+        raise damage_error("the row of a subject is not as written") from error
 
 
 @lru_cache(maxsize=256)

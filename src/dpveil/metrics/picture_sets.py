@@ -225,7 +225,7 @@ def sliced_wasserstein(one: Rows, two: Rows, *, projections: int = PROJECTIONS, 
     second = check_rows("two", two, first.shape[1])
     turn = directions(first.shape[1], check_count(projections, "projections"), seed)
     ends = [np.sort(rows @ turn, axis=0) for rows in (first, second)]
-    return float(_between(*ends).mean())
+    return float(_quantile_area(*ends).mean())
 
 
 def directions(width: int, count: int, seed: int) -> Float64[np.ndarray, "d k"]:
@@ -234,7 +234,9 @@ def directions(width: int, count: int, seed: int) -> Float64[np.ndarray, "d k"]:
     return np.asarray(drawn / np.linalg.norm(drawn, axis=0))
 
 
-def _between(one: Float64[np.ndarray, "n k"], two: Float64[np.ndarray, "m k"]) -> Float64[np.ndarray, " k"]:
+def _quantile_area(
+    one: Float64[np.ndarray, "n k"], two: Float64[np.ndarray, "m k"]
+) -> Float64[np.ndarray, " k"]:
     """Return the area between the quantile functions of sorted columns.
 
     Both are steps; in units of 1/(n·m) they change at the multiples of m and of n.

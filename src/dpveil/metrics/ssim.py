@@ -38,12 +38,12 @@ def means(original: Image, released: Image, data_range: float) -> tuple[float, f
     window = short if short % 2 else short - 1
     rows = original.shape[0] - window + 1
     seen = [slice(strip.start, strip.stop + window - 1) for strip in strips(rows)]
-    sums = np.sum([_summed(original[part], released[part], window, data_range) for part in seen], axis=0)
+    sums = np.sum([_window_sums(original[part], released[part], window, data_range) for part in seen], axis=0)
     count = rows * (original.shape[1] - window + 1) * math.prod(original.shape[2:])
     return float(sums[0] / count), float(sums[1] / count)
 
 
-def _summed(a: Image, b: Image, window: int, data_range: float) -> tuple[float, float]:
+def _window_sums(a: Image, b: Image, window: int, data_range: float) -> tuple[float, float]:
     """Return the sums over all windows of equation 13, and of its second fraction.
 
     They are computed from sums, which are exact for 8-bit levels. In a window of n pixels, n²·(μ_a·μ_b) =
@@ -95,11 +95,11 @@ def ms_ssim(original: Image, released: Image, *, data_range: float) -> float:
     for scale in range(count):
         whole, structure = means(*pair, data_range)
         found.append(whole if scale == count - 1 else structure)
-        pair = (_halved(pair[0]), _halved(pair[1])) if scale < count - 1 else pair
+        pair = (_halve(pair[0]), _halve(pair[1])) if scale < count - 1 else pair
     return float(np.prod(np.maximum(found, 0) ** weights))
 
 
-def _halved(image: Image) -> Image:
+def _halve(image: Image) -> Image:
     """Return the means of squares of 2 × 2 pixels, without an odd last row or column."""
     rows, columns = image.shape[0] // 2, image.shape[1] // 2
     even = np.asarray(image[: 2 * rows, : 2 * columns], np.float64)

@@ -4,14 +4,14 @@ from dpveil.noise.backend import compile_now
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
-from dpveil.noise.matrix import IntegerMatrix, certified, quantise
+from dpveil.noise.matrix import IntegerMatrix, certify_matrix, quantise
 
 __all__ = [
     "BitSource",
     "IntegerMatrix",
     "SecureBits",
     "SeededBits",
-    "certified",
+    "certify_matrix",
     "compile_now",
     "discrete_gaussian",
     "discrete_laplace",

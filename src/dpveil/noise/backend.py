@@ -65,11 +65,11 @@ def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
     The modules are written as plain loops over arrays of integers and doubles with + - × ÷ only, so that
     interpreter and compiler give the same numbers. They are listed in import order.
     """
-    found = compiled(modules, work)
+    found = compiled_kernels(modules, work)
     return SimpleNamespace(**_functions(modules)) if found is None else found
 
 
-def compiled(modules: tuple[ModuleType, ...], work: int) -> Any | None:
+def compiled_kernels(modules: tuple[ModuleType, ...], work: int) -> Any | None:
     """Return the compiled functions of `modules` if loaded or worth loading for `work` look-ups, else
     None.
     """
@@ -77,7 +77,7 @@ def compiled(modules: tuple[ModuleType, ...], work: int) -> Any | None:
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
-            _State.loops[name] = _compiled(modules)
+            _State.loops[name] = _compile(modules)
     return None if _State.plain else _State.loops.get(name)
 
 
@@ -100,7 +100,7 @@ def _source(module: ModuleType) -> bytes:
         return os.urandom(16)
 
 
-def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
+def _compile(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """Return the compiled functions of `modules`, each calling the others directly.
 
     `error_model="numpy"` drops the checks for division by zero, which never occurs, so that loops vectorise.

@@ -88,16 +88,16 @@ def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, 
         first, rest = divmod(256 * chance, 1)
         np.less(digits, np.uint8(first), out=part)
         ties = np.flatnonzero(digits == np.uint8(first))
-        part[ties] = _below(rest, len(ties), bits)
+        part[ties] = _draw_below(rest, len(ties), bits)
     return out
 
 
-def _below(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, " size"]:
+def _draw_below(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, " size"]:
     """Return the same for any chance in [0, 1), with 64-bit digits only."""
     first, rest = divmod((1 << 64) * chance, 1)
     digits = bits.words(size)
     below: Bool[np.ndarray, " size"] = digits < np.uint64(first)
     ties = np.flatnonzero(digits == np.uint64(first))
     if rest and len(ties):
-        below[ties] = _below(rest, len(ties), bits)
+        below[ties] = _draw_below(rest, len(ties), bits)
     return below

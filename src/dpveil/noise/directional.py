@@ -19,7 +19,7 @@ from typing import Final
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
-from dpveil.noise.enclosed import Enclosing, Interval, Pair, Uniform, in_disc
+from dpveil.noise.interval_arithmetic import Enclosing, Interval, Pair, Uniform, in_disc
 
 MOST: Final = 10**9
 """The largest κ: beyond it, t could round to 1 in 64-bit floats."""
@@ -63,13 +63,13 @@ def von_mises_fisher(
         draw = _Draw([in_disc(bits) for _ in range(count)], Uniform(int(bits.words(1)[0])))
         accepted: bool | None = None
         while True:
-            moved = _moved(draw, direction, concentration)
+            moved = _propose(draw, direction, concentration)
             if accepted is None and moved is not None:
-                accepted = _accepted(draw, moved, concentration, len(direction))
+                accepted = _accept(draw, moved, concentration, len(direction))
             if accepted is False:
                 break
             if accepted and moved is not None:
-                found = _rounded(moved, radius)
+                found = _round(moved, radius)
                 if found is not None:
                     return found
             for number in draw.numbers:
@@ -95,7 +95,7 @@ class _Moved:
     places: list[Interval]
 
 
-def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _Moved | None:
+def _propose(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _Moved | None:
     """Return the proposal x of a draw, or None if too few bits are known to divide."""
     work = Enclosing(draw.coin.length // 2)
     squares = work.squares(draw.pairs)[: len(direction)]
@@ -125,7 +125,7 @@ def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _M
     return _Moved(work, along, widened, places)
 
 
-def _accepted(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: int) -> bool | None:
+def _accept(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: int) -> bool | None:
     """Return whether the proposal is accepted, or None if the known bits do not decide.
 
     As 1 - t·w = (1 - t²)/(1 + t·y), its log probability is κ·w - (i - 1)·ln(1 + t·y) less the maximum.
@@ -142,7 +142,7 @@ def _accepted(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: in
     return False if coin[0] > level[1] else None
 
 
-def _rounded(moved: _Moved, radius: Fraction) -> list[int] | None:
+def _round(moved: _Moved, radius: Fraction) -> list[int] | None:
     """Return `radius` times the coordinates, each rounded, or None if the known bits do not decide."""
     scaled = [moved.work.multiply(moved.work.of(radius), place) for place in moved.places]
     found = [moved.work.nearest(place) for place in scaled]

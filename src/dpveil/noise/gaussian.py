@@ -176,10 +176,10 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    return draw(prepared(checked(Fraction(variance))), size, bits)
+    return draw(proposal_table(check_variance(Fraction(variance))), size, bits)
 
 
-def checked(variance: Fraction) -> Fraction:
+def check_variance(variance: Fraction) -> Fraction:
     """Return `variance` unchanged. Raises `NoiseError` unless it is from 1e-12 to 2^98."""
     if not SMALLEST_VARIANCE <= variance <= Fraction(LARGEST_SCALE, 2) ** 2:
         raise NoiseError(
@@ -190,7 +190,7 @@ def checked(variance: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def prepared(variance: Fraction) -> BlockTable:
+def proposal_table(variance: Fraction) -> BlockTable:
     """Return the proposal table of one variance."""
     return BlockTable(variance)
 
@@ -250,7 +250,7 @@ def _decide(
         outcomes[i] = table.table.resolve(bits)
     values, taken = table.values(outcomes, words), np.zeros(len(outcomes), np.bool_)
     near = outcomes != table.tail
-    taken[near] = accepted(table, values[near], outcomes[near], begun[near], bits)
+    taken[near] = accept_blocks(table, values[near], outcomes[near], begun[near], bits)
     for i in np.flatnonzero(~near):
         beyond = int(discrete_laplace(table.variance / table.edge, 1, bits)[0])
         values[i] = beyond + (table.edge if beyond >= 0 else -table.edge)
@@ -258,7 +258,7 @@ def _decide(
     return values, taken
 
 
-def accepted(
+def accept_blocks(
     table: BlockTable,
     values: Int64[np.ndarray, " n"],
     outcomes: Int64[np.ndarray, " n"],

@@ -71,7 +71,7 @@ class DigitTables:
         ]
         return np.stack(rows).astype(np.int64)
 
-    def unsettled(self, digits: Int64[np.ndarray, "digits n"]) -> np.ndarray:
+    def has_tie(self, digits: Int64[np.ndarray, "digits n"]) -> np.ndarray:
         """Return which samples met a tie or an unbounded leading digit."""
         flags: np.ndarray = (digits == self.base).any(axis=0) | (digits[-1] == self.base - 1)
         return flags
@@ -115,7 +115,7 @@ def exp_below(rate: Fraction, precision: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def prepared(scale: Fraction) -> DigitTables:
+def digit_tables(scale: Fraction) -> DigitTables:
     """Return the tables of one scale. Raises `NoiseError` unless it is above 0 and at most 2^50."""
     if not 0 < scale <= LARGEST_SCALE:
         raise NoiseError(
@@ -135,7 +135,7 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.nd
     >>> discrete_laplace(Fraction(255), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    return draw(prepared(Fraction(scale)), size, bits)
+    return draw(digit_tables(Fraction(scale)), size, bits)
 
 
 def draw(tables: DigitTables, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
@@ -166,7 +166,7 @@ def _settle(
     size = tables.powers @ digits
     negative = words[0] >= SIGN
     out[:] = np.where(negative, -size, size)
-    return np.flatnonzero(tables.unsettled(digits) | (negative & (size == 0)))
+    return np.flatnonzero(tables.has_tie(digits) | (negative & (size == 0)))
 
 
 def _repair(

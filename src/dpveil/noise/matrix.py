@@ -97,7 +97,7 @@ TOTAL: Final = 1 << 64
 CHUNK: Final = 1 << 16
 """Samples drawn at a time, which bounds the memory for random words."""
 SHRINKS: Final = tuple(Fraction(1, 1 << k) for k in range(60, 9, -4))
-"""Relative amounts by which `certified` lowers a budget, one after another."""
+"""Relative amounts by which `certify_matrix` lowers a budget, one after another."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ class IntegerMatrix:
         return max(1, (self.outcomes - 1).bit_length())
 
     @cached_property
-    def packed(self) -> UInt64[np.ndarray, "rows columns"]:
+    def alias_tables(self) -> UInt64[np.ndarray, "rows columns"]:
         """The alias tables, one for each row."""
         bits = self.column_bits
         return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
@@ -178,10 +178,10 @@ class IntegerMatrix:
             bits.fill(words)
             if compiled is None:
                 out[part] = look_up(
-                    self.packed, words, total_bits=64, column_bits=self.column_bits, rows=rows[part]
+                    self.alias_tables, words, total_bits=64, column_bits=self.column_bits, rows=rows[part]
                 )
             else:
-                compiled.matrix(self.packed, self.column_bits, rows[part], words, out[part])
+                compiled.matrix(self.alias_tables, self.column_bits, rows[part], words, out[part])
         return out
 
 
@@ -209,7 +209,7 @@ def quantise(law: Sequence[Sequence[Fraction | int]]) -> IntegerMatrix:
     return IntegerMatrix(tuple(rows))
 
 
-def certified(
+def certify_matrix(
     law: Callable[[Fraction], Sequence[Sequence[Fraction | int]]], budget: Fraction
 ) -> IntegerMatrix:
     """Return an integer matrix for `law(b)` whose log-ratio is at most `budget`, with b close to `budget`.

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
-from dpveil.noise.enclosed import Enclosing, Pair, Uniform, in_disc
+from dpveil.noise.interval_arithmetic import Enclosing, Pair, Uniform, in_disc
 
 ONE = (Decimal(1), Decimal(1))
 
@@ -35,7 +35,7 @@ def spherical_laplace(scale: Fraction, dimension: int, bits: BitSource) -> list[
     pairs = [in_disc(bits) for _ in range(-(-dimension // 2))]
     lengths = [Uniform(int(word)) for word in bits.words(dimension)]
     while True:
-        sizes = _rounded(scale, dimension, pairs, lengths)
+        sizes = _round_coordinates(scale, dimension, pairs, lengths)
         if sizes is not None:
             signs = [number.negative for pair in pairs for number in pair]
             return [-size if minus else size for size, minus in zip(sizes, signs, strict=False)]
@@ -43,7 +43,9 @@ def spherical_laplace(scale: Fraction, dimension: int, bits: BitSource) -> list[
             number.extend(bits)
 
 
-def _rounded(scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[Uniform]) -> list[int] | None:
+def _round_coordinates(
+    scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[Uniform]
+) -> list[int] | None:
     """Return the rounded absolute values of the coordinates, or None if the known bits do not decide.
 
     For independent Gaussians g and uniform u_1, ..., u_i, scale·(-ln Πu)·g/‖g‖ has the law.

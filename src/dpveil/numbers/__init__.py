@@ -6,7 +6,7 @@ released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
 
 from typing import TYPE_CHECKING, Any
 
-from dpveil.numbers.expected import (
+from dpveil.numbers.expected_error import (
     Answer,
     Candidate,
     Plan,

@@ -103,7 +103,7 @@ class Deviations:
 
     def at(self, size: int) -> ScalarMechanism:
         """Return the mechanism for a class of public size."""
-        return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
+        return _mechanism(self.mechanism, self.top(size), self.epsilon, self.relation)
 
     def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], TrueAnswers]:
         """Return the true answers √squares / reach, grouped by the classes that share a mechanism."""
@@ -133,7 +133,7 @@ def most_steps(name: str) -> int:
 
 
 @lru_cache(maxsize=64)
-def _made(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
+def _mechanism(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
     steps = most_steps(name)
     step = None if top is None or top <= steps else -(-top // steps)
     made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)

@@ -22,7 +22,7 @@ from dpveil.core.numbers import Distance, Number, exact, show
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.numbers.expected import Plan, about, build, choose
+from dpveil.numbers.expected_error import Plan, about, build, choose
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Texts that mean a missing value, in any case."""
@@ -42,7 +42,7 @@ def is_missing(value: Any) -> bool:
         return True
 
 
-def listed(values: Iterable[Any]) -> list[Any]:
+def as_list(values: Iterable[Any]) -> list[Any]:
     """Return the values of a column as a list, one per row. Raises `InvalidParameter` for anything else."""
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     given = values.tolist() if hasattr(values, "tolist") else values
@@ -80,7 +80,7 @@ def bounds(allowed: Any) -> Range:
     return given
 
 
-def clipped(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> list[Fraction]:
+def clip_values(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> list[Fraction]:
     """Return every row's number, clipped to the range; missing ones become `stand_in`.
 
     Raises `DataError` for missing values without a stand-in and for values that are not numbers, naming the
@@ -151,10 +151,10 @@ def mean(
     >>> str(plan.guarantee), 0 <= plan.release(SeededBits(3)).response <= 120
     ('1-DP, database-record', True)
     """
-    rows, allowed = listed(values), bounds(range)
+    rows, allowed = as_list(values), bounds(range)
     query = {"range": allowed, "sensitivity": _width(allowed) / len(rows), "relation": relation}
     drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
-    numbers = clipped(rows, allowed, missing)
+    numbers = clip_values(rows, allowed, missing)
     covers = f"the mean of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     return _one("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
 
@@ -180,13 +180,13 @@ def standard_deviation(
     >>> 0 <= plan.release(SeededBits(3)).response <= 3
     True
     """
-    rows, allowed = listed(values), bounds(range)
+    rows, allowed = as_list(values), bounds(range)
     if len(rows) < 2:
         raise InvalidParameter("values", None, "are one row, whose deviation is always 0")
     moved = deviation_moves(_width(allowed), len(rows))
     query = {"range": Range(0, _width(allowed) / 2), "sensitivity": moved, "relation": relation}
     drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
-    numbers = clipped(rows, allowed, missing)
+    numbers = clip_values(rows, allowed, missing)
     covers = f"the standard deviation of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     nearest = _nearest_root(_variance(numbers), drawn.lattice.step)
     return _one("standard-deviation", nearest, drawn, len(rows), covers)
@@ -212,7 +212,7 @@ def count(
     >>> plan.mechanism.name, plan.release(SeededBits(3)).response in (0, 1, 2, 3)
     ('geometric', True)
     """
-    rows = listed(values)
+    rows = as_list(values)
     if equals is None and above is None and below is None:
         raise InvalidParameter("condition", None, "is missing", hint="give equals, above or below")
     ends = {"above": above, "below": below}
@@ -244,11 +244,11 @@ def histogram(
     >>> len(made.response), [str(edge) for edge in made.edges]
     (2, ['0', '3', '6'])
     """
-    rows, allowed = listed(values), bounds(range)
+    rows, allowed = as_list(values), bounds(range)
     edges = _edges(allowed, bins)
     drawn = _for_counts(mechanism, len(rows), exact(epsilon, "epsilon") / 2, relation)
     counts = [0] * (len(edges) - 1)
-    for value in clipped(rows, allowed, missing):
+    for value in clip_values(rows, allowed, missing):
         counts[sum(edge <= value for edge in edges[1:-1])] += 1
     clear = (f"the number of rows, {len(rows)}, the range {allowed} and the edges of {len(counts)} bins",)
     covers = f"how many of {len(rows)} values lie in each of {len(counts)} bins; {REPLACED}"
@@ -330,7 +330,7 @@ def _nearest_root(square: Fraction, step: Fraction) -> Fraction:
 def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Fraction | None) -> bool:
     if is_missing(value):
         return False
-    if equals is not None and not _same(value, equals):
+    if equals is not None and not _is_same(value, equals):
         return False
     if over is None and under is None:
         return True
@@ -338,7 +338,7 @@ def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Frac
     return (over is None or found > over) and (under is None or found < under)
 
 
-def _same(value: Any, wanted: Any) -> bool:
+def _is_same(value: Any, wanted: Any) -> bool:
     """Return whether two values are the same number, however written, or else the same text."""
     one, other = _number(value), _number(wanted)
     if one is None and other is None:

@@ -44,7 +44,7 @@ class Step(ABC):
         return cls(number)  # type: ignore[call-arg]
 
     @classmethod
-    def stated(cls, text: str) -> Self:
+    def from_certificate(cls, text: str) -> Self:
         """Return the step with this text after the colon, as a certificate states it; opens no file."""
         return cls.of(text)
 
@@ -208,11 +208,11 @@ class DenoiserNetwork(Stored):
 
         Raises `ModelError` if the network fails.
         """
-        small = _resized(np.ascontiguousarray(image), self.side, self.side)
+        small = _resize(np.ascontiguousarray(image), self.side, self.side)
         planes = small.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
         levels = (self.network(planes)[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
         out = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
-        return _resized(out, *image.shape[:2])
+        return _resize(out, *image.shape[:2])
 
     def facts(self) -> dict[str, Json]:
         """Return the side of the network's picture, for the file's header."""
@@ -276,12 +276,12 @@ class Denoiser(Step):
         return np.asarray(cv2.cvtColor(out, cv2.COLOR_RGB2GRAY))[..., None]
 
     @classmethod
-    def stated(cls, text: str) -> Self:
+    def from_certificate(cls, text: str) -> Self:
         """Return the step that a certificate names by its hash; opens no file."""
-        return cls(Reference.written(text, DENOISER))
+        return cls(Reference.parse(text, DENOISER))
 
 
-def _resized(image: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> UInt8[np.ndarray, "H W 3"]:
+def _resize(image: UInt8[np.ndarray, "h w 3"], height: int, width: int) -> UInt8[np.ndarray, "H W 3"]:
     smaller = height * width < image.shape[0] * image.shape[1]
     way = cv2.INTER_AREA if smaller else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(image, (width, height), interpolation=way))
@@ -302,7 +302,7 @@ __all__ = [
     "opens",
     "parse",
     "parse_all",
-    "stated",
+    "step_from_certificate",
 ]
 
 
@@ -316,7 +316,7 @@ def opens(step: str) -> bool:
     return name == Denoiser.name and bool(colon)
 
 
-def stated(step: str) -> Step:
+def step_from_certificate(step: str) -> Step:
     """Return the step that a certificate states, name, colon and parameter; opens no file.
 
     Raises `UnknownName` and `InvalidParameter`.
@@ -328,7 +328,7 @@ def stated(step: str) -> Step:
         raise InvalidParameter(
             "post_processing", step, "lacks its parameter", hint=f"such as {TABLE[name].usual}"
         )
-    return TABLE[name].stated(text)
+    return TABLE[name].from_certificate(text)
 
 
 def parse(step: str | Step) -> Step:

@@ -6,11 +6,11 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.regions.codes import Codes
-    from dpveil.regions.detected import Detected
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
     from dpveil.regions.text import Plates, Text
+    from dpveil.regions.user_detectors import Detected
 
 __all__ = [
     "Codes",

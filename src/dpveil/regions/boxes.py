@@ -76,7 +76,7 @@ class GivenRegion(Finder):
 
 def mask_of_file(path: str | Path) -> GivenMask:
     """Return the mask in an image file; raises as `dpveil.io.read_mask`, and `NoRegion` for an empty mask."""
-    return _checked(read_mask(path))
+    return _check_mask(read_mask(path))
 
 
 def mask_of_array(array: np.ndarray) -> GivenMask:
@@ -90,10 +90,10 @@ def mask_of_array(array: np.ndarray) -> GivenMask:
         raise InvalidParameter(
             "mask", f"{array.dtype} array of {shape}", "is not a mask", hint="give h×w booleans or uint8"
         )
-    return _checked(array.copy() if array.dtype == np.bool_ else array >= 128)
+    return _check_mask(array.copy() if array.dtype == np.bool_ else array >= 128)
 
 
-def _checked(mask: Bool[np.ndarray, "h w"]) -> GivenMask:
+def _check_mask(mask: Bool[np.ndarray, "h w"]) -> GivenMask:
     if not mask.any():
         raise NoRegion(
             "the mask has no pixel set", hint="paint what is to be protected white (levels 128 to 255)"
@@ -209,12 +209,12 @@ def box_within(shown: Box, margin: Fraction, photo: Photo) -> Box:
     if grid is not None:
         shown = grown_box(shown, grid, photo.width, photo.height)
         unknown = 2 * (grid.width - 1 + grid.margin), 2 * (grid.height - 1 + grid.margin)
-    left, right = _within(shown.x, shown.x + shown.w, photo.width, margin, unknown[0])
-    top, bottom = _within(shown.y, shown.y + shown.h, photo.height, margin, unknown[1])
+    left, right = _least_span(shown.x, shown.x + shown.w, photo.width, margin, unknown[0])
+    top, bottom = _least_span(shown.y, shown.y + shown.h, photo.height, margin, unknown[1])
     return Box(left, top, right - left, bottom - top)
 
 
-def _within(start: int, stop: int, end: int, margin: Fraction, unknown: int) -> tuple[int, int]:
+def _least_span(start: int, stop: int, end: int, margin: Fraction, unknown: int) -> tuple[int, int]:
     """Return where along an axis a detected box starts and stops at the most.
 
     Its size is more than that of the box with margins less two pixels, which rounding adds, and less what is

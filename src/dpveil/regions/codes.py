@@ -13,8 +13,8 @@ from dpveil.core.numbers import to_json
 from dpveil.core.origin import CODE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
-from dpveil.regions.detected import Rows, Things, merged
-from dpveil.regions.tiling import resized
+from dpveil.regions.tiling import resize_rgb
+from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
 MARGIN: Final = Fraction(1, 10)
 """Default margin: codes have a quiet zone around them."""
@@ -51,7 +51,7 @@ class Codes(Things):
         return "codes" if self.margin == MARGIN else f"codes margin={to_json(self.margin)}"
 
     @property
-    def around(self) -> Fraction:
+    def box_margin(self) -> Fraction:
         """The margin."""
         return self.margin
 
@@ -60,13 +60,13 @@ class Codes(Things):
         longest = max(photo.width, photo.height)
         sides = sorted({min(side, round(ENLARGED * longest)) for side in LONG_SIDES})
         found = [_searched(photo, side / longest) for side in sides]
-        return [(CODE, merged(np.concatenate(found), JOINED))]
+        return [(CODE, merge_boxes(np.concatenate(found), JOINED))]
 
 
 def _searched(photo: Photo, ratio: float) -> Rows:
     """Return the boxes of codes in a photo that is resized, in pixels of the photo, with a score of 1."""
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
-    corners = _corners(resized(photo.image, height, width))
+    corners = _corners(resize_rgb(photo.image, height, width))
     low, high = corners.min(axis=1, initial=np.inf), corners.max(axis=1, initial=-np.inf)
     large = (high - low).min(axis=1, initial=np.inf) >= LEAST
     scale = np.array([photo.width / width, photo.height / height])

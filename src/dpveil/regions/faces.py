@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
@@ -22,13 +22,22 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
-from dpveil.regions.detected import ARGUMENTS as WITHOUT
-from dpveil.regions.detected import NOTHING
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.detectors.table import suppress as suppress_overlaps
 from dpveil.regions.finder import Finder, Numbers, Order, Seen, Selection, reading_order
-from dpveil.regions.tiling import Tiling, centred, inside_ellipse, join, pieces, plausible, resized, shrunk
+from dpveil.regions.tiling import (
+    Tiling,
+    has_centre_in,
+    inside_ellipse,
+    join,
+    pieces,
+    plausible,
+    resize_rgb,
+    shrunk,
+)
+from dpveil.regions.user_detectors import ARGUMENTS as WITHOUT
+from dpveil.regions.user_detectors import NOTHING
 
 Rows = Float[np.ndarray, "_ 5"]
 """Detections: left, top, width and height in pixels, and score."""
@@ -62,11 +71,11 @@ class Search:
         Which faces these are does not depend on what is doubtful. Raises `RegionError` if the detector fails.
         """
         small = shrunk(photo.image, long_side)
-        found, low = self._split(self._searched(small, Box(0, 0, photo.width, photo.height)))
+        found, low = self._split(self._search_part(small, Box(0, 0, photo.width, photo.height)))
         tiles = [self._tile(photo, found, *tile) for tile in tiling.tiles(photo.height, photo.width)]
         more, lower = self._split(np.concatenate([found[:0], *tiles]))
         faces, inside = join(found, more) if tiles else (found, found[:0])
-        doubtful = _apart(np.concatenate([low, lower]), np.concatenate([faces, inside]))
+        doubtful = _separate_doubtful(np.concatenate([low, lower]), np.concatenate([faces, inside]))
         return Detections(faces, inside, doubtful)
 
     def _split(self, found: Rows) -> tuple[Rows, Rows]:
@@ -76,10 +85,10 @@ class Search:
 
     def _tile(self, photo: Photo, known: Rows, part: Box, size: tuple[int, int], core: Box) -> Rows:
         """Return detections with centres in the core of a tile, without pieces of `known` ones."""
-        found = self._searched(resized(photo.image[part.slices], *size), part)
-        return np.asarray(found[centred(found, core) & ~pieces(found, known, part, photo)])
+        found = self._search_part(resize_rgb(photo.image[part.slices], *size), part)
+        return np.asarray(found[has_centre_in(found, core) & ~pieces(found, known, part, photo)])
 
-    def _searched(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Rows:
+    def _search_part(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Rows:
         """Return the detections in `image`, a resized part of the photo, in pixels of the photo."""
         ratios = part.w / image.shape[1], part.h / image.shape[0]
         return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
@@ -91,12 +100,12 @@ class Search:
         """
         if self.least < self.threshold:
             with suppress(RegionError):
-                return self._checked(image, self.least)
-        return self._checked(image, self.threshold)
+                return self._detect(image, self.least)
+        return self._detect(image, self.threshold)
 
-    def _checked(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Rows:
+    def _detect(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Rows:
         try:
-            with self.borrowed() as detector:
+            with self.borrow() as detector:
                 found = np.asarray(detector(image, threshold), np.float64)
         except RegionError:
             raise
@@ -113,7 +122,7 @@ class Search:
         return found
 
     @contextmanager
-    def borrowed(self) -> Iterator[Detector]:
+    def borrow(self) -> Iterator[Detector]:
         """Lend a detector to one thread, from a pool that grows to the number of concurrent threads."""
         try:
             detector = self._spare.pop()
@@ -125,7 +134,7 @@ class Search:
             self._spare.append(detector)
 
 
-def _apart(doubtful: Rows, faces: Rows) -> Rows:
+def _separate_doubtful(doubtful: Rows, faces: Rows) -> Rows:
     """Return what is doubtful, the best first, but nothing with its middle on a face or on what is better."""
     taken = faces
     for row in suppress_overlaps(doubtful):
@@ -256,23 +265,23 @@ class Faces(Finder):
         Raises `NoRegion` if no face is found or all are excluded, and `RegionError` if a selected number does
         not exist, a face without a number is in one that is left as it is, or the detector fails.
         """
-        return self._selected(photo, self._rows(photo))
+        return self._select(photo, self._rows(photo))
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
         """Return the selected faces, by their numbers in another order; raises as a call."""
-        return self._selected(photo, self._rows(photo, order))
+        return self._select(photo, self._rows(photo, order))
 
-    def _selected(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
+    def _select(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
         """Return the selected ones of detected faces, which are in the order of their numbers."""
         if not len(found):
             raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
             raise RegionError(
-                f"face {asked[-1]} was chosen, and the photo has {counted(len(found), 'face')}",
+                f"face {asked[-1]} was chosen, and the photo has {count_noun(len(found), 'face')}",
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
-        chosen = self._selection.chosen(len(found))
+        chosen = self._selection.choose(len(found))
         if not chosen:
             raise NoRegion("every face that was found is to stay as it is", hint="let one be replaced")
         return self._regions(photo, found, chosen)
@@ -289,7 +298,7 @@ class Faces(Finder):
         kept = tuple(
             Region(box, oval_in(box), Origin(FACE, number=n, found=True)) for n, box in ovals.items()
         )
-        shown = {n: self._found(found[n - 1], photo) for n in chosen}
+        shown = {n: self._as_face(found[n - 1], photo) for n in chosen}
         return [
             Region(
                 face.box,
@@ -321,9 +330,9 @@ class Faces(Finder):
         This is the reading order of the boxes without margin, or that of a method (`Method.order`). Raises
         `RegionError` if the detector fails or returns invalid boxes.
         """
-        return [self._found(row, photo) for row in self._rows(photo, order)]
+        return [self._as_face(row, photo) for row in self._rows(photo, order)]
 
-    def _found(self, row: np.ndarray, photo: Photo) -> FaceFound:
+    def _as_face(self, row: np.ndarray, photo: Photo) -> FaceFound:
         """Return a detection with the margin around it."""
         return FaceFound(box_around(row, photo, self.margin), round(float(row[4]), 4))
 
@@ -345,7 +354,7 @@ class Faces(Finder):
         It has no number and is not replaced. Empty for detectors without a `doubtful` score.
         """
         rows = self._detections(photo).doubtful
-        found = [self._found(row, photo) for row in rows[self._large(rows)]]
+        found = [self._as_face(row, photo) for row in rows[self._large(rows)]]
         return [Region(one.box, origin=Origin(FACE, found=True), score=one.score) for one in found]
 
     def for_frames(self, width: int, height: int, long_side: int) -> Faces:
@@ -356,7 +365,7 @@ class Faces(Finder):
         whole = -(-self._detector.smallest * max(side, width, height) // side)
         return replace(self, margin=0, long_side=side, smallest=self.smallest or whole)
 
-    def seen(self, photo: Photo) -> list[Seen]:
+    def find_in_frame(self, photo: Photo) -> list[Seen]:
         """Return the faces in a frame, whose boxes have no margin and are not clipped, and the doubtful."""
         found = self._detections(photo)
         both = ((np.concatenate([found.faces, found.inside]), True), (found.doubtful, False))

@@ -69,7 +69,7 @@ class Selection:
         asked = {"only": self.only, "except": self.exclude}
         return {name: ",".join(map(str, sorted({*own}))) for name, own in asked.items() if own}
 
-    def chosen(self, count: int) -> list[int]:
+    def choose(self, count: int) -> list[int]:
         """Return the numbers of the chosen ones of so many faces."""
         asked = frozenset(self.only or range(1, count + 1)) - frozenset(self.exclude)
         return [n for n in range(1, count + 1) if n in asked]
@@ -83,7 +83,7 @@ class Selection:
         if self.only:
             return sorted(numbers) == sorted(self.only)
         count = max((*numbers, *self.exclude), default=0)
-        return count <= len(numbers) + len(self.exclude) and sorted(numbers) == self.chosen(count)
+        return count <= len(numbers) + len(self.exclude) and sorted(numbers) == self.choose(count)
 
 
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
@@ -191,7 +191,7 @@ class Finder(ABC):
         """
         return self
 
-    def seen(self, photo: Photo) -> list[Seen]:
+    def find_in_frame(self, photo: Photo) -> list[Seen]:
         """Return what is in one frame of a clip, possibly nothing; raises `RegionError` if the search fails.
 
         Numbers, and regions that are left out by number, are those of a photo and do not count here.

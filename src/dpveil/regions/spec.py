@@ -169,7 +169,7 @@ def search(
             regions += _of(finder, found)
         except NoRegion as error:
             missing[finder.description] = error
-    return tuple(_numbered(regions)), missing
+    return tuple(_number_regions(regions)), missing
 
 
 def check_if_none(value: str | None) -> str | None:
@@ -224,7 +224,7 @@ def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:
     return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]
 
 
-def _numbered(regions: list[Region]) -> list[Region]:
+def _number_regions(regions: list[Region]) -> list[Region]:
     """Return `regions`, numbering those without a number if there are several of a kind: "box 1", "box 2"."""
     bare = Counter(region.origin.kind for region in regions if region.origin.number is None)
     seen: Counter[str] = Counter()

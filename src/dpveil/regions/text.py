@@ -23,8 +23,8 @@ from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
-from dpveil.regions.detected import Rows, Things, merged
-from dpveil.regions.tiling import resized
+from dpveil.regions.tiling import resize_rgb
+from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
 INSTALL: Final = "pip install 'dpveil[text]'"
 FILE: Final = "PP-OCRv6_det_small.onnx"
@@ -186,10 +186,10 @@ class Text(Things):
     @property
     def description(self) -> str:
         """Return "text", or "plates", and every setting that is not the default, in a fixed order."""
-        return " ".join([self.word, *stated(self.threshold, self.margin, self.smallest, self.usual)])
+        return " ".join([self.word, *settings_text(self.threshold, self.margin, self.smallest, self.usual)])
 
     @property
-    def around(self) -> Fraction:
+    def box_margin(self) -> Fraction:
         """The margin."""
         return self.margin
 
@@ -206,7 +206,7 @@ class Text(Things):
         return [(TEXT, lines(photo, float(self.threshold), self.smallest))]
 
 
-def stated(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
+def settings_text(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
     """Return the settings that are not the defaults, as certificates state them; `usual` is the margin's."""
     given = {
         "threshold": to_json(threshold) if threshold != THRESHOLD else "",
@@ -220,8 +220,8 @@ def lines(photo: Photo, threshold: float, smallest: int) -> Rows:
     """Return the lines of a photo in its pixels; cached."""
     own = CACHE.setdefault(photo, {})
     if (threshold, smallest) not in own:
-        seen = [_searched(photo, ratio, threshold) for ratio in _ratios(photo, smallest)]
-        own[threshold, smallest] = merged(np.concatenate(seen), JOINED)
+        seen = [_search_scale(photo, ratio, threshold) for ratio in _ratios(photo, smallest)]
+        own[threshold, smallest] = merge_boxes(np.concatenate(seen), JOINED)
     return own[threshold, smallest]
 
 
@@ -233,10 +233,10 @@ def _ratios(photo: Photo, smallest: int) -> list[float]:
     return [*(ratio for ratio in ratios if ratio < NEAR * fine), fine]
 
 
-def _searched(photo: Photo, ratio: float, threshold: float) -> Rows:
+def _search_scale(photo: Photo, ratio: float, threshold: float) -> Rows:
     """Return the lines in a photo that is resized, in tiles where it is large."""
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
-    image, net = resized(photo.image, height, width), network()
+    image, net = resize_rgb(photo.image, height, width), network()
     scale = np.array([photo.width / width, photo.height / height] * 2 + [1])
     found = [
         (net(image[top:bottom, left:right], threshold) + np.array([left, top, 0, 0, 0])) * scale
@@ -305,7 +305,7 @@ def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
     import cv2
 
     height, width = crop.shape[:2]
-    large = resized(crop, HEIGHT, max(1, round(width * HEIGHT / height)))
+    large = resize_rgb(crop, HEIGHT, max(1, round(width * HEIGHT / height)))
     grey = cv2.cvtColor(large, cv2.COLOR_RGB2GRAY)
     _, light = cv2.threshold(grey, 0, 1, cv2.THRESH_BINARY | cv2.THRESH_OTSU)
     if light.all() or not light.any():

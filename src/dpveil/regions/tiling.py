@@ -298,7 +298,7 @@ def _spread(length: int, side: int, count: int) -> tuple[list[tuple[int, int, in
     return parts, side
 
 
-def centred(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"]:
+def has_centre_in(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"]:
     """Return whether the centre of each box is in `core`."""
     x, y = found[:, 0] + found[:, 2] / 2, found[:, 1] + found[:, 3] / 2
     return np.asarray((core.x <= x) & (x < core.x + core.w) & (core.y <= y) & (y < core.y + core.h))
@@ -353,21 +353,21 @@ def join(
         alike = overlaps(row, kept)
         best = int(alike.argmax()) if len(alike) else -1
         if best >= 0 and alike[best] > OVERLAP:
-            if not _within(row, kept[best]):
-                rows[best] = _around(kept[best], row)
+            if not _is_within(row, kept[best]):
+                rows[best] = _joint_box(kept[best], row)
         else:
             (inside if inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
     return np.array(rows).reshape(-1, 5), np.array(inside).reshape(-1, 5)
 
 
-def _within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> bool:
+def _is_within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> bool:
     spare = WITHIN * other[2:4]
     before = row[:2] >= other[:2] - spare
     after = row[:2] + row[2:4] <= other[:2] + other[2:4] + spare
     return bool(before.all() and after.all())
 
 
-def _around(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:
+def _joint_box(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:
     """Return the bounding box of both, enlarged until its inscribed ellipse holds those of both."""
     start = np.minimum(one[:2], two[:2])
     size = np.maximum(one[:2] + one[2:4], two[:2] + two[2:4]) - start
@@ -396,10 +396,10 @@ def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarra
     """Return the image in three channels, downscaled to a longer side of at most `long_side` pixels."""
     ratio = min(1, long_side / max(image.shape[:2]))
     height, width = (max(1, round(side * ratio)) for side in image.shape[:2])
-    return resized(image, height, width)
+    return resize_rgb(image, height, width)
 
 
-def resized(image: UInt8[np.ndarray, "H W c"], height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
+def resize_rgb(image: UInt8[np.ndarray, "H W c"], height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
     """Return the image in three channels, resized to this size in pixels."""
     import cv2
 

@@ -118,7 +118,7 @@ def passing(requests: Sequence[str]) -> tuple[str, ...]:
     >>> passing(["faces"])[0].partition(": ")[0]
     'that no face was found'
     """
-    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _unfound(requests))
+    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _passed_over_notes(requests))
     return tuple(filter(None, ["; ".join(told)]))
 
 
@@ -128,10 +128,10 @@ def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
     >>> passed_notes(["faces margin=0", "text", "faces"])
     ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
     """
-    return tuple(f"{what}: {visible}" for what, visible in _unfound(requests))
+    return tuple(f"{what}: {visible}" for what, visible in _passed_over_notes(requests))
 
 
-def _unfound(requests: Sequence[str]) -> dict[tuple[str, str], None]:
+def _passed_over_notes(requests: Sequence[str]) -> dict[tuple[str, str], None]:
     """Return what is so of each request that is passed over, and what follows from that, each once."""
     return dict.fromkeys(_none_found(text) for text in requests)
 
@@ -194,10 +194,14 @@ class Crowd:
             return cls()
         times = np.zeros((photo.height, photo.width), np.uint16)
         for region in regions:
-            times[region.box.slices] += _replaced(region)
+            times[region.box.slices] += _replacement_mask(region)
         faces = {r.origin.number: r for r in regions if r.origin.kind == FACE}
-        near = [n for n, region in faces.items() if (_replaced(region) * times[region.box.slices] > 1).any()]
-        reached = [n for n, one in kept.items() if _reached(one, times)]
+        near = [
+            n
+            for n, region in faces.items()
+            if (_replacement_mask(region) * times[region.box.slices] > 1).any()
+        ]
+        reached = [n for n, one in kept.items() if _is_reached(one, times)]
         return cls(*(tuple(sorted(n for n in found if n is not None)) for found in (near, reached)))
 
     def in_words(self) -> str:
@@ -208,9 +212,9 @@ class Crowd:
         """
         said, stays = list[str](), "which stays" if len(self.excepted) == 1 else "which stay"
         if self.overlapping:
-            said.append(f"regions of {_named(self.overlapping)} overlap others")
+            said.append(f"regions of {_faces_text(self.overlapping)} overlap others")
         if self.excepted:
-            said.append(f"hair or neck of {_named(self.excepted)}, {stays}, may be replaced")
+            said.append(f"hair or neck of {_faces_text(self.excepted)}, {stays}, may be replaced")
         return "; ".join(said)
 
     def to_json(self) -> dict[str, list[int]]:
@@ -227,13 +231,13 @@ def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
             raise RegionError(f"the region {region.label} reaches over a face that stays", hint=hint)
 
 
-def _replaced(region: Region) -> UInt16[np.ndarray, "h w"]:
+def _replacement_mask(region: Region) -> UInt16[np.ndarray, "h w"]:
     """Return 1 for every pixel of a region's box that is replaced."""
     full = np.ones((region.box.h, region.box.w), np.uint16)
     return full if region.mask is None else region.mask.astype(np.uint16)
 
 
-def _reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
+def _is_reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
     """Return whether anything is replaced of the head of a face that stays, which is placed by its box."""
     from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, between
     from dpveil.faces.geometry.landmarks import SEEN, of_box
@@ -243,7 +247,7 @@ def _reached(face: Region, times: UInt16[np.ndarray, "H W"]) -> bool:
     return head is not None and bool(times[head[0].slices][head[1]].any())
 
 
-def _named(numbers: Sequence[int]) -> str:
+def _faces_text(numbers: Sequence[int]) -> str:
     """Return faces by their numbers, not more than `MOST`."""
     more = [f"{len(numbers) - MOST} more"] * (len(numbers) > MOST)
     *first, last = [*map(str, numbers[:MOST]), *more]

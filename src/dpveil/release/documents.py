@@ -94,7 +94,7 @@ class DocumentCertificate(Envelope):
         Neighbours are documents of as many pages, of the same sizes, each a neighbour of the other one's.
         """
         totals = [page.certificate.composition for page in self.pages]
-        return None if None in totals else self._protected
+        return None if None in totals else self._protection_total
 
     @cached_property
     def strength(self) -> str | None:
@@ -107,7 +107,7 @@ class DocumentCertificate(Envelope):
         return [page.number for page in self.pages if not page.certificate.guarantees]
 
     @cached_property
-    def _protected(self) -> Guarantee | None:
+    def _protection_total(self) -> Guarantee | None:
         """The sum over the pages that are no copies; None if there is none, or it is not known."""
         known = [page.certificate.composition for page in self.pages if page.certificate.guarantees]
         totals = [total for total in known if total is not None]
@@ -126,18 +126,18 @@ class DocumentCertificate(Envelope):
 
         It ends with what is not protected on the others, so far as the certificates of pages tell.
         """
-        total, copies = self._protected, self.copies
-        said = [f"{paged(copies)} carries no guarantee: UNPROTECTED COPY"] * (len(copies) == 1)
-        said += [f"{paged(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
+        total, copies = self._protection_total, self.copies
+        said = [f"{pages_text(copies)} carries no guarantee: UNPROTECTED COPY"] * (len(copies) == 1)
+        said += [f"{pages_text(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
         count = len(self.pages) - len(copies)
         if count:
             promise = "nothing that can be added" if total is None else f"{total} ({strength(total)})"
             other = "other " * bool(copies)
             which = f"its {other}page" if count == 1 else f"its {count:,} {other}pages together"
             said.append(f"{which}: {promise}")
-        return "; ".join([*said, *self._exposed()])
+        return "; ".join([*said, *self._exposure_lines()])
 
-    def _exposed(self) -> Iterator[str]:
+    def _exposure_lines(self) -> Iterator[str]:
         """Yield how much of the pages is replaced, and what was not found, or not looked for."""
         drawn = [page for page in self.pages if page.certificate.guarantees]
         shares = [part for page in drawn if (part := _share(page.certificate)) is not None]
@@ -148,10 +148,10 @@ class DocumentCertificate(Envelope):
         for page in drawn:
             for text in page.certificate.missing:
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
-        yield from (f"no {kind} found on {paged(numbers)}" for kind, numbers in missing.items())
+        yield from (f"no {kind} found on {pages_text(numbers)}" for kind, numbers in missing.items())
         legible = [page.number for page in drawn if not _whole_or_text(page)]
         if legible:
-            yield TEXT_STAYS + (f" on {paged(legible)}" if len(legible) < len(drawn) else "")
+            yield TEXT_STAYS + (f" on {pages_text(legible)}" if len(legible) < len(drawn) else "")
 
     @property
     def objections(self) -> tuple[str, ...]:
@@ -178,10 +178,10 @@ class DocumentCertificate(Envelope):
         }
 
 
-def paged(numbers: Sequence[int]) -> str:
+def pages_text(numbers: Sequence[int]) -> str:
     """Return the first of some pages by their numbers, and how many more there are.
 
-    >>> paged([2]), paged([2, 3, 5, 7, 11, 13])
+    >>> pages_text([2]), pages_text([2, 3, 5, 7, 11, 13])
     ('page 2', 'pages 2, 3, 5, 7 and 2 more')
     """
     more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""

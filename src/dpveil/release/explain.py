@@ -76,14 +76,14 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
         only = replace(method, **least) if least else None  # type: ignore[type-var]
         return only if only is not None and reaches(only.guarantee(**size), name) else None
 
-    def tried(value: Fraction) -> Method:
+    def try_value(value: Fraction) -> Method:
         return method.with_budget(**{knob: value}, **least)
 
     def good(value: Fraction) -> bool:
-        return reaches(tried(value).guarantee(**size), name)
+        return reaches(try_value(value).guarantee(**size), name)
 
     value = _largest(good, 12)
-    return None if value is None else tried(value)
+    return None if value is None else try_value(value)
 
 
 def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
@@ -114,10 +114,10 @@ def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | N
     def noise(m: int) -> float:
         return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
 
-    return _last(noise, now * (1 + 1e-12), size["height"] * size["width"])
+    return _largest_neighbourhood(noise, now * (1 + 1e-12), size["height"] * size["width"])
 
 
-def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
+def _largest_neighbourhood(noise: Callable[[int], float], most: float, end: int) -> int | None:
     """Return the largest m up to `end` with `noise(m)` of at most `most`, for noise that grows with m.
 
     Interpolates the noise as a power of m, because some methods take seconds to calibrate for each m.

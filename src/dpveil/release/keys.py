@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from dpveil.core.envelope import Envelope, Sealed, Signature, fingerprint, flaw, message
 from dpveil.errors import InvalidParameter, OutputError
-from dpveil.io import is_present, received, write_together
-from dpveil.io.names import check_path, shown
-from dpveil.io.refused import Refused
+from dpveil.io import is_present, read_untrusted, write_together
+from dpveil.io.names import check_path, show_path
+from dpveil.io.unreadable import Refused
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -81,7 +81,7 @@ class PublicKey:
         data = der.removeprefix(PREFIX)
         if why := flaw(data):
             raise _unfit(argument, path, f"holds a key that {why}", "ask its owner for another key")
-        return cls(data, shown(Path(path).name.removesuffix(SUFFIX)))
+        return cls(data, show_path(Path(path).name.removesuffix(SUFFIX)))
 
     @property
     def fingerprint(self) -> str:
@@ -164,7 +164,7 @@ class SigningKey:
         for place in (target, public):
             if is_present(place):
                 hint = "choose another name; a key is never overwritten"
-                raise OutputError(f"{shown(place)} exists already", hint=hint)
+                raise OutputError(f"{show_path(place)} exists already", hint=hint)
         lock = pem.NoEncryption() if passphrase is None else pem.BestAvailableEncryption(passphrase.encode())
         kept = self.private.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, lock)
         write_together([(target, kept), (public, self.public.pem)], replace=False, private=True)
@@ -213,7 +213,7 @@ def trusted_keys(
     if not 0 < len(listed) <= MOST_TRUSTED:
         hint = f"name from one to {MOST_TRUSTED:,} public keys"
         raise InvalidParameter("trust", None, f"has {len(listed):,} keys", hint=hint)
-    keys = (key if isinstance(key, PublicKey) else PublicKey.read(_named(key)) for key in listed)
+    keys = (key if isinstance(key, PublicKey) else PublicKey.read(_trust_path(key)) for key in listed)
     return tuple(keys)
 
 
@@ -234,7 +234,7 @@ def is_private(path: str | Path, *, argument: str) -> bool:
     return label is not None and label[1].endswith(b"PRIVATE KEY")
 
 
-def _named(key: object) -> str | Path:
+def _trust_path(key: object) -> str | Path:
     try:
         return check_path(key, SEND)
     except InvalidParameter as error:
@@ -253,7 +253,7 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
     if label is None or not label[1].endswith(b"PRIVATE KEY"):
         raise _unfit(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
     if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
-        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {shown(path)}")
+        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {show_path(path)}")
     return contents
 
 
@@ -261,7 +261,7 @@ def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes
     try:
         if not is_present(Path(path)):
             raise Refused("does not exist", "check the name")
-        return received(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
+        return read_untrusted(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
     except Refused as refusal:
         hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
         hint = OWNER if isinstance(refusal.__cause__, PermissionError) else hint

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
-from dpveil.catalogue import stated
+from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
@@ -75,7 +75,7 @@ def source_type(certificate: Certificate) -> str:
         record.masked is None and (record.box.x, record.box.y, record.box.w, record.box.h) == everything
         for record in certificate.regions
     )
-    return TERMS[stated(certificate.method, certificate.parameters).made, whole]
+    return TERMS[method_from_certificate(certificate.method, certificate.parameters).made, whole]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +107,7 @@ class Marker:
         algorithm, sign = _signer(private_key(key, passphrase, argument="c2pa_key"), key)
         made = cls(text, algorithm, sign)
         try:
-            made._embedded(encode(np.zeros((1, 1), np.uint8), "png"), "png", TERMS[ALTERED, True])
+            made._embed(encode(np.zeros((1, 1), np.uint8), "png"), "png", TERMS[ALTERED, True])
         except OutputError as error:
             problem = f"cannot sign with {{c2pa_key}}: {error.message}"
             arguments = {"c2pa_key": "c2pa_key"}
@@ -122,14 +122,14 @@ class Marker:
             hint = "write png, jpeg or webp"
             raise OutputError(f"a {format_} file gets no C2PA manifest", hint=hint)
 
-    def marked(self, contents: bytes, format_: str, certificate: Certificate) -> bytes:
+    def embed_manifest(self, contents: bytes, format_: str, certificate: Certificate) -> bytes:
         """Return the file `contents` of a release with a manifest; the picture in it stays the same.
 
         Raises `DPVeilError` for an unprotected copy, and `OutputError`, also if the library did anything else
         to the file.
         """
         self.check(format_)
-        marked = self._embedded(contents, format_, source_type(certificate))
+        marked = self._embed(contents, format_, source_type(certificate))
         plain = only_picture(marked, format_, manifest=True) and states_no_more(marked, format_)
         if not plain or not _same_pixels(marked, contents, certificate):
             raise OutputError(
@@ -138,7 +138,7 @@ class Marker:
             )
         return marked
 
-    def _embedded(self, contents: bytes, format_: str, term: str) -> bytes:
+    def _embed(self, contents: bytes, format_: str, term: str) -> bytes:
         library: Any = _library()
         name, version = this_tool().split(" ", 1)
         action = {"action": "c2pa.created", "digitalSourceType": VOCABULARY + term}

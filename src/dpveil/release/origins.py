@@ -60,13 +60,13 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
         asked = Selection.of(text) if text in request else None
         if asked is not None and asked.exclude:
             are = "face {} stays as it is" if len(asked.exclude) == 1 else "faces {} stay as they are"
-            told.append(f"{are.format(_listed(asked.exclude))}, {ASKED}")
+            told.append(f"{are.format(_numbers_text(asked.exclude))}, {ASKED}")
         elif asked is not None and asked.only:
-            told.append(f"every face but {_listed(asked.only)} stays as it is, {ASKED}")
+            told.append(f"every face but {_numbers_text(asked.only)} stays as it is, {ASKED}")
     return tuple(told)
 
 
-def _listed(numbers: Sequence[int]) -> str:
+def _numbers_text(numbers: Sequence[int]) -> str:
     """Return "1", "1 and 2", and so on, with the number of those that are too many to name."""
     named = list(map(str, numbers[:MOST_NAMED]))
     named += [f"{len(numbers) - MOST_NAMED} more"] * (len(numbers) > MOST_NAMED)

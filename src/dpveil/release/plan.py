@@ -20,8 +20,8 @@ from dpveil.core.certificate import (
     Certificate,
     shown_by_colours,
 )
-from dpveil.core.envelope import Aside, told
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.envelope import Aside, notes_with_options
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
@@ -34,9 +34,9 @@ from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
-from dpveil.regions.detected import ARGUMENTS, NOTHING, Things
 from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, several
+from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
@@ -48,7 +48,7 @@ COVER: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""
 
 
-def chosen(
+def choose_method(
     method: str | Method | None, regions: Spec | Sequence[Spec] | None, parameters: Mapping[str, Any]
 ) -> tuple[Method, tuple[Finder, ...]]:
     """Return the method and the finders, as it uses them.
@@ -56,10 +56,10 @@ def chosen(
     Without a method it is `COVER` if all regions are text and the like, and else `catalogue.DEFAULT`. Raises
     as `build`, `parse` and `Method.accepts`.
     """
-    finders = None if regions is None or method or parameters else [parse(spec) for spec in listed(regions)]
+    finders = None if regions is None or method or parameters else [parse(spec) for spec in as_specs(regions)]
     made = build(usual(finders) if finders else method, parameters)
     if finders is None:
-        finders = [parse(spec) for spec in listed(made.regions if regions is None else regions)]
+        finders = [parse(spec) for spec in as_specs(made.regions if regions is None else regions)]
     return made, made.accepts(finders)
 
 
@@ -68,10 +68,10 @@ def usual(finders: Sequence[Finder]) -> str | None:
     return COVER if finders and all(isinstance(finder, Things) for finder in finders) else None
 
 
-def listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
     """Return a list of choices: four whole numbers are one box, any other list or tuple is several.
 
-    >>> listed("faces+text"), listed([1, 2, 3, 4])
+    >>> as_specs("faces+text"), as_specs([1, 2, 3, 4])
     (['faces', 'text'], [[1, 2, 3, 4]])
     """
     if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
@@ -126,7 +126,7 @@ def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion
         return NoRegion(message, hint=NONE, arguments=ARGUMENTS)
     if not found:
         return error
-    message, hint = error.told({name: f"{{{name}}}" for name in error.arguments})
+    message, hint = error.message_and_hint({name: f"{{{name}}}" for name in error.arguments})
     arguments = {"if_none": "if_none", **error.arguments}
     return NoRegion(message, hint="; ".join(filter(None, [hint, ALONE])), arguments=arguments)
 
@@ -159,7 +159,7 @@ class Plan:
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
         promise = "an unprotected copy" if self.total is None else f"{self.total}: {self.strength}"
-        return f"Plan({self.method.name}, {counted(len(self.regions), 'region')}, {promise})"
+        return f"Plan({self.method.name}, {count_noun(len(self.regions), 'region')}, {promise})"
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -282,7 +282,7 @@ class Plan:
         if self.quote is None or self.placement is None:
             refuse_copy(ledger)
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
-            return Release(self.photo.image, self._copied(), self.remarks, blocks=blocks)
+            return Release(self.photo.image, self._copy_certificate(), self.remarks, blocks=blocks)
         certificate = self._certificate(self.quote, kind_of(source))
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
@@ -308,7 +308,7 @@ class Plan:
             terms=terms_of((self.method, *self.post_processing)),
         )
 
-    def _copied(self) -> Certificate:
+    def _copy_certificate(self) -> Certificate:
         return Certificate(
             method=None,
             parameters={},
@@ -353,7 +353,7 @@ def plan(
     >>> str(made.total), made.strength, made.regions[0].box
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
     """
-    made_by, finders = chosen(method, regions, parameters)
+    made_by, finders = choose_method(method, regions, parameters)
     given = read(photo)
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
@@ -372,7 +372,7 @@ def plan(
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
-        grown=() if placement is None else _grown(made_by, found, placement.regions),
+        grown=() if placement is None else _growth_notes(made_by, found, placement.regions),
         smallest=smallest(seen, finders),
         doubtful=doubtful(seen, finders, () if placement is None else placement.regions),
     )
@@ -380,7 +380,7 @@ def plan(
     return made
 
 
-def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
+def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
     """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
@@ -415,7 +415,7 @@ def plan_json(plan: Plan, options: Mapping[str, str]) -> dict[str, Json]:
         "total": None if plan.total is None else plan.total.to_json(),
         "strength": plan.strength,
         "in_the_clear": list(plan.in_the_clear),
-        "warnings": list(told(plan.warnings, options)),
+        "warnings": list(notes_with_options(plan.warnings, options)),
         "largest": None if plan.quote is None else largest_region(plan).to_json(),
     }
 

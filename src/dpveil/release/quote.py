@@ -15,7 +15,7 @@ from typing import Final
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.catalogue import stated
+from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import exact, show, two_digits
@@ -33,9 +33,9 @@ from dpveil.release.words import (
     PURE_NOISE,
     bit_cautions,
     cautions,
+    clear_parts,
     covers,
     few_only,
-    shown,
     worth,
 )
 
@@ -138,7 +138,7 @@ class Quote:
             self.method.prepare(height=height, width=width, channels=self.channels)
 
     @cached_property
-    def _told(self) -> tuple[str, ...]:
+    def _passed_notes(self) -> tuple[str, ...]:
         """What is told by the requests that were passed over: once, as there may be many and many regions."""
         return passing(self.passed)
 
@@ -148,11 +148,11 @@ class Quote:
     def _promise(self, record: RegionRecord) -> Guarantee:
         method = self.method.of_region(record)
         cost = method.guarantee(**self._size(record))
-        clear = shown(record, width=self.width, height=self.height)
+        clear = clear_parts(record, width=self.width, height=self.height)
         clear += method.shown_by_place(record)
         if chosen := ", ".join(method.set_by_user):
             clear += (CHOSEN.format(chosen),)
-        clear += self._told
+        clear += self._passed_notes
         words = covers(record, self.channels)
         scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
@@ -161,13 +161,14 @@ class Quote:
 def quote_of(certificate: Certificate) -> Quote:
     """Return the quote that a certificate's method, parameters and regions give, computed anew.
 
-    Raises `CertificateError` for one that describes no file, and what `stated` raises for unknown methods.
+    Raises `CertificateError` for one that describes no file, and what `method_from_certificate` raises for
+    unknown methods.
     """
     output = certificate.output
     if output is None:
         raise CertificateError("the certificate describes no file", hint=INTACT)
     return Quote(
-        stated(certificate.method, certificate.parameters),
+        method_from_certificate(certificate.method, certificate.parameters),
         certificate.regions,
         width=output.width,
         height=output.height,

@@ -17,7 +17,7 @@ import numpy as np
 from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region import Covered
 from dpveil.core.urls import Url
@@ -39,14 +39,14 @@ from dpveil.io import (
     leftovers,
     most_bytes,
     read_bytes,
-    received,
+    read_untrusted,
     sole_writer,
     write_together,
 )
 from dpveil.io.jpeg import jpeg_file
-from dpveil.io.names import check_path, shown
-from dpveil.io.refused import Refused
+from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
 from dpveil.mechanisms.placement import Image, Pose
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
@@ -213,7 +213,7 @@ def _is_picture(contents: bytes, output: Output) -> bool:
     return states_no_more(contents, output.format)
 
 
-def parsed(read: Read) -> Certificate:
+def certificate_from(read: Read) -> Certificate:
     """Return a certificate, whose content is untrusted; raises `CertificateError`."""
     try:
         return parse_certificate(read(MOST_BYTES).decode())
@@ -275,7 +275,7 @@ def read_certificate(image: Path) -> Certificate:
     if not is_present(beside):
         missing = "has no certificate" if is_present(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
-    return parsed(lambda most: received(beside, most))
+    return certificate_from(lambda most: read_untrusted(beside, most))
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,7 +298,7 @@ class Release:
     def __repr__(self) -> str:
         """Return the size and the certificate only: a representation ends up in logs."""
         height, width, channels = self.image.shape
-        return f"Release({width}×{height}, {counted(channels, 'channel')}, {self.certificate!r})"
+        return f"Release({width}×{height}, {count_noun(channels, 'channel')}, {self.certificate!r})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return a copy of the released image, for `numpy.asarray`."""
@@ -384,7 +384,7 @@ class Release:
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
-            problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
+            problem = f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
         files = [(beside, text), (target, contents)]
         write_together(files, replace=replace, before=lambda: self._note(certificate), keep=keep)
@@ -412,13 +412,13 @@ class Release:
         """
         kept = self.blocks if format == "jpeg" else None
         contents = encode(self.image, format) if kept is None else jpeg_file(kept.with_pixels(self.image))
-        stated = self._stated(format, contents)
+        stated = self._certificate_for(format, contents)
         if mark is not None:
-            contents = mark.marked(contents, format, stated)
-            stated = self._stated(format, contents, MANIFEST)
+            contents = mark.embed_manifest(contents, format, stated)
+            stated = self._certificate_for(format, contents, MANIFEST)
         return contents, stated if sign is None else sign.signed(stated)
 
-    def _stated(self, format_: str, contents: bytes, manifest: str | None = None) -> Certificate:
+    def _certificate_for(self, format_: str, contents: bytes, manifest: str | None = None) -> Certificate:
         """Return the certificate with its `output`: the file `contents`, and the manifest in it, if any."""
         height, width, channels = self.image.shape
         sha256 = hashlib.sha256(contents).hexdigest()

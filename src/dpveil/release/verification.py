@@ -25,20 +25,20 @@ from dpveil.core.origin import EXCEPT, FACE, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
-from dpveil.io import MAX_PIXELS, is_present, received
-from dpveil.io.names import check_path, quoted
-from dpveil.io.refused import Refused
+from dpveil.io import MAX_PIXELS, is_present, read_untrusted
+from dpveil.io.names import check_path, escape_text
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
-from dpveil.postprocessing import stated as stated_step
+from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.origins import FACES, origin_problems, stays
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
-from dpveil.release.saving import Pair, certificate_path, image_path, parsed, read_certificate
+from dpveil.release.saving import Pair, certificate_from, certificate_path, image_path, read_certificate
 from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
 
 UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"
@@ -127,7 +127,7 @@ class Verification:
             notes = (*notes, UNREAD)
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
-        passed = map(quoted, passed_notes(stated.passed_over))
+        passed = map(escape_text, passed_notes(stated.passed_over))
         notes = (*notes, *stays(stated.request, stated.regions), *passed)
         return (*notes, *self.signature, *filter(None, [self.together]))
 
@@ -187,7 +187,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
             yield f"the requested region {text} is not a box"
-        elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
+        elif wanted is not None and not (whole if text == WHOLE else _is_covered(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
 
 
@@ -241,7 +241,7 @@ def _requested_box(text: str, output: Output) -> Box | None:
         return None
 
 
-def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
+def _is_covered(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
     x, y, w, h = boxes.T
     across = (x <= inner.x) & (inner.x + inner.w <= x + w)
     return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
@@ -262,7 +262,7 @@ STRANGER: Final = "it is signed by {}, which is not a trusted key"
 Found = TypeVar("Found", bound=Verification)
 
 
-def judged(found: Found, trusted: Sequence[PublicKey] | None) -> Found:
+def judge_signature(found: Found, trusted: Sequence[PublicKey] | None) -> Found:
     """Return a verification with its signer, and why it is not `trusted`; None asks for nobody.
 
     The signature of a consistent release fits its certificate: others are inconsistent.
@@ -296,16 +296,16 @@ def verify(
     That is `dpveil.verify` of a photo.
     """
     given = Path(check_path(path, "give the name of a released image"))
-    wanted = asked(at_least, trust)
+    wanted = check_requirements(at_least, trust)
     image = image_path(given)
     if image is None:
         problem = "the name is that of no image's certificate"
-        return _judged(Verification(given, "inconsistent", (problem,)), *wanted)
-    pair = Pair(image, partial(_received, image), partial(received, certificate_path(image)))
-    found = _verified(pair, partial(read_certificate, image), max_pixels)
+        return _judge(Verification(given, "inconsistent", (problem,)), *wanted)
+    pair = Pair(image, partial(_read_image, image), partial(read_untrusted, certificate_path(image)))
+    found = _verify(pair, partial(read_certificate, image), max_pixels)
     if found.certificate is None and not is_present(certificate_path(image)):
         found = replace(found, status="missing")
-    return _judged(found, *wanted)
+    return _judge(found, *wanted)
 
 
 def verify_pair(
@@ -316,23 +316,25 @@ def verify_pair(
     trust: Trusted = None,
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
-    wanted = asked(at_least, trust)
-    return _judged(_verified(pair, partial(parsed, pair.certificate), max_pixels), *wanted)
+    wanted = check_requirements(at_least, trust)
+    return _judge(_verify(pair, partial(certificate_from, pair.certificate), max_pixels), *wanted)
 
 
-def asked(at_least: str | None, trust: Trusted) -> tuple[str | None, tuple[PublicKey, ...] | None]:
+def check_requirements(
+    at_least: str | None, trust: Trusted
+) -> tuple[str | None, tuple[PublicKey, ...] | None]:
     """Return what is asked of a release, checked: a strength, and trusted keys."""
     return None if at_least is None else check_strength_name(at_least), trusted_keys(trust)
 
 
-def _judged(found: Verification, least: str | None, trusted: Sequence[PublicKey] | None) -> Verification:
-    return judged(replace(found, refused=too_weak(found, least)), trusted)
+def _judge(found: Verification, least: str | None, trusted: Sequence[PublicKey] | None) -> Verification:
+    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
 
 
-def _received(image: Path, most: int) -> bytes:
+def _read_image(image: Path, most: int) -> bytes:
     if not is_present(image):
         raise Refused("is missing", INTACT)
-    return received(image, most)
+    return read_untrusted(image, most)
 
 
 def too_weak(found: Verification, least: str | None) -> str:
@@ -347,13 +349,13 @@ def too_weak(found: Verification, least: str | None) -> str:
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
-def _verified(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
+def _verify(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
     image = pair.path
     try:
         certificate = stated()
     except CertificateError as error:
         return Verification(image, "inconsistent", (str(error),))
-    problems = _at_most(_told(_problems(pair, certificate, max_pixels)))
+    problems = _at_most(_problem_lines(_problems(pair, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
@@ -362,12 +364,12 @@ def _verified(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) ->
     return Verification(image, sound, (), certificate, few)
 
 
-def _told(problems: Iterator[str]) -> Iterator[str]:
+def _problem_lines(problems: Iterator[str]) -> Iterator[str]:
     """Yield problems as they are found, each in one line; an exception on the way becomes the last one."""
     try:
-        yield from map(quoted, problems)
+        yield from map(escape_text, problems)
     except DPVeilError as error:
-        yield quoted(f"{UNFORESEEN}: {error.message}")
+        yield escape_text(f"{UNFORESEEN}: {error.message}")
     except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
         yield f"{UNFORESEEN} ({type(error).__name__})"
 
@@ -380,7 +382,7 @@ def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
 
 def contradictions(certificate: Certificate) -> tuple[str, ...]:
     """Return what is wrong with a certificate alone, one line each; its image is not looked at."""
-    return _at_most(_told(_problems(None, certificate, MAX_PIXELS)))
+    return _at_most(_problem_lines(_problems(None, certificate, MAX_PIXELS)))
 
 
 def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:

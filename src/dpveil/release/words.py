@@ -11,7 +11,7 @@ from typing import Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import Aside, Note
-from dpveil.core.guarantee import Guarantee, counted, pixels
+from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
@@ -100,13 +100,13 @@ def covers(record: RegionRecord, channels: int) -> str:
     return f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
 
 
-def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
+def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
     found, outside = sentences(origin)
     if origin.cell is not None:
         found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
-    stored = () if origin.grown_to is None else (_stored(origin.grown_to),)
+    stored = () if origin.grown_to is None else (_storage_text(origin.grown_to),)
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
@@ -117,7 +117,7 @@ def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     return (*place, *outline, *stored, *traces, CHANNELS, outside)
 
 
-def _stored(codec: str) -> str:
+def _storage_text(codec: str) -> str:
     """Return what a release shows of how the input was stored."""
     if codec in BLOCKLESS:
         return f"that the input had {STORED_SO.get(codec, f'{codec} pixels')}"
@@ -205,7 +205,7 @@ def not_searched(kind: str, smallest: int) -> Aside:
     >>> not_searched("face", 24)
     'faces below 24 pixels of height were not looked for'
     """
-    return Aside(f"{kind}s below {counted(smallest, 'pixel')} of height were not looked for")
+    return Aside(f"{kind}s below {count_noun(smallest, 'pixel')} of height were not looked for")
 
 
 def few_only(total: Guarantee) -> str:
@@ -246,14 +246,15 @@ def unsure_note(count: int) -> tuple[str, ...]:
     ('one region was found with a score below 0.3 and may be something else',)
     """
     was = "was" if count == 1 else "were"
-    text = f"{counted(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
+    text = f"{count_noun(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
     return (text,) * bool(count)
 
 
 def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
     """Return the note on places that may be faces and stay in the clear, if any.
 
-    >>> doubtful_note([Region(Box(40, 52, 10, 10), score=0.1875)])[0].told({"threshold": "--threshold"})
+    >>> (note,) = doubtful_note([Region(Box(40, 52, 10, 10), score=0.1875)])
+    >>> note.with_options({"threshold": "--threshold"})
     'one place that may be a face stays in the clear: look there, and replace it too with --threshold 0.18'
     """
     if not places:

@@ -28,7 +28,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.urls import Url
 from dpveil.datasets.cache import RELEASES
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.scale.worker import INSTALL, POSTGRES, SECONDS, Mapper, Row, Setup, name
 
@@ -61,7 +61,7 @@ def release(
     row of which two die fails. `settings` are those of `Releaser.of`, where `ledger` is a URL. Raises
     errors of `dpveil.errors` that are about no single row.
     """
-    ray = connected()
+    ray = connect_ray()
     if not isinstance(dataset, ray.data.Dataset):
         hint = "give a ray.data.Dataset, such as ray.data.read_binary_files(folder, include_paths=True)"
         raise InvalidParameter("dataset", type(dataset).__name__, "is no data set of Ray", hint=hint)
@@ -69,10 +69,12 @@ def release(
     check_shared(setup)
     mapper = Mapper(setup, column=column, key=key, keep=keep, own=True)
     mapper.check(getattr(dataset.schema(), "base_schema", None))
-    return mapped(dataset.select_columns(mapper.columns), mapper, workers=workers, batch=batch)
+    return map_batches(dataset.select_columns(mapper.columns), mapper, workers=workers, batch=batch)
 
 
-def mapped(dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, least: int | None = 1) -> Any:
+def map_batches(
+    dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, least: int | None = 1
+) -> Any:
     """Return a data set of what the mapper makes of this one, by up to so many actors.
 
     There are at `least` so many, or all if that is None: then there is no core left for what reads the data.
@@ -106,7 +108,7 @@ class Actor:
         return self._mapper(table)
 
 
-def connected() -> Any:
+def connect_ray() -> Any:
     """Return Ray, connected to the cluster of RAY_ADDRESS, or to one that is started on this machine.
 
     Without an address, Ray would connect to any cluster that a file in its temporary folder names, which
@@ -182,7 +184,7 @@ class _Input:
         """The outcome of one that no worker gets, or None."""
         if isinstance(self.path, Url) and (self.path.problem or not self.stamp):
             problem, remedy = self.path.problem or UNLISTED
-            return Row.of(self.key, self.stamp, PhotoError(f"{shown(self.path)} {problem}", hint=remedy))
+            return Row.of(self.key, self.stamp, PhotoError(f"{show_path(self.path)} {problem}", hint=remedy))
         try:
             self.key.encode()
         except UnicodeEncodeError:
@@ -210,18 +212,18 @@ def release_files(
     `dpveil.errors` that are about no single file.
     """
     urls = [path for path in paths if isinstance(path, Url)]
-    if not all(url.shared for url in urls):
+    if not all(url.is_shared for url in urls):
         raise UsageError("memory:// is that of one process", hint="name files that all machines see")
-    connected()
+    connect_ray()
     setup = Setup.of(method, store=store, files=True, urls=bool(urls), seconds=seconds, **settings)
     check_shared(setup)
-    finished, inputs = setup.outcomes.finished(), list(map(_Input.of, paths))
-    refused = _refused(setup, inputs)
+    finished, inputs = setup.outcomes.finished_names(), list(map(_Input.of, paths))
+    refused = _record_refusals(setup, inputs)
     todo = [each for each in inputs if each.name not in finished and each.name not in refused]
     for _ in range(len(inputs) - len(todo)):
         step()
     report = Report()
-    problem = _released(setup, todo, workers, step, report)
+    problem = _release_files(setup, todo, workers, step, report)
     known = {name(row.key, row.stamp): row for row in setup.outcomes.final(setup.run)}
     for each in inputs:
         skipped = each.name in finished
@@ -232,7 +234,7 @@ def release_files(
     return report
 
 
-def _refused(setup: Setup, inputs: Sequence[_Input]) -> set[bytes]:
+def _record_refusals(setup: Setup, inputs: Sequence[_Input]) -> set[bytes]:
     """Write down the inputs that no worker gets, and return their names."""
     rows = [row for each in inputs if (row := each.refusal) is not None]
     if rows:
@@ -242,7 +244,7 @@ def _refused(setup: Setup, inputs: Sequence[_Input]) -> set[bytes]:
     return {name(row.key, row.stamp) for row in rows}
 
 
-def _released(
+def _release_files(
     setup: Setup, todo: Sequence[_Input], workers: int | None, step: Callable[[], None], report: Report
 ) -> DPVeilError:
     """Release the files; return why others were not reached, and note it in the report if some were not."""
@@ -277,7 +279,7 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
     parts = [table.slice(start, size) for start in range(0, len(todo), size)]
     mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
     dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
-    released = mapped(dataset, mapper, workers=most, batch=batch, least=None)
+    released = map_batches(dataset, mapper, workers=most, batch=batch, least=None)
     for batch in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
 

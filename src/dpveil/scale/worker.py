@@ -22,17 +22,17 @@ from dpveil import errors
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, UNTRIED, Failure
 from dpveil.batch.task import check_apart
 from dpveil.core.parameters import check_count
-from dpveil.core.urls import Status, Url, place, remade
+from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.datasets.cache import KEY, RELEASES, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import is_present, locking, make_folder, write_together
-from dpveil.io.names import shown
-from dpveil.io.received import opened
-from dpveil.io.refused import Refused
+from dpveil.io.names import show_path
+from dpveil.io.unreadable import Refused
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import OWN, refusal
 from dpveil.mechanisms.method import Method
-from dpveil.processes import limited
+from dpveil.processes import limit_seconds
 
 STATUSES: Final = (RELEASED, FAILED, NO_REGION, UNTRIED)
 NAME: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{62}\.png")
@@ -121,12 +121,12 @@ class Outcomes:
         What cannot be read is left out: its photos are met again, and found by their content.
         """
         for path in sorted(self.folder.glob(f"{run}*.jsonl")):
-            with suppress(Refused), opened(path) as (file, _):
+            with suppress(Refused), open_untrusted(path) as (file, _):
                 for line in file:
                     if (row := Row.parse(line.decode(errors="replace"))) is not None:
                         yield row
 
-    def finished(self) -> set[bytes]:
+    def finished_names(self) -> set[bytes]:
         """Return the names, by `name`, of all rows whose release is there; about 100 bytes for each."""
         there = self.store / RELEASES
         released = (row for row in self.rows() if row.status == RELEASED and is_present(there / row.release))
@@ -286,7 +286,7 @@ class Setup:
             cache = Cache(folder)
             if cache.fingerprint == self.fingerprint:
                 return replace(self.releaser, cache=cache)
-        problem = f"{shown(folder)} is not the store of this run on every machine"
+        problem = f"{show_path(folder)} is not the store of this run on every machine"
         raise OutputError(problem, hint="name a folder that all machines see, such as one on a network disk")
 
 
@@ -307,7 +307,7 @@ class Worker:
 
     def __init__(self, setup: Setup, *, own: bool = False) -> None:
         self._setup = setup
-        self._timed = partial(limited, setup.seconds) if own else nullcontext
+        self._timed = partial(limit_seconds, setup.seconds) if own else nullcontext
         self._tries = Tries(Path(setup.store) / TRIES_FOLDER, setup.run)
         self._stopped: Exception | None = None
         self._log: Log | None = None
@@ -339,7 +339,7 @@ class Worker:
         try:
             if self._stopped is not None:
                 return Row.of(key, stamp, self._stopped, tried=False)
-            released = self._released(key, stamp, content)
+            released = self._release(key, stamp, content)
         except ENDS as error:
             if getattr(error.__cause__, "errno", None) not in OTHERS:
                 self._stopped = error
@@ -348,7 +348,7 @@ class Worker:
             return Row.of(key, stamp, error)
         return Row(key, stamp, RELEASED, release=released)
 
-    def _released(self, key: str, stamp: str, content: object) -> str:
+    def _release(self, key: str, stamp: str, content: object) -> str:
         """Return the name of the release; raises `DPVeilError`."""
         if not key:
             raise PhotoError("the row has no name", hint="give each row one of its own")
@@ -357,7 +357,7 @@ class Worker:
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise PhotoError(f"the row holds {type(content).__name__}", hint=hint)
         if isinstance(content, str):
-            content = self._named(content, stamp)
+            content = self._source_path(content, stamp)
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
@@ -367,11 +367,11 @@ class Worker:
             path = self._releaser.release(content, row=key, timed=self._timed).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
 
-    def _named(self, called: str, stamp: str) -> Path:
+    def _source_path(self, called: str, stamp: str) -> Path:
         """Return a file, or an object as it was listed: reading refuses another version of it."""
         found = place(called) if self._setup.urls else Path(called)
         if isinstance(found, Url):
-            return remade(called, Status(*map(int, stamp.split())), False, None)
+            return rebuild_url(called, Status(*map(int, stamp.split())), False, None)
         check_apart(self._releaser.ledger_files, [found])
         return found
 
@@ -398,7 +398,7 @@ class Tries:
         with ExitStack() as stack:
             try:
                 _lock(path.with_name(f"{path.name}.lock"), stack)
-                before = _counted(path)
+                before = _count_try(path)
             except OSError as error:
                 raise refusal(path, error) from error
             try:
@@ -413,7 +413,7 @@ def _lock(path: Path, stack: ExitStack) -> None:
     until = time.monotonic() + locking.PATIENCE
     while True:
         try:
-            stack.enter_context(locking.alone(path))
+            stack.enter_context(locking.hold_lock(path))
         except OSError as error:
             if error.errno != errno.EBUSY or time.monotonic() > until:
                 raise
@@ -422,7 +422,7 @@ def _lock(path: Path, stack: ExitStack) -> None:
             return
 
 
-def _counted(path: Path) -> int:
+def _count_try(path: Path) -> int:
     """Count one more try; return how many there were before."""
     with path.open("ab") as file:
         file.write(b".")

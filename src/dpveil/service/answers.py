@@ -32,17 +32,17 @@ HEADERS: Final = 30 + 16 + 46
 """Bytes of the three headers of a file in an archive, beside its name, which is there twice."""
 
 
-def written(content: Any) -> bytes:
+def encode_json(content: Any) -> bytes:
     """Return a value as JSON in ASCII: whatever text a worker or a plug-in tells, it can be sent."""
     return json.dumps(content, allow_nan=False, separators=(",", ":")).encode()
 
 
 class JSONResponse(responses.JSONResponse):
-    """JSON as `written`."""
+    """JSON as `encode_json`."""
 
     def render(self, content: Any) -> bytes:
         """Return the bytes of a value."""
-        return written(content)
+        return encode_json(content)
 
 
 def refusal(error: DPVeilError) -> Response:
@@ -76,7 +76,7 @@ class Answer:
         return cls(200, PLAN, told)
 
     @classmethod
-    def refused(cls, error: DPVeilError) -> Self:
+    def from_error(cls, error: DPVeilError) -> Self:
         """Return the answer that tells of an error."""
         return cls.problem(problem(error))
 
@@ -88,14 +88,14 @@ class Answer:
     @classmethod
     def of(cls, result: Result, *, replayed: bool) -> Self:
         """Return the answer with what became of a request: a release, a problem, or a job that goes on."""
-        if (told := failed(result)) is not None:
+        if (told := failure_problem(result)) is not None:
             return cls.problem(told)
         if result.state == DONE:
             where = f"/v1/releases/{result.id}"
             return cls(201, MADE, _release_json(result), where, replayed, result, _texts(result))
         return cls(202, JOB, job_json(result), f"/v1/jobs/{result.id}", replayed)
 
-    def beside(self, more: Mapping[str, Any]) -> Answer:
+    def with_members(self, more: Mapping[str, Any]) -> Answer:
         """Return the answer with these members beside its own."""
         return replace(self, told={**self.told, **more})
 
@@ -150,8 +150,8 @@ def with_texts(told: Mapping[str, Any], more: Mapping[str, bytes]) -> bytes:
     >>> with_texts({"id": "a"}, {"notes": b"[]"}), with_texts({}, {})
     (b'{"id":"a","notes":[]}', b'{}')
     """
-    members = [written(dict(told))[1:-1]] if told else []
-    members += [written(name) + b":" + text for name, text in more.items()]
+    members = [encode_json(dict(told))[1:-1]] if told else []
+    members += [encode_json(name) + b":" + text for name, text in more.items()]
     return b"{" + b",".join(members) + b"}"
 
 
@@ -186,11 +186,11 @@ def job_json(result: Result) -> dict[str, Any]:
         "status": result.state if result.state in (DONE, FAILED) else WORKING,
         "job_url": f"/v1/jobs/{result.id}",
         "release_url": f"/v1/releases/{result.id}" if done else None,
-        "problem": failed(result),
+        "problem": failure_problem(result),
     }
 
 
-def failed(result: Result) -> dict[str, Any] | None:
+def failure_problem(result: Result) -> dict[str, Any] | None:
     """Return the problem of a result that was not made; None for all others."""
     return json.loads(result.problem) if result.state == FAILED and result.problem else None
 
@@ -262,7 +262,7 @@ class _Written:
         return taken
 
 
-async def archived(files: Sequence[File]) -> AsyncIterator[bytes]:
+async def stream_archive(files: Sequence[File]) -> AsyncIterator[bytes]:
     """Yield an archive of files as they are, uncompressed and without times, about 1 MiB at a time."""
     made = _Written()
     with ZipFile(made, "w") as archive:  # type: ignore[call-overload]

@@ -30,11 +30,11 @@ from dpveil.service.answers import (
     File,
     JSONResponse,
     archive_size,
-    archived,
     download,
     job_json,
     refusal,
     release_text,
+    stream_archive,
     together,
     wants_archive,
 )
@@ -234,13 +234,13 @@ async def _begun(jobs: Jobs, order: Order, share: Share) -> Begun:
 async def _answer(jobs: Jobs, caller: Caller, begun: Begun, seconds: float) -> Answer:
     """Wait so many seconds, and return the answer to a photo."""
     if isinstance(begun, DPVeilError):
-        return Answer.refused(begun)
+        return Answer.from_error(begun)
     result, new = begun
     alone, made = await jobs.wait(result.id, seconds) if seconds else (False, None)
     try:
-        found = made or await _found(jobs, caller, result.id)
+        found = made or await _find_result(jobs, caller, result.id)
     except DPVeilError as error:  # the other photos have their answers all the same
-        return Answer.refused(error)
+        return Answer.from_error(error)
     if alone and found.state == FAILED:  # nobody else was told where it is
         with suppress(NotKept):
             await jobs.results(jobs.store.delete, found.id)
@@ -262,11 +262,11 @@ async def _archive(jobs: Jobs, caller: Caller, answers: Sequence[Answer]) -> Res
     headers = answers[0].headers if len(answers) == 1 else {}
     headers["content-disposition"] = 'attachment; filename="releases.zip"'
 
-    def taken() -> None:
+    def note_fetched() -> None:
         for each in made:
-            jobs.note(jobs.store.fetched, each.id)
+            jobs.note(jobs.store.note_fetched, each.id)
 
-    return download(size, archived(files), taken, ZIP, headers, 201)
+    return download(size, stream_archive(files), note_fetched, ZIP, headers, 201)
 
 
 async def _once(contents: bytes) -> AsyncIterator[bytes]:
@@ -278,24 +278,24 @@ async def _with_costs(jobs: Jobs, order: Order, answer: Answer) -> Answer:
     if answer.made is None:
         return answer
     key = order.key or answer.made.id
-    return answer.beside(await jobs.costs(jobs.budget.account, order.caller, order.subject, key))
+    return answer.with_members(await jobs.costs(jobs.budget.account, order.caller, order.subject, key))
 
 
 @router.get("/v1/releases/{id}", **address("found", {200: ("The release.", schemas.Release)}, FINDING))
-async def found(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
+async def get_release(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
     """Return a release: its certificate, and where its image is."""
-    return Response(release_text(await done(parts.jobs, caller, id)), media_type=JSON)
+    return Response(release_text(await finished_release(parts.jobs, caller, id)), media_type=JSON)
 
 
 @router.get("/v1/releases/{id}/image", **address("image", {200: ("The picture.", schemas.IMAGE)}, FINDING))
 async def image(request: Request, parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Return the image of a release."""
-    jobs, made = parts.jobs, await done(parts.jobs, caller, id)
+    jobs, made = parts.jobs, await finished_release(parts.jobs, caller, id)
     size, contents = await _image(jobs, caller, made.id)
-    media, headers = MEDIA[str(made.format)], _named(made)
+    media, headers = MEDIA[str(made.format)], _download_header(made)
     if request.method == "HEAD":  # nothing is sent, so nothing was downloaded
         return Response(media_type=media, headers={**headers, "content-length": str(size)})
-    return download(size, contents, partial(jobs.note, jobs.store.fetched, made.id), media, headers)
+    return download(size, contents, partial(jobs.note, jobs.store.note_fetched, made.id), media, headers)
 
 
 async def _image(
@@ -319,11 +319,11 @@ async def _image(
 @router.get("/v1/releases/{id}/certificate", **address("certificate", {200: ("The file.", Object)}, FINDING))
 async def certificate(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Return the certificate of a release as the file that `dpveil verify` reads."""
-    made = await done(parts.jobs, caller, id)
-    return Response(made.certificate, headers=_named(made, CERTIFICATE), media_type=JSON)
+    made = await finished_release(parts.jobs, caller, id)
+    return Response(made.certificate, headers=_download_header(made, CERTIFICATE), media_type=JSON)
 
 
-def _named(result: Result, ending: str = "") -> dict[str, str]:
+def _download_header(result: Result, ending: str = "") -> dict[str, str]:
     """Return the header that names a download: the service knows no name of the photo, and tells none."""
     name = f"release-{result.id[:8]}.{result.format}{ending}"
     return {"content-disposition": f'attachment; filename="{name}"'}
@@ -335,17 +335,17 @@ def _named(result: Result, ending: str = "") -> dict[str, str]:
 @router.delete("/v1/jobs/{id}", **address("delete_jobs", {204: ("It is cancelled.", None)}, (*FINDING, 409)))
 async def delete(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Cancel a job that is not paid for, or forget a release; nothing that was paid is given back."""
-    await parts.jobs.cancel(caller, (await _found(parts.jobs, caller, id)).id)
+    await parts.jobs.cancel(caller, (await _find_result(parts.jobs, caller, id)).id)
     return Response(status_code=204)
 
 
 @router.get("/v1/jobs/{id}", **address("job", {200: ("The job.", schemas.Job)}, FINDING))
 async def job(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Tell what became of a job: working, done or failed."""
-    return JSONResponse(job_json(await _found(parts.jobs, caller, id)))
+    return JSONResponse(job_json(await _find_result(parts.jobs, caller, id)))
 
 
-async def _found(jobs: Jobs, caller: Caller, id_: str) -> Result:
+async def _find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's result; raises `NotFound`."""
     result = await jobs.find(caller, id_) if ID.fullmatch(id_) else None
     if result is None:
@@ -353,9 +353,9 @@ async def _found(jobs: Jobs, caller: Caller, id_: str) -> Result:
     return result
 
 
-async def done(jobs: Jobs, caller: Caller, id_: str) -> Result:
+async def finished_release(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's release; raises `NotFound`."""
-    result = await _found(jobs, caller, id_)
+    result = await _find_result(jobs, caller, id_)
     if result.state != DONE:
         raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")
     return result
@@ -371,10 +371,10 @@ async def plan(request: Request, parts: Using, caller: Asking) -> Response:
     """Find the regions of a photo, or of each of several, and state what a release would promise; nothing
     is drawn or spent.
     """
-    return await planned(request, parts, caller, PLAN)
+    return await answer_plans(request, parts, caller, PLAN)
 
 
-async def planned(request: Request, parts: Parts, caller: Caller, do: str) -> Response:
+async def answer_plans(request: Request, parts: Parts, caller: Caller, do: str) -> Response:
     """Return what workers answer to photos and settings that ask them to `do` something."""
     jobs = parts.jobs
     with jobs.turns.request(caller):  # until its moment: else that tells how long it took
@@ -383,7 +383,7 @@ async def planned(request: Request, parts: Parts, caller: Caller, do: str) -> Re
             answers = await asyncio.gather(*(_plan(jobs, do, order) for order in orders))
             response, arrived = together(answers), orders[0].arrived
             del orders
-        await jobs.moments.due(arrived)
+        await jobs.moments.wait(arrived)
     return response
 
 
@@ -395,7 +395,7 @@ async def _plan(jobs: Jobs, do: str, order: Order) -> Answer:
             told |= await jobs.costs(jobs.budget.forecast, order.caller, order.subject, told.get("total"))
         return Answer.plan(told)
     except DPVeilError as error:
-        return Answer.refused(error)
+        return Answer.from_error(error)
 
 
 @router.get(
@@ -448,7 +448,7 @@ async def figures(parts: Using, caller: Asking) -> Response:
     return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _refused(request: Request, error: Exception) -> Response:
+async def _answer_refusal(request: Request, error: Exception) -> Response:
     if isinstance(error, DPVeilError):
         return refusal(error)
     raise error
@@ -470,7 +470,7 @@ async def _http(request: Request, error: Exception) -> Response:
     return response
 
 
-async def _unexpected(request: Request, error: Exception) -> Response:
+async def _answer_unexpected(request: Request, error: Exception) -> Response:
     """Answer what nobody expected; the error goes on to `Guard`, which logs it."""
     return refusal(FAILURE)
 
@@ -497,7 +497,11 @@ def application(parts: Parts, lifespan: Any = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        exception_handlers={DPVeilError: _refused, HTTPException: _http, Exception: _unexpected},
+        exception_handlers={
+            DPVeilError: _answer_refusal,
+            HTTPException: _http,
+            Exception: _answer_unexpected,
+        },
     )
     app.state.parts = parts
     app.include_router(router)

@@ -56,13 +56,15 @@ class Budget:
             raise UsageError("the settings name no subject to pay", hint='add "subject", such as "album-7"')
         if planned["total"] is None:
             raise UsageError("a copy without protection cannot be paid for", hint="leave copy out of if_none")
-        guarantee, covered = parse_guarantee(planned["total"]), _covered(planned.get("covered"))
+        guarantee, covered = parse_guarantee(planned["total"]), _parse_covered(planned.get("covered"))
         try:
             return self.ledger.debit(subject, guarantee, _unit(caller, key), covered=covered)
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except BudgetRefused as error:
-            raise _told(error, self.ledger, caller, check_subject(subject), guarantee) from error
+            raise _refusal_for_caller(
+                error, self.ledger, caller, check_subject(subject), guarantee
+            ) from error
         except AlreadyPaid as error:
             raise Gone(
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
@@ -98,7 +100,7 @@ class Budget:
         told |= {"left": left_json(account, caller), "fits": error is None}
         if error is None:
             return told
-        near = None if limits_of(account) else like(self.ledger, caller, account.subject)
+        near = None if limits_of(account) else similar_subject(self.ledger, caller, account.subject)
         return {**told, "reason": error.message + ("" if near is None else f"; did you mean {near}?")}
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
@@ -106,7 +108,7 @@ class Budget:
         if payment is not None:
             payment.stored(sha256)
 
-    def paid(self, sha256: str) -> bool:
+    def is_paid(self, sha256: str) -> bool:
         """Whether the ledger knows who paid for a file; without a ledger nothing has to be paid."""
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
 
@@ -131,7 +133,7 @@ def _price(total: Any) -> Total | None:
         return None
 
 
-def _covered(told: Any) -> Covered:
+def _parse_covered(told: Any) -> Covered:
     """Return what a worker says is covered; raises `WorkerEnded`, for it may have been taken over."""
     try:
         return Covered.parse(told)
@@ -149,12 +151,12 @@ def known_to(caller: Caller, limits: Limits) -> Limits:
     return [each for each in limits if caller.may_spend(each[0].subject)]
 
 
-def like(ledger: Ledger, caller: Caller, name: str) -> str | None:
+def similar_subject(ledger: Ledger, caller: Caller, name: str) -> str | None:
     """Return the subject that is most similar to a mistyped one, of those that the caller may spend."""
     return nearest(name, (each for each in ledger.subjects() if each != name and caller.may_spend(each)))
 
 
-def refused(
+def first_refusal(
     limits: Limits, caller: Caller, name: str, more: Total, price: Total, now: int
 ) -> BudgetRefused | None:
     """Return why a subject cannot pay `more`, of which the last release is for `price`; None if it can.
@@ -166,26 +168,26 @@ def refused(
         try:
             limit.check(account.subject, account.spent + account.reserved + more, price.cost, now)
         except BudgetRefused as error:
-            return error if caller.may_spend(account.subject) else _above(name)
+            return error if caller.may_spend(account.subject) else _above_limit_refusal(name)
     return None
 
 
-def _told(
+def _refusal_for_caller(
     error: BudgetRefused, ledger: Ledger, caller: Caller, name: str, guarantee: Guarantee
 ) -> BudgetRefused:
     """Return a refusal of the ledger as the caller is told of it."""
     limits = limits_of(ledger.show(name))
     if not limits:
-        near = like(ledger, caller, name)
+        near = similar_subject(ledger, caller, name)
         meant = "" if near is None else f"did you mean {near}? "
         return BudgetRefused(UNLIMITED.format(name), hint=meant + (SETS if caller.subjects is None else ASK))
     if caller.subjects is None:
         return error
     price = Total(Cost.of(guarantee), guarantee.relation)
-    return refused(limits, caller, name, price, price, int(time.time())) or _above(name)
+    return first_refusal(limits, caller, name, price, price, int(time.time())) or _above_limit_refusal(name)
 
 
-def _above(name: str) -> BudgetRefused:
+def _above_limit_refusal(name: str) -> BudgetRefused:
     return BudgetRefused(ABOVE.format(name), hint=LESS)
 
 
@@ -207,4 +209,4 @@ def misfit(account: Account, caller: Caller, price: Total | None) -> BudgetRefus
         return BudgetRefused(UNLIMITED.format(account.subject))
     if price is None:
         return BudgetRefused("no budget can pay for this release")
-    return refused(known_to(caller, limits), caller, account.subject, price, price, int(time.time()))
+    return first_refusal(known_to(caller, limits), caller, account.subject, price, price, int(time.time()))

@@ -135,7 +135,7 @@ class Moments:
     ) -> None:
         self.every, self.now, self._sleep = every, now, sleep
 
-    async def due(self, arrived: float) -> None:
+    async def wait(self, arrived: float) -> None:
         """Wait for the next multiple after a request `arrived`, or none if this is one."""
         if self.every:
             passed = self.now() - arrived
@@ -301,7 +301,7 @@ class Jobs:
         await self._try(id_, order, share)
         order.photo = b""
         if not self._jobs[id_].stopped:
-            await self.moments.due(order.arrived)
+            await self.moments.wait(order.arrived)
 
     async def _try(self, id_: str, order: Order, share: Share) -> None:
         """Make a release and keep it, or why it was not made; raises nothing."""
@@ -311,14 +311,14 @@ class Jobs:
                     await self._release(self._jobs[id_], order, share)
             self.metrics.releases.inc()
         except asyncio.CancelledError:
-            await self._failed(id_, Busy(STOPS, after=10))
+            await self._note_failure(id_, Busy(STOPS, after=10))
         except DPVeilError as error:
             self.metrics.refused.inc(isinstance(error, BudgetRefused))
             self.metrics.lost.inc(isinstance(error, Lost))
-            await self._failed(id_, error)
+            await self._note_failure(id_, error)
         except Exception:  # noqa: BLE001  logged, and told as an error of the service
             log.error("release")
-            await self._failed(id_, DPVeilError("the service failed", hint="its log says where"))
+            await self._note_failure(id_, DPVeilError("the service failed", hint="its log says where"))
         finally:
             share.free()
 
@@ -328,13 +328,13 @@ class Jobs:
         A result that is looked for has its job already: results and their jobs begin in one order.
         """
         await self.results(self.store.sweep)
-        for id_ in await self.results(self.store.unfinished):
+        for id_ in await self.results(self.store.unfinished_ids):
             if id_ not in self._jobs:
                 told = self._unnoted.get(id_) or json.dumps(problem(LEFT))
                 await self.results(self.store.fail, id_, told)
                 self._unnoted.pop(id_, None)
 
-    async def _failed(self, id_: str, error: DPVeilError) -> None:
+    async def _note_failure(self, id_: str, error: DPVeilError) -> None:
         """Note why a result was not made; what cannot be noted now, as on a full disk, is swept later."""
         told = json.dumps(problem(error))
         try:
@@ -348,18 +348,18 @@ class Jobs:
         async with AsyncExitStack() as stack:
             async with self.pool.worker() as worker:
                 job.begun = True
-                planned = await self._planned(worker, order, share)
+                planned = await self._plan(worker, order, share)
                 room = min(max(int(planned["room"]), 0), self.limits.most_room)
-                payment = await self._paid(worker, job, order, planned, room)
+                payment = await self._pay(worker, job, order, planned, room)
                 stack.callback(self.store.free, room)
                 with lost_if(payment):
                     answer, image = await worker.draw(room)
                 await stack.enter_async_context(self._keeping)
             with lost_if(payment):
-                release = await self._checked(answer, image, planned["total"], room)
-                job.made = await self._kept(job, payment, release, image)
+                release = await self._check(answer, image, planned["total"], room)
+                job.made = await self._keep(job, payment, release, image)
 
-    async def _planned(self, worker: Worker, order: Order, share: Share) -> dict[str, Any]:
+    async def _plan(self, worker: Worker, order: Order, share: Share) -> dict[str, Any]:
         """Return what a release would be, as the worker says that now has the photo."""
         paid = self.budget.ledger is not None
         told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
@@ -382,7 +382,7 @@ class Jobs:
             self.store.free(size)
             raise
 
-    async def _paid(
+    async def _pay(
         self, worker: Worker, job: Job, order: Order, planned: dict[str, Any], room: int
     ) -> Reservation | None:
         """Take room for a release and pay for it, after which it is finished; or have the worker drop it."""
@@ -401,15 +401,15 @@ class Jobs:
             await worker.drop(room)
             raise
 
-    async def _checked(
+    async def _check(
         self, answer: dict[str, Any], image: bytes, total: dict[str, Any] | None, room: int
     ) -> dict[str, Any]:
         """Return what the worker drew, if it is what was paid for; raises `WorkerEnded` if it is not."""
         if self.sign is None and len(image) < SMALL and len(str(answer["certificate"])) < SHORT:
-            return checked(answer, image, total, room)
-        return await asyncio.to_thread(checked, answer, image, total, room, self.sign)
+            return check_release(answer, image, total, room)
+        return await asyncio.to_thread(check_release, answer, image, total, room, self.sign)
 
-    async def _kept(
+    async def _keep(
         self, job: Job, payment: Reservation | None, release: dict[str, Any], image: bytes
     ) -> Result:
         """Keep a release, and show it: the ledger knows the file before anybody sees it."""
@@ -418,7 +418,7 @@ class Jobs:
         return await self.results(self.store.show, job.id)
 
 
-def checked(
+def check_release(
     answer: dict[str, Any],
     image: bytes,
     total: dict[str, Any] | None,

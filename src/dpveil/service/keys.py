@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, OutputError, UsageError, meant
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.ledger.limits import check_subject, is_under
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL
@@ -90,29 +90,29 @@ class Keys:
         try:
             status = path.stat()
             if status.st_mode & 0o022:
-                problem = f"the file of keys {shown(path)} can be changed by other users"
-                raise UsageError(problem, hint=f"chmod 600 {shown(path)}")
+                problem = f"the file of keys {show_path(path)} can be changed by other users"
+                raise UsageError(problem, hint=f"chmod 600 {show_path(path)}")
             text = path.read_bytes() if status.st_size <= MOST_BYTES else b""
             data = json.loads(text)
             if not isinstance(data, dict) or data.get("schema") != SCHEMA:
                 raise ValueError("another schema")
             callers = tuple(_caller(entry) for entry in data["keys"])
             if len({caller.number for caller in callers}) != len(callers):
-                raise UsageError(f"{shown(path)} has two keys of one number", hint="remove one of them")
+                raise UsageError(f"{show_path(path)} has two keys of one number", hint="remove one of them")
             return cls(callers)
         except FileNotFoundError:
-            raise UsageError(f"there is no file of keys {shown(path)}", hint=HINT) from None
+            raise UsageError(f"there is no file of keys {show_path(path)}", hint=HINT) from None
         except OSError as error:
-            problem = f"the file of keys {shown(path)} cannot be read ({error.strerror})"
+            problem = f"the file of keys {show_path(path)} cannot be read ({error.strerror})"
             hint = OWNER if isinstance(error, PermissionError) else HINT
             raise UsageError(problem, hint=hint) from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:  # also InvalidParameter
-            raise UsageError(f"{shown(path)} is no file of keys", hint=HINT) from error
+            raise UsageError(f"{show_path(path)} is no file of keys", hint=HINT) from error
 
     def write(self, path: Path) -> None:
         """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`.
 
-        Whoever changes keys holds `alone` from reading to writing.
+        Whoever changes keys holds `lock_keys` from reading to writing.
         """
         entries = [{name: getattr(caller, name) for name in WRITTEN} for caller in self.callers]
         text = json.dumps({"schema": SCHEMA, "keys": entries}, indent=2) + "\n"
@@ -171,7 +171,7 @@ class Keys:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
+def lock_keys(path: Path) -> Iterator[None]:
     """Be the only one that changes the keys in the file at `path`; waits for others. Raises `OutputError`.
 
     The folder is locked: the file is replaced by each change, and a lock on it would end there.
@@ -188,7 +188,7 @@ def alone(path: Path) -> Iterator[None]:
 
 
 def _unwritable(path: Path, error: OSError) -> OutputError:
-    problem = f"the file of keys {shown(path)} cannot be written ({error.strerror})"
+    problem = f"the file of keys {show_path(path)} cannot be written ({error.strerror})"
     return OutputError(problem, hint="its folder has to exist, and be writable for who runs this")
 
 
@@ -196,7 +196,7 @@ def _lock(folder: int, path: Path) -> None:
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
     except OSError as error:
-        raise OutputError(f"{shown(path)} cannot be locked ({error.strerror})") from error
+        raise OutputError(f"{show_path(path)} cannot be locked ({error.strerror})") from error
 
 
 class KeyFile:

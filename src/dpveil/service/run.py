@@ -19,7 +19,7 @@ from fastapi import FastAPI
 
 from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
@@ -80,7 +80,7 @@ class Setup:
         for name, path in (("results", self.results), ("keys", self.keys)):
             if ledger is not None and path is not None and path.resolve() in map(Path.resolve, ledger.files):
                 problem, hint = "belongs to the ledger", "name another file"
-                raise InvalidParameter(name, shown(path), problem, hint=hint)
+                raise InvalidParameter(name, show_path(path), problem, hint=hint)
         if is_loopback(self.host):
             return
         if self.keys is None:
@@ -130,9 +130,9 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     pool = Pool(setup.workers or USUAL, limits)
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
-    store.recover(budget.paid)
+    store.recover(budget.is_paid)
     jobs, held = Jobs(pool, store, budget, limits, metrics, setup.sign), Held(limits)
-    for name, words, read in _watched(jobs, held):
+    for name, words, read in _gauges(jobs, held):
         metrics.watch(name, words, read)
     parts = Parts(jobs, held, Rates(), metrics, keys)
     app = application(parts, _lifespan(jobs))
@@ -140,7 +140,7 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     return Service(jobs, Guard(app, setup.names, limits, metrics), keys)
 
 
-def _watched(jobs: Jobs, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
+def _gauges(jobs: Jobs, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
     pool, store = jobs.pool, jobs.store
     return (
         ("waiting", "Requests that wait for a worker.", lambda: pool.waiting),

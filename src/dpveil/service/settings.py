@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
-from dpveil.assets.store import installed
+from dpveil.assets.store import installed_path
 from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build
 from dpveil.core.parameters import Parameter, Value
@@ -164,7 +164,7 @@ def _check_opens_nothing(name: str, value: object, kind: object) -> None:
         return  # `build` refuses what is no parameter
     if isinstance(kind, AssetField):
         text, own = str(value), kind.kind
-        named = text in own.kinds and installed(text) is not None
+        named = text in own.kinds and installed_path(text) is not None
         if text in (DEFAULT, own.built_in) or WRITTEN.fullmatch(text) or named:
             return
     raise InvalidParameter(
@@ -174,7 +174,7 @@ def _check_opens_nothing(name: str, value: object, kind: object) -> None:
 
 def _steps(given: object) -> tuple[Step, ...]:
     """Return post-processing steps, none of which opens a file."""
-    steps = [_text("post_processing", step) for step in _listed(given, "post_processing")]
+    steps = [_text("post_processing", step) for step in _as_list(given, "post_processing")]
     for step in steps:
         if opens(step):
             hint = "a request names no file: write denoiser alone"
@@ -184,7 +184,7 @@ def _steps(given: object) -> tuple[Step, ...]:
 
 def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:
     specs = regions if isinstance(regions, list) and not _is_box(regions) else [regions]
-    parts = [part for spec in _listed(specs, "regions") for part in _parts(spec)]
+    parts = [part for spec in _as_list(specs, "regions") for part in _parts(spec)]
     texts = [_region(spec) for spec in parts]
     if search and "faces" not in texts:
         name = next(iter(search))
@@ -218,11 +218,11 @@ def _faces(search: Mapping[str, Any]) -> Faces:
                 name, type(value).__name__, "is not a value", hint="write a number or a word"
             )
         if numbers:
-            _listed(value, name)
+            _as_list(value, name)
     return Faces(**search)
 
 
-def _listed(values: object, name: str) -> list[Any]:
+def _as_list(values: object, name: str) -> list[Any]:
     found = values if isinstance(values, list) else [values]
     if len(found) > MOST_LISTED:
         raise InvalidParameter(name, None, f"has {len(found):,} entries", hint=f"at most {MOST_LISTED:,}")

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dpveil.errors import OutputError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.ledger.database import Foreign, migrate, transaction
 from dpveil.service.problems import KeyReused, NotFound
 from dpveil.service.settings import Limits
@@ -165,13 +165,13 @@ class Store:
         self.used = self._room = 0
         self._doubted = False
         try:
-            self._base, self._secret = _opened(path, ledger)
+            self._base, self._secret = _open_database(path, ledger)
             self._images: Images = InMemory() if self.in_memory else InTable(self._base)
             self._folder = None if path == MEMORY else Path(path).parent
         except (sqlite3.Error, OSError, Foreign) as error:
             text = getattr(error, "strerror", None) or str(error)
             hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
-            problem = f"the results {shown(path)} cannot be kept: {text}"
+            problem = f"the results {show_path(path)} cannot be kept: {text}"
             raise OutputError(problem, hint=f"name another file, {hint}") from error
 
     def close(self) -> None:
@@ -311,7 +311,7 @@ class Store:
             self._images.forget(self._numbers(id_))
         self.used += len(problem) - int(before[0])
 
-    def unfinished(self) -> list[str]:
+    def unfinished_ids(self) -> list[str]:
         """Return the names of all results that are neither done nor failed."""
         which = "SELECT id FROM results WHERE state IN (?, ?)"
         return [str(id_) for (id_,) in self._base.execute(which, [WORKING, KEPT])]
@@ -352,7 +352,7 @@ class Store:
             raise NotFound("there is nothing of this name, or no longer", hint="results expire")
         return int(found[0]), size
 
-    def fetched(self, id_: str) -> None:
+    def note_fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""
         self._base.execute("UPDATE results SET fetched = 1 WHERE id = ?", [id_])
 
@@ -374,7 +374,7 @@ class Store:
         return len(freed)
 
 
-def _opened(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
+def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
     """Return the database at `path`, made if there is none, and its own secret.
 
     Raises `sqlite3.Error`, `OSError`, and `Foreign`, also for a file of another ledger.

@@ -14,9 +14,9 @@ from starlette.datastructures import FormData, UploadFile
 from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError
-from dpveil.io.names import quoted
+from dpveil.io.names import escape_text
 from dpveil.service.guard import Share
 from dpveil.service.problems import BadRequest, TooLarge, TooSlow, WrongType
 from dpveil.service.settings import Limits
@@ -57,7 +57,7 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
         raise WrongType("the body is not multipart/form-data", hint=FORM)
 
     async def body() -> AsyncGenerator[bytes, None]:
-        async for chunk in _counted(request, limits):
+        async for chunk in _count_body(request, limits):
             share.add(len(chunk))
             yield chunk
         if not parser.whole:  # raised here, where the parser closes what it has opened
@@ -78,11 +78,11 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
     finally:
         await form.close()
     if sum(map(len, photos)) < SMALL:
-        return _digested(photos, settings)
-    return await asyncio.to_thread(_digested, photos, settings)
+        return _with_digests(photos, settings)
+    return await asyncio.to_thread(_with_digests, photos, settings)
 
 
-async def _counted(request: Request, limits: Limits) -> AsyncGenerator[bytes, None]:
+async def _count_body(request: Request, limits: Limits) -> AsyncGenerator[bytes, None]:
     """Yield the body; the stated length is only believed where it is too large: what arrives is counted."""
     problem = TooLarge(f"the upload has more than {limits.body_bytes:,} bytes", hint="make the photo smaller")
     stated, size = request.headers.get("content-length", ""), 0
@@ -98,7 +98,7 @@ async def _counted(request: Request, limits: Limits) -> AsyncGenerator[bytes, No
 async def _parts(form: FormData, limits: Limits) -> tuple[list[bytes], bytes]:
     """Return the photos and the settings of a form; names of files are not looked at."""
     if others := form.keys() - {PHOTO, SETTINGS}:
-        name = quoted(min(others))
+        name = escape_text(min(others))
         raise BadRequest(f'the part "{name}" is not expected', hint=FORM)
     given, settings = form.getlist(PHOTO), form.getlist(SETTINGS)
     files = [each for each in given if isinstance(each, UploadFile)]
@@ -107,7 +107,7 @@ async def _parts(form: FormData, limits: Limits) -> tuple[list[bytes], bytes]:
     if len(settings) > 1:
         raise BadRequest('the part "settings" is there twice', hint=FORM)
     if len(files) > limits.photos:
-        problem = f"the upload has more than {counted(limits.photos, 'photo')}"
+        problem = f"the upload has more than {count_noun(limits.photos, 'photo')}"
         raise TooLarge(problem, hint="send the others in requests of their own")
     told = settings[0] if settings else "{}"  # without any: the defaults
     text = told.encode() if isinstance(told, str) else await told.read()
@@ -120,7 +120,7 @@ async def _parts(form: FormData, limits: Limits) -> tuple[list[bytes], bytes]:
     return photos, text
 
 
-def _digested(photos: list[bytes], settings: bytes) -> Upload:
+def _with_digests(photos: list[bytes], settings: bytes) -> Upload:
     told = hashlib.sha256(settings).digest()
     return Upload(photos, settings, [hashlib.sha256(photo).digest() + told for photo in photos])
 

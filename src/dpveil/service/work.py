@@ -7,15 +7,15 @@ import mmap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.release.saving import Release
-from dpveil.service.page import planned as page
-from dpveil.service.page.planned import offers
+from dpveil.service.page import plan_details as page
+from dpveil.service.page.plan_details import offers
 from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
 
 Message = tuple[dict[str, Any], bytes]
@@ -38,7 +38,7 @@ def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     except DPVeilError as error:
         if _short_of_memory(error):
             raise MemoryError from error
-        message, hint = error.told(SPOKEN)
+        message, hint = error.message_and_hint(SPOKEN)
         yield {"error": {"kind": _kind(error), "message": message, "hint": hint}}, b""
 
 
@@ -75,19 +75,19 @@ def _explain(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 
 def _plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
-    _, planned = _planned(told, contents)
+    _, planned = _read_and_plan(told, contents)
     yield _short(planned, plan_json(planned, SPOKEN)), b""
 
 
 def _page_plan(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
-    _, planned = _planned(told, contents)
-    yield _short(planned, page.told(planned, told["settings"], SPOKEN)), b""
+    _, planned = _read_and_plan(told, contents)
+    yield _short(planned, page.plan_details(planned, told["settings"], SPOKEN)), b""
 
 
 def _short(planned: Plan, told: dict[str, Json]) -> dict[str, Json]:
     """Return what is told of a plan, if it is short enough; raises `RegionError`."""
     if len(json.dumps(told)) > MOST_JSON - 100:
-        problem = f"the plan of {counted(len(planned.regions), 'region')} is longer than the service tells"
+        problem = f"the plan of {count_noun(len(planned.regions), 'region')} is longer than the service tells"
         raise RegionError(problem, hint="protect a larger region around them, or whole")
     return told
 
@@ -98,7 +98,7 @@ def _page_offers(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
 
 def _release(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
     """Plan, and yield what a ledger is told if it is `paid`; draw, once that is committed, and yield it."""
-    request, planned = _planned(told, contents)
+    request, planned = _read_and_plan(told, contents)
     _check_memory(planned)
     total = None if planned.total is None else planned.total.to_json()
     covered = planned.covered.to_json() if told["paid"] and planned.covered else None
@@ -116,7 +116,7 @@ def _notes(remarks: Sequence[str]) -> list[Json]:
     while len(json.dumps(kept)) > MOST_NOTES - 100:
         kept = kept[: len(kept) // 2]
     left = len(remarks) - len(kept)
-    return [*kept, f"{counted(left, 'more note')} left out"] if left else kept
+    return [*kept, f"{count_noun(left, 'more note')} left out"] if left else kept
 
 
 def _room(planned: Plan) -> int:
@@ -139,7 +139,7 @@ def _check_memory(planned: Plan) -> None:
         raise MemoryError from error
 
 
-def _planned(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:
+def _read_and_plan(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:
     request = Request.of(told["settings"])
     photo = read(contents, max_pixels=told["pixels"], trust_source=request.trust_source)
     planned = plan(

@@ -69,7 +69,7 @@ class Worker:
         Its certificate and image have `room` bytes together at most.
         """
         said = partial(self.child.channel.send, {"do": "draw"}) if self._waits else None
-        release = _parted(*await self._answer(self.limits.draw_seconds, room, said))
+        release = _split_answer(*await self._answer(self.limits.draw_seconds, room, said))
         await self.finish()
         return release
 
@@ -143,7 +143,7 @@ class Worker:
         await asyncio.to_thread(self.child.end)
 
 
-def _parted(answer: dict[str, Any], contents: bytes) -> Message:
+def _split_answer(answer: dict[str, Any], contents: bytes) -> Message:
     """Return a release with the certificate that is before the image; raises `WorkerEnded` if none is."""
     size = answer.get("certificate")
     if type(size) is not int or not 0 <= size <= len(contents):
@@ -222,11 +222,11 @@ class Pool:
         self._begin()
 
     def _begin(self) -> None:
-        task = asyncio.create_task(self._started())
+        task = asyncio.create_task(self._start_worker())
         self._starting.add(task)
         task.add_done_callback(self._starting.discard)
 
-    async def _started(self) -> None:
+    async def _start_worker(self) -> None:
         while True:
             try:
                 return self._add(await Worker.start(self.limits, self.target))

@@ -17,12 +17,12 @@ from dpveil.assets.reference import AssetField
 from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
 from dpveil.core.arrays import Float64, Int64
-from dpveil.core.guarantee import Guarantee, Relation, Scope, counted
+from dpveil.core.guarantee import Guarantee, Relation, Scope, count_noun
 from dpveil.core.numbers import Json, show, to_json, two_digits
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits, uniforms
-from dpveil.noise.gaussian import checked
+from dpveil.noise.gaussian import check_variance
 from dpveil.synthesis.simulator import (
     FINEST,
     REPLACED,
@@ -100,12 +100,12 @@ class Plan:
     codec: AssetField = AssetField(CODEC)
 
     def __post_init__(self) -> None:
-        checked(Fraction(self.variance))
+        check_variance(Fraction(self.variance))
         if self.delta * self.people >= 1:
             problem = f"is not below one over the number of people, {self.people}"
             raise InvalidParameter("delta", to_json(self.delta), problem, hint="such as 1e-6")
-        if self.candidates is None and self.people < self.needed:
-            problem = f"is too small: votes of fewer than {self.needed} people drown in this noise"
+        if self.candidates is None and self.people < self.least_people:
+            problem = f"is too small: votes of fewer than {self.least_people} people drown in this noise"
             hint = f"choose {{epsilon}} {self._enough()}, or photos of more people"
             names = {"epsilon": "epsilon"}
             raise InvalidParameter("number of people", self.people, problem, hint=hint, arguments=names)
@@ -117,8 +117,8 @@ class Plan:
     def _enough(self) -> str:
         """Return from which ε on, in two digits, so many people are enough, and how strong that is."""
         tried = self
-        while tried.needed > self.people:
-            grown = two_digits(tried.epsilon * Fraction(tried.needed + 1, self.people + 1))
+        while tried.least_people > self.people:
+            grown = two_digits(tried.epsilon * Fraction(tried.least_people + 1, self.people + 1))
             tried = replace(tried, epsilon=grown, candidates=LEAST)
         return f"{show(tried.epsilon)} or more, which is {strength(tried.guarantee)}"
 
@@ -138,7 +138,7 @@ class Plan:
         return math.sqrt(self.variance) / UNIT
 
     @property
-    def needed(self) -> int:
+    def least_people(self) -> int:
         """The least number of people by the rule for `candidates`."""
         return math.ceil(LEAST * MARGIN * self.noise)
 
@@ -155,7 +155,7 @@ class Plan:
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP for one person with all photos."""
-        pictures = counted(self.pictures, "synthetic picture")
+        pictures = count_noun(self.pictures, "synthetic picture")
         covers = f"a set of {pictures}, about all photos of each person together"
         clear = (f"how many people there are, {self.people:,}, and all settings", TIME)
         return Guarantee(
@@ -218,14 +218,14 @@ def evolve(
     codes, votes = simulator.draw(plan.chosen, bits), list[Votes]()
     for number in range(plan.rounds):
         if number:
-            codes = simulator.vary(_chosen(codes, votes[-1], plan.chosen, plan, bits), ANGLE, bits)
-        candidates = simulator.embedded(simulator.pictures(codes))
+            codes = simulator.vary(_choose_codes(codes, votes[-1], plan.chosen, plan, bits), ANGLE, bits)
+        candidates = simulator.embed_all(simulator.pictures(codes))
         if candidates.shape[1] != photos.shape[1]:
             raise InvalidParameter("photos", None, NO_POINTS, hint=EMBED)
         choices = nearest(photos, candidates)
         votes.append(noisy(tally(choices, people, plan.chosen), plan.variance, bits))
         step()
-    last = simulator.vary(_chosen(codes, votes[-1], plan.pictures, plan, bits), ANGLE, bits)
+    last = simulator.vary(_choose_codes(codes, votes[-1], plan.pictures, plan, bits), ANGLE, bits)
     return Evolved(simulator.pictures(last), tuple(votes))
 
 
@@ -245,7 +245,7 @@ def _check_votes(plan: Plan, photos: Embedded, people: Int64[np.ndarray, " n"]) 
         raise InvalidParameter("people", None, "are not a number below the plan's for every photo")
 
 
-def _chosen(codes: Codes, votes: Votes, count: int, plan: Plan, bits: BitSource) -> Codes:
+def _choose_codes(codes: Codes, votes: Votes, count: int, plan: Plan, bits: BitSource) -> Codes:
     """Return `count` codes, each as often as its share of the noisy votes, up to one more or less."""
     ends = np.cumsum(shares(votes, THRESHOLD * plan.noise * UNIT))
     places: Float64[np.ndarray, " count"] = (np.arange(count) + uniforms(1, bits)) / count

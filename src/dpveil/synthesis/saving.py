@@ -30,10 +30,10 @@ from dpveil.core.envelope import (
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
-from dpveil.io import encode, is_present, make_folder, read_bytes, received, write_together
+from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
 from dpveil.io.folders import is_folder, is_link
-from dpveil.io.names import quoted, shown
-from dpveil.io.refused import Refused
+from dpveil.io.names import escape_text, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
 from dpveil.noise.bits import SECURE, BitSource, kind_of
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
@@ -152,14 +152,14 @@ def check_new(folder: Path) -> None:
         return
     if folder.is_symlink() or not folder.is_dir():
         raise OutputError(
-            f"{shown(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
+            f"{show_path(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
         )
     if is_present(folder / NAME):
-        problem = f"{shown(folder)} holds a data set already"
+        problem = f"{show_path(folder)} holds a data set already"
         hint = "dpveil verify checks it; choose another {out} for another set, which costs again"
         raise OutputError(problem, hint=hint, arguments={"out": "out"})
     if any(folder.iterdir()):
-        problem = f"{shown(folder)} is not empty, and a data set is written to a folder of its own"
+        problem = f"{show_path(folder)} is not empty, and a data set is written to a folder of its own"
         raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
 
 
@@ -208,7 +208,7 @@ def read_set(folder: Path) -> tuple[SetCertificate | None, tuple[str, ...]]:
     not listed is a problem. Nothing in the folder can raise an error.
     """
     try:
-        certificate = parse_set(received(folder / NAME, MOST_BYTES).decode())
+        certificate = parse_set(read_untrusted(folder / NAME, MOST_BYTES).decode())
     except Refused as refusal:
         return None, (f"the certificate {refusal.problem}",)
     except UnicodeDecodeError:
@@ -230,11 +230,11 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
         return
     for name in names:
         if name != NAME and name not in certificate.files:
-            yield f"{quoted(name)} is not part of the set"
+            yield f"{escape_text(name)} is not part of the set"
     side, cells = None, None
     for name, digest in sorted(certificate.files.items(), reverse=True):  # the sheet comes first
         try:
-            contents = received(folder / name, LARGEST) if is_present(folder / name) else None
+            contents = read_untrusted(folder / name, LARGEST) if is_present(folder / name) else None
         except Refused as refusal:
             yield f"{name} {refusal.problem}"
             continue
@@ -245,26 +245,28 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
         elif not only_picture(contents, "png"):
             yield f"{name} holds more than a picture, or is not as dpveil writes it"
         elif name == SHEET:
-            cells = _decoded(contents, SHEET_PIXELS)
+            cells = _decode_picture(contents, SHEET_PIXELS)
             if cells is None:
                 yield f"{name} cannot be decoded"
         else:
-            picture = _decoded(contents, PICTURE_PIXELS)
+            picture = _decode_picture(contents, PICTURE_PIXELS)
             side = side or (None if picture is None else picture.shape[0])
             if picture is None or picture.shape != (side, side, 3):
                 yield f"{name} is not a square picture in colour, of the size of the others"
-            elif cells is not None and not _shown(cells, int(name[:6]), picture, certificate.plan.pictures):
+            elif cells is not None and not _is_on_sheet(
+                cells, int(name[:6]), picture, certificate.plan.pictures
+            ):
                 yield f"{name} is not what {SHEET} shows in its place"
 
 
-def _decoded(contents: bytes, most: int) -> UInt8[np.ndarray, "h w c"] | None:
+def _decode_picture(contents: bytes, most: int) -> UInt8[np.ndarray, "h w c"] | None:
     try:
         return read_bytes(contents, "picture", max_pixels=most).image
     except PhotoError:
         return None
 
 
-def _shown(
+def _is_on_sheet(
     cells: UInt8[np.ndarray, "h w c"], number: int, picture: UInt8[np.ndarray, "s s 3"], count: int
 ) -> bool:
     """Whether the sheet has the size for so many pictures, and this one in its place, if it has one."""

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.codecs.base import Codec, Crops
-from dpveil.codecs.neural import EncoderDecoder, shown
+from dpveil.codecs.neural import EncoderDecoder, ellipse_mask
 from dpveil.codecs.statistics import Codes
 from dpveil.core.arrays import Float64, Int16, Int64, UInt8
 from dpveil.errors import InvalidParameter
@@ -147,13 +147,13 @@ class Simulator:
         steps = np.rint((box.clip(code) - box.low) / box.width.max() * FINEST)
         return np.asarray(steps.astype(np.int16))
 
-    def embedded(self, crops: Crops) -> Embedded:
+    def embed_all(self, crops: Crops) -> Embedded:
         """Return the points of crops, n × m, each computed alone."""
         points = [self.embed(crop) for crop in crops]
         return np.concatenate([*points, np.empty((0, self.codec.length), np.int16)])
 
-    def masked(self, crops: Crops) -> Crops:
+    def mask_crops(self, crops: Crops) -> Crops:
         """Return crops as the codec can show them: grey beyond the public ellipse of codecs of networks."""
         if not isinstance(self.codec, EncoderDecoder):
             return crops
-        return np.where(shown(self.codec.canvas[0])[..., None], crops, np.uint8(128))
+        return np.where(ellipse_mask(self.codec.canvas[0])[..., None], crops, np.uint8(128))

@@ -11,15 +11,15 @@ from typing import Any, Final
 from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.errors import ClipError, InvalidParameter, NoRegion
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none
 from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
-from dpveil.release.plan import chosen
-from dpveil.video.asked import ON_LOST
+from dpveil.release.plan import choose_method
+from dpveil.video.choices import ON_LOST
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name
@@ -66,17 +66,17 @@ def analyze(
     `TrackSettings`. Raises errors of `dpveil.errors`.
     """
     name = name_of(clip)
-    made_by, finders = chosen(method, regions, parameters)
+    made_by, finders = choose_method(method, regions, parameters)
     choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
     searched: dict[str, Any] = {} if every is None else {"every": every}
     settings = TrackSettings(on_lost=on_lost, **searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:
-        found = tracked(opened, made_by, finders, settings, if_none, progress)
+        found = clip_tracks(opened, made_by, finders, settings, if_none, progress)
         made = VideoPlan(
             clip=name,
             facts=opened.facts,
             method=made_by,
-            tracks=arranged(found.tracks, keep, link),
+            tracks=arrange_tracks(found.tracks, keep, link),
             cuts=found.cuts,
             request=tuple(finder.description for finder in finders),
             on_lost=on_lost,
@@ -97,10 +97,10 @@ def name_of(clip: str | Path) -> str:
         return check_name(Path(clip).name)
     except InvalidParameter as error:
         hint = f"rename it, to one of at most {LONGEST_NAME} printable characters without a backslash"
-        raise ClipError(f"the name of {shown(clip)} cannot be written into a plan", hint=hint) from error
+        raise ClipError(f"the name of {show_path(clip)} cannot be written into a plan", hint=hint) from error
 
 
-def tracked(
+def clip_tracks(
     clip: Clip,
     method: Method,
     finders: Sequence[Finder],
@@ -127,7 +127,7 @@ def tracked(
     def step(done: int) -> None:
         progress(ANALYZING, done, facts.frames)
 
-    given, searching = _given(clip, finders), [finder for finder in finders if finder.data_dependent]
+    given, searching = _given_tracks(clip, finders), [finder for finder in finders if finder.data_dependent]
     if not searching:
         return Found(tracks=given, cuts=(), frames=facts.frames, searched=0)
     try:
@@ -135,14 +135,14 @@ def tracked(
     except NoRegion:
         if last is None:
             raise
-        return Found(tracks=(whole(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
+        return Found(tracks=(whole_track(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
     thumbnails = {number + more: picture for number, picture in found.thumbnails.items()}
     return replace(found, tracks=tracks, thumbnails=thumbnails)
 
 
-def _given(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
+def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     """Return tracks of regions that no pixel changes: the same from the first frame to the last, whatever is
     cut, so that each is drawn once.
     """
@@ -153,7 +153,7 @@ def _given(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     (first,) = clip.frames(0, 1)
     photo, tracks = Photo(first.image), list[Track]()
     for finder in fixed:
-        for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).seen(photo):
+        for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).find_in_frame(photo):
             keys = _throughout(facts, one.box)
             number = len(tracks) + 1
             tracks.append(
@@ -167,13 +167,13 @@ def _throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
     return tuple(Key(frame, x, y, w, h) for frame in dict.fromkeys((0, facts.frames - 1)))
 
 
-def whole(facts: Facts) -> Track:
+def whole_track(facts: Facts) -> Track:
     """Return a track of all that every frame shows."""
     keys = _throughout(facts, (0, 0, facts.width, facts.height))
     return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
 
 
-def arranged(
+def arrange_tracks(
     tracks: Sequence[Track], keep: Collection[int] = (), link: Sequence[Collection[int]] = ()
 ) -> tuple[Track, ...]:
     """Return tracks of which those to `keep` are visible, and those of each `link` one person's.

@@ -40,7 +40,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.video.asked import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
+from dpveil.video.choices import FIXED, MEAN, SHARED, SPLIT, check_mode, draws_faces
 from dpveil.video.facts import Key, Track, TrackRecord
 from dpveil.video.places import Scene
 
@@ -126,7 +126,7 @@ def key_frame(group: Sequence[Track], scene: Scene) -> tuple[Track, Key, Box | N
     agree on that, are read in the same frame. Raises `RegionError` if the person is outside of the picture
     everywhere.
     """
-    ranked = [each for track in group for each in _ranked(track, scene)]
+    ranked = [each for track in group for each in _rank_keys(track, scene)]
     if not ranked:
         raise RegionError(f"{name_of(group)} is outside of the picture in every frame", hint="remove it")
     _, track, key, box = min(ranked, key=lambda each: (*each[0], each[1].number))
@@ -136,7 +136,7 @@ def key_frame(group: Sequence[Track], scene: Scene) -> tuple[Track, Key, Box | N
 Ranked = tuple[tuple[int, ...], Track, Key, Box | None]
 
 
-def _ranked(track: Track, scene: Scene) -> Iterator[Ranked]:
+def _rank_keys(track: Track, scene: Scene) -> Iterator[Ranked]:
     """Yield the keys at which a track may be read, each with its rank; none outside of the picture."""
     if scene.shows_face(track):
         for key, cell in zip(track.keys, scene.course(track).cells, strict=True):

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar, Final
 
-from dpveil.catalogue import stated
+from dpveil.catalogue import method_from_certificate
 from dpveil.core.envelope import (
     PUBLISHABLE,
     Envelope,
@@ -23,21 +23,21 @@ from dpveil.core.envelope import (
     stated_signature,
     this_tool,
 )
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE, KIND, WHOLE
 from dpveil.core.parameters import CEILING
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
-from dpveil.postprocessing import stated as stated_step
+from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.asked import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.choices import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
 from dpveil.video.facts import ENDS, Event, TrackRecord
 from dpveil.video.facts import LONGEST as LONGEST_EVENT
 from dpveil.video.places import POSES
-from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, whole
+from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
 from dpveil.video.quote import ClipQuote
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
@@ -86,7 +86,7 @@ class VideoCertificate(Envelope):
 
     def __repr__(self) -> str:
         """Return the method, the composed guarantee and its strength in one line."""
-        draws = counted(len(self.quote.guarantees), "draw")
+        draws = count_noun(len(self.quote.guarantees), "draw")
         return f"VideoCertificate({self.quote.method.name}, {draws}, {self.composition}: {self.strength})"
 
     @property
@@ -182,16 +182,18 @@ def _certificate(data: Mapping[str, Any]) -> VideoCertificate:
 
 
 def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
-    width, height = (whole(output[name], name, 1, MAX_PIXELS) for name in ("width", "height"))
+    width, height = (check_whole_number(output[name], name, 1, MAX_PIXELS) for name in ("width", "height"))
     if width * height > MAX_PIXELS:
         raise CertificateError(f"the certificate is of a clip of more than {MAX_PIXELS:,} pixels a frame")
-    frames = whole(output["frames"], "frames", 1, MOST_FRAMES)
+    frames = check_whole_number(output["frames"], "frames", 1, MOST_FRAMES)
     for name in ("tracks", "rasters", "request", "post_processing"):
         if not isinstance(data[name], list) or len(data[name]) > MOST_TRACKS:
-            raise CertificateError(f"the certificate has more than {counted(MOST_TRACKS, 'entry')} of {name}")
+            raise CertificateError(
+                f"the certificate has more than {count_noun(MOST_TRACKS, 'entry')} of {name}"
+            )
     if not isinstance(output["audio"], bool):
         raise ValueError("neither with nor without sound")
-    method = stated(data["method"], data["parameters"])
+    method = method_from_certificate(data["method"], data["parameters"])
     quote = ClipQuote(
         method=method,
         tracks=_tracks(data["tracks"], frames),
@@ -215,10 +217,10 @@ def _tracks(listed: list[Any], frames: int) -> tuple[TrackRecord, ...]:
     tracks = tuple(TrackRecord(**each) for each in listed)
     before = 0
     for track in tracks:
-        before = whole(track.number, "number", before + 1, MOST_FRAMES)
-        whole(track.first, "first", 0, whole(track.last, "last", 0, frames - 1))
+        before = check_whole_number(track.number, "number", before + 1, MOST_FRAMES)
+        check_whole_number(track.first, "first", 0, check_whole_number(track.last, "last", 0, frames - 1))
         if track.person is not None:
-            whole(track.person, "person", 1, MOST_FRAMES)
+            check_whole_number(track.person, "person", 1, MOST_FRAMES)
         if not KIND.fullmatch(track.kind) or track.end not in ENDS or not isinstance(track.visible, bool):
             raise ValueError("a track that cannot be")
     return tracks
@@ -226,7 +228,7 @@ def _tracks(listed: list[Any], frames: int) -> tuple[TrackRecord, ...]:
 
 def _size(size: list[Any], width: int, height: int) -> tuple[int, int]:
     across, down = size
-    return whole(across, "width", 1, width), whole(down, "height", 1, height)
+    return check_whole_number(across, "width", 1, width), check_whole_number(down, "height", 1, height)
 
 
 def _check_sizes(quote: ClipQuote) -> None:
@@ -251,5 +253,7 @@ def _event(data: Mapping[str, Any], frames: int) -> Event:
     if not 0 < seconds <= LONGEST_EVENT or len(data) != len(("seconds", "times", "frames")):
         raise ValueError("an event that cannot be")
     return Event(
-        seconds, whole(data["times"], "times", 1, CEILING), whole(data["frames"], "frames", 1, frames)
+        seconds,
+        check_whole_number(data["times"], "times", 1, CEILING),
+        check_whole_number(data["frames"], "frames", 1, frames),
     )

@@ -21,9 +21,9 @@ import cv2
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import ClipError, DPVeilError, UsageError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 
 
 def pyav() -> ModuleType:
@@ -49,15 +49,15 @@ class Source:
     handle = -1
 
     def __init__(self, path: str | Path, name: str = "") -> None:
-        self.name, self.path = name or shown(path), str(Path(path).absolute())
+        self.name, self.path = name or show_path(path), str(Path(path).absolute())
         try:
             self.handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
             raise self.unread(error) from error
-        self.state = self._stated()
+        self.state = self._file_state()
         if not stat.S_ISREG(os.fstat(self.handle).st_mode):
             self.close()
-            raise self.refused("it is not a regular file", "give the name of a clip's file")
+            raise self.clip_error("it is not a regular file", "give the name of a clip's file")
         self.size = self.state[2]
 
     def close(self) -> None:
@@ -86,25 +86,25 @@ class Source:
 
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
-        if self._stated() != self.state:
-            raise self.refused(CHANGED, "wait until it is complete, and try again")
+        if self._file_state() != self.state:
+            raise self.clip_error(CHANGED, "wait until it is complete, and try again")
 
     def check_bytes(self, sha256: str) -> None:
         """Raise `ClipError` unless the file's bytes have this SHA-256, and it was not written to."""
         if self.sha256() != sha256:
-            raise self.refused(CHANGED, "wait until it is complete, and try again")
+            raise self.clip_error(CHANGED, "wait until it is complete, and try again")
         self.check()
 
-    def refused(self, problem: str, remedy: str = "") -> ClipError:
+    def clip_error(self, problem: str, remedy: str = "") -> ClipError:
         """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
 
     def unread(self, error: OSError | ValueError) -> ClipError:
         """Return an operating system's error about this file."""
         problem = getattr(error, "strerror", None) or "not a valid file name"
-        return self.refused(problem[:1].lower() + problem[1:], "check the name of the file")
+        return self.clip_error(problem[:1].lower() + problem[1:], "check the name of the file")
 
-    def _stated(self) -> tuple[int, ...]:
+    def _file_state(self) -> tuple[int, ...]:
         found = os.fstat(self.handle)
         return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
@@ -149,7 +149,7 @@ def container_of(source: Source) -> str:
     """Return FFmpeg's name of the clip's container; raises `ClipError` for any other file."""
     head = source.read(0, 600)
     if not head:
-        raise source.refused("the file is empty", COPY_AGAIN)
+        raise source.clip_error("the file is empty", COPY_AGAIN)
     if head[4:8] in FIRST_BOXES:
         return MOV
     if head.startswith(b"\x1a\x45\xdf\xa3"):
@@ -160,17 +160,17 @@ def container_of(source: Source) -> str:
         return TS
     if head.startswith(b"\x00\x00\x01\xba"):
         return PS
-    raise source.refused("it is not a clip in a format that dpveil reads", KINDS)
+    raise source.clip_error("it is not a clip in a format that dpveil reads", KINDS)
 
 
 def early(source: Source) -> ClipError:
     """Return the error that the file ends early."""
-    return source.refused("the file ends early", COPY_AGAIN)
+    return source.clip_error("the file ends early", COPY_AGAIN)
 
 
-def damaged(source: Source, what: str = "its structure is damaged") -> ClipError:
+def damage_error(source: Source, what: str = "its structure is damaged") -> ClipError:
     """Return the error that the file is damaged."""
-    return source.refused(what, COPY_AGAIN)
+    return source.clip_error(what, COPY_AGAIN)
 
 
 DECODERS: Final = frozenset(
@@ -207,7 +207,7 @@ USUAL: Final = frozenset(
 STREAMS: Final = {"audio": "sound", "subtitle": "subtitle stream", "data": "data stream"}
 
 
-def opened(source: Source, demuxer: str, most: int) -> Any:
+def open_container(source: Source, demuxer: str, most: int) -> Any:
     """Return PyAV's container of the clip: it reads by `demuxer`, and opens nothing but `source`.
 
     FFmpeg decodes some frames to find out what the clip is, of `most` pixels; but none of streams whose kind
@@ -222,7 +222,7 @@ def opened(source: Source, demuxer: str, most: int) -> Any:
         "max_pixels": str(most),
         "err_detect": "explode",
     }
-    with told(source, "it"):
+    with as_clip_error(source, "it"):
         return av.open(
             View(source),
             "r",
@@ -241,7 +241,7 @@ def _nothing(*_: object) -> Any:
 
 
 @contextmanager
-def told(source: Source, what: str) -> Iterator[None]:
+def as_clip_error(source: Source, what: str) -> Iterator[None]:
     """Turn what PyAV raises into a `ClipError`: the file ends early, or `what` cannot be decoded."""
     av = pyav()
     try:
@@ -251,9 +251,9 @@ def told(source: Source, what: str) -> Iterator[None]:
     except av.error.EOFError as error:
         raise early(source) from error
     except av.error.FFmpegError as error:
-        raise damaged(source, f"{what} cannot be decoded") from error
+        raise damage_error(source, f"{what} cannot be decoded") from error
     except (OSError, ValueError, OverflowError, AssertionError, RuntimeError, MemoryError) as error:
-        raise damaged(source, f"{what} cannot be decoded") from error
+        raise damage_error(source, f"{what} cannot be decoded") from error
 
 
 def picture_stream(container: Any, source: Source) -> Any:
@@ -265,13 +265,15 @@ def picture_stream(container: Any, source: Source) -> Any:
 
     found = [stream for stream in container.streams.video if not _is_cover(stream)]
     if not found:
-        raise source.refused("it has no pictures", "give the name of a clip")
+        raise source.clip_error("it has no pictures", "give the name of a clip")
     chosen = next((stream for stream in found if stream.disposition & Disposition.default), found[0])
     context = chosen.codec_context
     if context is None or context.codec.name not in DECODERS:
-        raise source.refused("its pictures are coded in a way that dpveil does not read", "save it as H.264")
+        raise source.clip_error(
+            "its pictures are coded in a way that dpveil does not read", "save it as H.264"
+        )
     if any(key.lower() == "alpha_mode" and value != "0" for key, value in chosen.metadata.items()):
-        raise source.refused("its pictures are transparent in part", "save it without transparency")
+        raise source.clip_error("its pictures are transparent in part", "save it without transparency")
     return chosen
 
 
@@ -281,7 +283,7 @@ def _is_cover(stream: Any) -> bool:
     return bool(stream.disposition & (Disposition.attached_pic | Disposition.timed_thumbnails))
 
 
-def dropped(container: Any, chosen: Any) -> tuple[str, ...]:
+def left_out_streams(container: Any, chosen: Any) -> tuple[str, ...]:
     """Return in words what the file holds beside the pictures of `chosen` and the first sound stream."""
     counts: Counter[str] = Counter()
     for stream in container.streams:
@@ -293,7 +295,7 @@ def dropped(container: Any, chosen: Any) -> tuple[str, ...]:
         counts[kind] += 1
     counts["chapter"] = len(container.chapters())
     counts["further sound stream"] = max(0, counts.pop("sound", 0) - 1)
-    words = [counted(count, name) for name, count in counts.items() if count]
+    words = [count_noun(count, name) for name, count in counts.items() if count]
     if any(
         any(key.lower() not in USUAL for key in part.metadata) for part in (container, *container.streams)
     ):
@@ -342,7 +344,9 @@ def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, mo
         large = frame.height > HIGH[0] or frame.width > HIGH[1]
         matrix = BT2020 if hdr else BT709 if large else 6
     if matrix != RGB and matrix not in MATRICES:
-        raise source.refused("its colours are coded in a way that dpveil does not read", "save it as H.264")
+        raise source.clip_error(
+            "its colours are coded in a way that dpveil does not read", "save it as H.264"
+        )
     name = frame.format.name
     full = frame.color_range == FULL or name.startswith("yuvj")
     full |= frame.color_range == 0 and (frame.format.is_rgb or name.startswith("gray"))
@@ -363,7 +367,7 @@ def check_size(width: int, height: int, source: Source, most: int) -> None:
     """Raise `ClipError` if frames of this size have more than `most` pixels."""
     if width * height > most:
         problem = f"its frames have {width}×{height} pixels, above the limit of {most:,}"
-        raise source.refused(problem, "make them smaller")
+        raise source.clip_error(problem, "make them smaller")
 
 
 def turn_of(frame: Any) -> bytes:
@@ -376,7 +380,7 @@ def _aspect(aspect: Fraction | None, source: Source) -> Fraction:
     if not aspect:
         return Fraction(1)
     if not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
-        raise source.refused("its pixels are not nearly square", "save it with square pixels")
+        raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
     return Fraction(aspect)
 
 
@@ -421,7 +425,7 @@ class Upright:
         levels = _levels(plain, 4 if self._alpha else 3)
         if self._alpha:
             levels = (levels[:, :, :3].astype(np.uint16) * levels[:, :, 3:] // 255).astype(np.uint8)
-        levels = np.ascontiguousarray(_turned(levels, self._turned))
+        levels = np.ascontiguousarray(_turn(levels, self._turned))
         levels.flags.writeable = False
         return levels
 
@@ -460,10 +464,12 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
         return False, bool(a < 0), bool(d < 0)
     if max(abs(a), abs(d)) < scale <= 50 * min(abs(b), abs(c)):
         return True, bool(c < 0), bool(b < 0)
-    raise source.refused("its pictures are turned by an angle other than 90, 180 or 270°", "save it upright")
+    raise source.clip_error(
+        "its pictures are turned by an angle other than 90, 180 or 270°", "save it upright"
+    )
 
 
-def _turned(levels: np.ndarray, flips: tuple[bool, bool, bool]) -> np.ndarray:
+def _turn(levels: np.ndarray, flips: tuple[bool, bool, bool]) -> np.ndarray:
     swap, across, down = flips
     if swap:
         levels = cv2.transpose(levels)
@@ -520,7 +526,7 @@ class Way:
     @contextmanager
     def stream(self) -> Iterator[tuple[Any, Any]]:
         """Open the clip, and yield PyAV's container and its stream of pictures, ready to be decoded."""
-        with opened(self.source, self.demuxer, self.most) as container:
+        with open_container(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
             check_size(context.width, context.height, self.source, self.most)
@@ -546,7 +552,7 @@ class Way:
             if frame.rotation != angle or replace(look, fields=False) != replace(first, fields=False):
                 same = (look.width, look.height) == (first.width, first.height)
                 what = "format" if same else "size"
-                raise self.source.refused(f"the {what} of its frames changes", "cut it where it does")
+                raise self.source.clip_error(f"the {what} of its frames changes", "cut it where it does")
             yield look, frame
 
     def tick(self, clock: Clock, own: int | None) -> int:
@@ -554,32 +560,32 @@ class Way:
         try:
             return clock.time(own)
         except Backwards:
-            raise self.source.refused("the times of its frames go backwards", GENPTS) from None
+            raise self.source.clip_error("the times of its frames go backwards", GENPTS) from None
 
-    def shown(self, look: Look, usual: int, near: int | None = None) -> Iterator[tuple[int, Any]]:
+    def read_frames(self, look: Look, usual: int, near: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield time and picture of every frame, from the first or from the keyframe before time `near` on.
 
         Those that consist of fields are made whole. Raises `ClipError` if one is not as `look`.
         """
         with self.stream() as (container, stream):
             if near is not None:
-                with told(self.source, "its index"):
+                with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
             clock = Clock(usual)
-            found = decoded(container, stream, self.source, numbered=near is None)
+            found = decode_frames(container, stream, self.source, numbered=near is None)
             frames = self._as(look, stream, found)
             plain = ((frame.pts, frame) for frame in frames)
-            for own, frame in _whole(frames, look, self.source) if look.fields else plain:
+            for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
                 yield self.tick(clock, own), frame
 
     def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
         for found, frame in self.looks(frames, stream):
             if replace(found, fields=look.fields) != look or found.fields > look.fields:
-                raise damaged(self.source, "its frames are not as they were when it was opened")
+                raise damage_error(self.source, "its frames are not as they were when it was opened")
             yield frame
 
 
-def decoded(container: Any, stream: Any, source: Source, *, numbered: bool = True) -> Iterator[Any]:
+def decode_frames(container: Any, stream: Any, source: Source, *, numbered: bool = True) -> Iterator[Any]:
     """Yield the frames of PyAV from where `container` is, in the order in which they are shown.
 
     Raises `ClipError` for the first packet that is damaged or cannot be decoded, with the frame's number if
@@ -589,24 +595,24 @@ def decoded(container: Any, stream: Any, source: Source, *, numbered: bool = Tru
     packets = container.demux(stream)
     while True:
         name = f"frame {count}" if numbered else "a frame"
-        with told(source, name):
+        with as_clip_error(source, name):
             packet = next(packets, None)
             if packet is None:
                 return
             if packet.is_corrupt:
-                raise damaged(source, f"{name} is damaged")
+                raise damage_error(source, f"{name} is damaged")
             frames = packet.decode()
         for frame in frames:
             name = f"frame {count}" if numbered else "a frame"
             if frame.is_corrupt:
-                raise damaged(source, f"{name} is damaged")
+                raise damage_error(source, f"{name} is damaged")
             yield frame
             count += 1
 
 
-def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
+def _deinterlace(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[int | None, Any]]:
     """Yield `frames` with their times, each made of its two fields by FFmpeg's bwdif: one for one."""
-    with told(source, "what its fields show"):
+    with as_clip_error(source, "what its fields show"):
         graph = pyav().filter.Graph()
         size = {"width": look.width, "height": look.height, "format": look.pixels}
         entry = graph.add_buffer(**size, time_base=Fraction(1, 25))
@@ -619,20 +625,20 @@ def _whole(frames: Iterator[Any], look: Look, source: Source) -> Iterator[tuple[
     for count, frame in enumerate(frames):
         times.append(frame.pts)
         frame.pts, frame.time_base = count, Fraction(1, 25)
-        with told(source, f"frame {count}"):
+        with as_clip_error(source, f"frame {count}"):
             entry.push(frame)
-        yield from _pulled(end, times, source)
-    with told(source, "its last frame"):
+        yield from _pull_frames(end, times, source)
+    with as_clip_error(source, "its last frame"):
         entry.push(None)
-    yield from _pulled(end, times, source)
+    yield from _pull_frames(end, times, source)
     if times:
-        raise damaged(source, "its last frames cannot be decoded")
+        raise damage_error(source, "its last frames cannot be decoded")
 
 
-def _pulled(end: Any, times: deque[int | None], source: Source) -> Iterator[tuple[int | None, Any]]:
+def _pull_frames(end: Any, times: deque[int | None], source: Source) -> Iterator[tuple[int | None, Any]]:
     av = pyav()
     while times:
-        with told(source, "a frame"):
+        with as_clip_error(source, "a frame"):
             try:
                 frame = end.pull()
             except (av.error.BlockingIOError, av.error.EOFError):

@@ -54,7 +54,7 @@ def draw(scene: Scene, subject: Subject, image: Image, bits: BitSource) -> Drawn
     if scene.shows_face(track):
         return Drawn(face=_face(scene, track, subject.key, image, bits))
     if scene.faces:
-        return covered()
+        return cover_draw()
     return Drawn(raster=_raster(scene, image[scene.raster(track, subject.key.frame).slices], bits))
 
 
@@ -70,7 +70,7 @@ def draw_frame(
     return _raster(replace(scene, method=method), image[scene.raster(track, frame).slices], bits)
 
 
-def covered() -> Drawn:
+def cover_draw() -> Drawn:
     """Return what face methods show instead of objects: grey, whatever they are."""
     return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))
 

@@ -226,7 +226,7 @@ class Event:
         """Return the JSON object of a certificate."""
         return {"seconds": to_json(self.seconds), "times": self.times, "frames": self.frames}
 
-    def changed(self, frames: int) -> int:
+    def changed_frames(self, frames: int) -> int:
         """Return how many of so many frames the event can change, all of its times together."""
         return min(frames, self.times * self.frames)
 

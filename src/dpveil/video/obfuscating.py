@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
-from dpveil.batch.resume import ARGUMENTS, LACKS, released_again, taken
+from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task
@@ -20,14 +20,14 @@ from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import words
 from dpveil.video.analyzing import Progress, analyze, name_of, nothing
-from dpveil.video.asked import HOLD, ONCE
 from dpveil.video.certificate import VideoCertificate
+from dpveil.video.choices import HOLD, ONCE
 from dpveil.video.decoding import Source, container_of
 from dpveil.video.places import FINE
 from dpveil.video.plan import Payment, VideoPlan
@@ -49,7 +49,7 @@ class Knows(Protocol):
         """Whether this subject paid for a file with this SHA-256."""
 
 
-def finished(
+def find_finished(
     output: Path,
     settings: Mapping[str, Json],
     *,
@@ -73,15 +73,15 @@ def finished(
     stated = found.certificate
     kind = SECURE if seed is None else SEEDED
     if stated is None or found.status != "consistent" or stated.settings != settings or stated.bits != kind:
-        raise taken(output)
+        raise output_taken(output)
     if quote is not None and stated.quote != quote:
-        raise taken(output)
+        raise output_taken(output)
     signer = None if stated.signature is None else stated.signature.public_key
     if sign is not None and signer != sign.public.data.hex():
-        text = f"{shown(output)} is a release with these settings, and {LACKS['sign']}"
+        text = f"{show_path(output)} is a release with these settings, and {LACKS['sign']}"
         raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, or {ELSE}", arguments=ARGUMENTS)
     if ledger is not None and subject is not None and not ledger.knows(subject, stated.output.sha256):
-        text = f"{shown(output)} exists, and {subject} did not pay for it from this ledger"
+        text = f"{show_path(output)} exists, and {subject} did not pay for it from this ledger"
         raise DPVeilError(text, hint=ELSE, arguments=ARGUMENTS)
     return stated
 
@@ -136,8 +136,8 @@ class ClipRun:
         choices = self.choices
         task.check_alone()
         name_of(task.source)
-        if not choices.force and (there := self._finished(task, progress)) is not None:
-            return _skipped(task, there)
+        if not choices.force and (there := self._find_finished(task, progress)) is not None:
+            return _skip_entry(task, there)
         if choices.force:
             _check_ours(task.output)
         sha256 = _hash(task.source)
@@ -145,19 +145,19 @@ class ClipRun:
         if choices.dry:
             with open_clip(task.source) as opened:
                 check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
-            return self._planned(task, plan)
+            return self._dry_entry(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
-        more = {**choices.paying, **chosen, "asked": self._asked(sha256), "progress": progress}
-        return released(task, plan, more, question=self.question)
+        more = {**choices.paying, **chosen, "asked": self._question_digest(sha256), "progress": progress}
+        return release_clip(task, plan, more, question=self.question)
 
-    def _asked(self, sha256: str) -> str:
+    def _question_digest(self, sha256: str) -> str:
         """Return the digest of the question and of the clip."""
         return digest_of({"question": self.question, "clip": sha256})
 
     def _plan(self, task: Task, sha256: str, progress: Progress) -> VideoPlan:
         """Return the plan that a process which was killed has left, or a new one."""
-        choices, left = self.choices, left_plan(task.output, self._asked(sha256))
+        choices, left = self.choices, left_plan(task.output, self._question_digest(sha256))
         if left is not None and (plan := _as_plan(left)) is not None:
             plan.check_strength(choices.at_least)
             return plan
@@ -172,29 +172,32 @@ class ClipRun:
             **self.more,
         )
 
-    def _planned(self, task: Task, plan: VideoPlan) -> Entry:
+    def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
         """Return the entry of a dry run; raises `RegionsDiffer`."""
         payment = Payment(**self.choices.paying)
         payment.check(plan)
         nonce = begun(task.output, settings_of(plan, task.output, payment.payer, self.choices.seed))
-        paid = payment.payer is not None and not payment.due(plan, nonce)
+        paid = payment.payer is not None and not payment.unpaid_entries(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
         promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
         return Entry(PRICED, task.source, None, promise, told, paid=paid)
 
-    def _finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
+    def _find_finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
         """Return the certificate of an earlier release that this run would make; None if nothing is there."""
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
-        stated = finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
+        stated = find_finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
         if any(track.visible or track.person is not None for track in stated.quote.tracks):
             raise _by_other_plan(task, choices)  # one with choices that a run does not have
-        if State.read(output.parent).replaced(stated.output.sha256, task.stamp):
-            text = f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it"
+        if State.read(output.parent).is_replaced(stated.output.sha256, task.stamp):
+            text = (
+                f"{show_path(task.source)} was replaced or changed since"
+                f" {show_path(output)} was released from it"
+            )
             raise DPVeilError(text, hint=released_again(choices), arguments=ARGUMENTS)
         if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
             raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
@@ -217,7 +220,9 @@ class ClipRun:
             _note(task, stated, (task.stamp, _stamp_of(plan.sha256), _stamp_of(self.question)))
 
 
-def released(task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: str | None = None) -> Entry:
+def release_clip(
+    task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: str | None = None
+) -> Entry:
     """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report.
 
     A `question` that a run asked is remembered with the release.
@@ -226,31 +231,31 @@ def released(task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: 
     made = render(plan, task.source, task.output, **more)
     digests = (plan.sha256, *((question,) if question else ()))
     noted = _note(task, made.certificate, (stamp, *map(_stamp_of, digests)))
-    resumed = [Aside(RESUMED.format(shown(folder_of(task.output))))] * made.resumed
+    resumed = [Aside(RESUMED.format(show_path(folder_of(task.output))))] * made.resumed
     return _entry(RELEASED, task, made.certificate, (*resumed, *_about(plan), *noted))
 
 
-def again(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
+def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
     """Return the entry of a clip that was released by this very plan before; None if nothing is there.
 
     Raises as `finished`; `paying` are its arguments.
     """
     chosen = {name: paying[name] for name in ("seed", "ledger", "subject", "sign") if name in paying}
-    stated = finished(task.output, plan.settings, quote=plan.quote, **chosen)
+    stated = find_finished(task.output, plan.settings, quote=plan.quote, **chosen)
     if stated is None:
         return None
-    if State.read(task.output.parent).replaced(stated.output.sha256, _stamp_of(plan.sha256)):
-        raise taken(task.output)  # by another plan: its places are not in the certificate
-    return _skipped(task, stated)
+    if State.read(task.output.parent).is_replaced(stated.output.sha256, _stamp_of(plan.sha256)):
+        raise output_taken(task.output)  # by another plan: its places are not in the certificate
+    return _skip_entry(task, stated)
 
 
-def _skipped(task: Task, stated: VideoCertificate) -> Entry:
+def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     """Return the entry of a release that is there, and drop what is left of making it, but nothing else."""
     try:
         kept = drop(task.output, certificate_path(task.output).read_bytes())
     except OSError:  # it is being replaced
         kept = False
-    note = [Unfinished(LEFT.format(shown(task.output), shown(folder_of(task.output))))] * kept
+    note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
 
 
@@ -258,7 +263,9 @@ def _check_ours(output: Path) -> None:
     """Raise `OutputError` for a clip that is no release, which a name that was derived could hit."""
     alone = os.path.lexists(output) and not os.path.lexists(certificate_path(output))
     if alone and not folder_of(output).is_dir():
-        text = f"{shown(output)} has no certificate beside it, so it may be an original: it is not replaced"
+        text = (
+            f"{show_path(output)} has no certificate beside it, so it may be an original: it is not replaced"
+        )
         raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
 
 
@@ -282,7 +289,7 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
 
 def _by_other_plan(task: Task, choices: Choices) -> DPVeilError:
     """Return the error for a release that is there, and is not the one that a run would make."""
-    text = OTHER_PLAN.format(shown(task.output))
+    text = OTHER_PLAN.format(show_path(task.output))
     hint = f"leave out the clip to keep it, or choose another {{out}}; or {released_again(choices)}"
     return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
 

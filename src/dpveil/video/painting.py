@@ -59,7 +59,7 @@ class Light:
     picture: float
 
     @classmethod
-    def seen(
+    def measure(
         cls, outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"], head: Similarity
     ) -> Self:
         """Return the light in a picture; no pixel that is `hidden` is read."""
@@ -165,12 +165,12 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     if drawn.face is None or not isinstance(method, FaceMethod):
         raise InvalidParameter("drawn", track.number, "is no face", hint="draw the subject of the track")
     key, course = scene.painted_at(track), scene.course(track)
-    hidden = scene.hidden(scene.spots(key.frame))
+    hidden = scene.hidden_mask(scene.spots(key.frame))
     outside = image * ~hidden[..., None]
-    head, match = course.shown(key.frame), match_of(outside, hidden)
+    head, match = course.pose_at(key.frame), match_of(outside, hidden)
     side = int(np.clip(2 ** np.ceil(np.log2(course.largest)), *SIDES))
     own, box = between(ONE, HeadFrame(side), HeadFrame(1)), Box(0, 0, side, side)
-    light = Light.seen(outside, hidden, head)
+    light = Light.measure(outside, hidden, head)
     region = scene.spot(track, key.frame).region or Region(Box(0, 0, scene.width, scene.height))
     layers: dict[int | None, Layer] = {}
     for yaw in course.yaws if method.turned else {None}:
@@ -180,11 +180,11 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
         )
         part = part_of(there, drawn.face, outside, hidden, match, toned=method.toned, turned=method.turned)
         alpha, levels, _ = painted(part, own, box)
-        layers[yaw] = _stored(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
+        layers[yaw] = _store_layer(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
     return layers
 
 
-def _stored(levels: Image, shown: Float32[np.ndarray, "h w"], side: int, light: Light) -> Layer:
+def _store_layer(levels: Image, shown: Float32[np.ndarray, "h w"], side: int, light: Light) -> Layer:
     """Return a layer of levels and alpha from 0 to 1."""
     alpha = np.clip(np.rint(255 * shown), 0, 255).astype(np.uint8)
     with (

@@ -211,7 +211,7 @@ class Course:
         return at, np.stack([np.interp(at, self.frames, line) for line in self._calm])
 
     @cached_property
-    def _between(self) -> Callable[[float], Series]:
+    def _interpolant(self) -> Callable[[float], Series]:
         """That course between its keys, smooth and within their values (Fritsch & Carlson 1980)."""
         from scipy.interpolate import PchipInterpolator
 
@@ -221,14 +221,14 @@ class Course:
         found: Callable[[float], Series] = PchipInterpolator(frames, lines, axis=1)
         return found
 
-    def shown(self, frame: float) -> Similarity:
+    def pose_at(self, frame: float) -> Similarity:
         """Return the map from the picture to a frame with a side of 1, of the head that is shown.
 
         It is the calmest course through the cells: a head that hardly moves does not move, though its cells
         change.
         """
         inside = min(max(frame, self.frames[0]), self.frames[-1])
-        size, turn, x, y = (float(part) for part in self._between(inside))
+        size, turn, x, y = (float(part) for part in self._interpolant(inside))
         return _pose(math.exp(size), turn, x, y)
 
     @cached_property
@@ -290,7 +290,7 @@ BITS: Final = 6
 """Bits of a pixel's fractions in which corners are given to OpenCV."""
 
 
-def around(
+def region_around(
     shape: Shape, head: Similarity, width: int, height: int, *, box: Box | None = None, masked: bool = True
 ) -> Region | None:
     """Return a region that holds every pixel of a shape, and of `box`, in a picture of this size, or None.
@@ -517,14 +517,14 @@ class Scene:
         head, shape = course.outline(frame)
         own = self.box_course(track).box(frame, self.width, self.height) if track.kind in GIVEN else None
         masked = PROTECTIONS[course.protect].masked
-        region = around(shape, head, self.width, self.height, box=own, masked=masked)
-        return Spot(track, region, course.shown(frame))
+        region = region_around(shape, head, self.width, self.height, box=own, masked=masked)
+        return Spot(track, region, course.pose_at(frame))
 
     def spots(self, frame: int) -> list[Spot]:
         """Return all that is replaced in a frame."""
         return [self.spot(track, frame) for track in self.present(frame)]
 
-    def hidden(self, spots: Iterable[Spot]) -> Bool[np.ndarray, "h w"]:
+    def hidden_mask(self, spots: Iterable[Spot]) -> Bool[np.ndarray, "h w"]:
         """Return the pixels that are replaced in a frame."""
         mask = np.zeros((self.height, self.width), np.bool_)
         for spot in spots:

@@ -16,7 +16,7 @@ import numpy as np
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
 from dpveil.core.arrays import UInt8
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.parameters import check_count
 from dpveil.core.region import VECTORS, Covered
@@ -26,9 +26,9 @@ from dpveil.postprocessing import Step
 from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
-from dpveil.video.asked import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
 from dpveil.video.places import FINE, POSES, Scene
 from dpveil.video.plan_checks import (
@@ -93,18 +93,18 @@ def text_of(
     analyzed |= {} if found is None else {FOUND: found}
     data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
     data |= {"cuts": list(cuts), "tracks": listed}
-    return _written(data, "\n") + "\n"
+    return _json_text(data, "\n") + "\n"
 
 
-def _written(value: Json, line: str) -> str:
+def _json_text(value: Json, line: str) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if not isinstance(value, dict | list) or len(text) + len(line) <= WIDTH:
         return text
     deeper = line + "  "
     if isinstance(value, dict):
-        parts = [f"{json.dumps(name)}: {_written(each, deeper)}" for name, each in value.items()]
+        parts = [f"{json.dumps(name)}: {_json_text(each, deeper)}" for name, each in value.items()]
         return "{" + deeper + ("," + deeper).join(parts) + line + "}"
-    return "[" + deeper + ("," + deeper).join(_written(each, deeper) for each in value) + line + "]"
+    return "[" + deeper + ("," + deeper).join(_json_text(each, deeper) for each in value) + line + "]"
 
 
 class Entry(NamedTuple):
@@ -173,7 +173,7 @@ class VideoPlan:
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
-        return f"VideoPlan({self.method.name}, {counted(len(self.draws), 'draw')}, {self.total})"
+        return f"VideoPlan({self.method.name}, {count_noun(len(self.draws), 'draw')}, {self.total})"
 
     @cached_property
     def event(self) -> Event | None:
@@ -185,13 +185,13 @@ class VideoPlan:
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
         """What is drawn: once for each person that is replaced, or in each of their frames (`split`)."""
-        stated = zip(self._made, self.quote.guarantees, strict=True)
+        stated = zip(self._draws, self.quote.guarantees, strict=True)
         return tuple(replace(draw, guarantee=guarantee) for draw, guarantee in stated)
 
     @cached_property
     def quote(self) -> ClipQuote:
         """The guarantee, from data that the certificate states, too."""
-        boxes = [draw.raster for draw in self._made]
+        boxes = [draw.raster for draw in self._draws]
         return ClipQuote(
             method=self.method,
             tracks=tuple(map(TrackRecord.of, self.tracks)),
@@ -223,7 +223,7 @@ class VideoPlan:
         )
 
     @cached_property
-    def _made(self) -> tuple[Draw, ...]:
+    def _draws(self) -> tuple[Draw, ...]:
         return draws_of(self.scene, self.over_time)
 
     @property
@@ -312,7 +312,7 @@ class VideoPlan:
             "tracks": sorted(hidden, key=json.dumps),
         }
         if any(guarantee.relation.name == VECTORS for guarantee in self.guarantees):
-            read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._made]
+            read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._draws]
             data["drawn"] = [self.over_time, *sorted(read, key=json.dumps)]
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
@@ -400,7 +400,7 @@ class Payment:
         """The names of the ledger and of who pays; None if nobody does."""
         return None if self.ledger is None or self.subject is None else [self.ledger.name, self.subject]
 
-    def due(self, plan: VideoPlan, nonce: str | None) -> list[Entry]:
+    def unpaid_entries(self, plan: VideoPlan, nonce: str | None) -> list[Entry]:
         """Return what is not paid yet of a rendering with this nonce; everything if it is None."""
         return [one for one in plan.entries if nonce is None or self._debit(nonce, one.suffix) is None]
 
@@ -413,7 +413,7 @@ class Payment:
         """Debit every draw once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
         if self.ledger is None or self.subject is None:
             return
-        due = self.due(plan, nonce)
+        due = self.unpaid_entries(plan, nonce)
         self.check_room(due)
         for entry in due:
             with _of_clips():

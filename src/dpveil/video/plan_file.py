@@ -19,15 +19,15 @@ from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
-from dpveil.io import received
-from dpveil.io.names import check_path, quoted, shown
-from dpveil.io.refused import Refused
+from dpveil.io import read_untrusted
+from dpveil.io.names import check_path, escape_text, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
-from dpveil.postprocessing import stated as stated_step
-from dpveil.video.asked import FIXED
+from dpveil.postprocessing import step_from_certificate as stated_step
+from dpveil.video.choices import FIXED
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_text, refused, whole
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, check_whole_number, field_error
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -60,12 +60,12 @@ def read_plan(path: str | Path) -> VideoPlan:
     """Return the plan in a file; raises `UsageError` that names the field and the value which is wrong."""
     file = Path(check_path(path, "give the name of a plan, such as plan.json"))
     try:
-        text = received(file, MOST_BYTES).decode()
+        text = read_untrusted(file, MOST_BYTES).decode()
     except Refused as refusal:
         hint = refusal.remedy if file.exists() else "make one with dpveil video analyze"
-        raise InvalidParameter("plan", shown(file), refusal.problem, hint=hint) from refusal
+        raise InvalidParameter("plan", show_path(file), refusal.problem, hint=hint) from refusal
     except UnicodeDecodeError as error:
-        raise InvalidParameter("plan", shown(file), "is not UTF-8 text", hint=AGAIN) from error
+        raise InvalidParameter("plan", show_path(file), "is not UTF-8 text", hint=AGAIN) from error
     return parse_plan(text)
 
 
@@ -83,7 +83,7 @@ def parse_plan(text: str) -> VideoPlan:
     except DPVeilError:
         raise
     except NotANumber as error:
-        raise refused("number", error.text, error.problem) from error
+        raise field_error("number", error.text, error.problem) from error
     except json.JSONDecodeError as error:
         problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
@@ -94,11 +94,15 @@ def parse_plan(text: str) -> VideoPlan:
 
 def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
-        raise refused("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
+        raise field_error("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
     clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped", "fields"})
     chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
     analyzed = _object(data.get("analyzed", {}), "analyzed", " ".join((*ANALYZED, FOUND)), set())
-    found = whole(analyzed.pop(FOUND), f"analyzed.{FOUND}", 0, MOST_TRACKS) if FOUND in analyzed else None
+    found = (
+        check_whole_number(analyzed.pop(FOUND), f"analyzed.{FOUND}", 0, MOST_TRACKS)
+        if FOUND in analyzed
+        else None
+    )
     chosen |= analyzed
     if "keep_audio" in data:
         chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
@@ -107,7 +111,7 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
     texts = [check_text(step, f"post_processing[{at}]") for at, step in enumerate(steps)]
     listed = _list(data["tracks"], "tracks")
     if len(listed) > MOST_TRACKS:
-        raise refused("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
+        raise field_error("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
     plan = VideoPlan(
         clip=clip["name"],
         facts=_facts(clip),
@@ -125,11 +129,11 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
 
 def _facts(clip: Mapping[str, Any]) -> Facts:
     if not isinstance(clip["sha256"], str) or not HASH.fullmatch(clip["sha256"]):
-        raise refused("sha256", clip["sha256"], "is no SHA-256", AGAIN)
+        raise field_error("sha256", clip["sha256"], "is no SHA-256", AGAIN)
     steps = _list(clip["steps"], "steps")
     for at, step in enumerate(steps):
         if len(_list(step, f"steps[{at}]")) != 2:
-            raise refused(f"steps[{at}]", None, "is not a difference and a count", AGAIN)
+            raise field_error(f"steps[{at}]", None, "is not a difference and a count", AGAIN)
     dropped = _list(clip.get("dropped", []), "dropped")
     return Facts(
         sha256=clip["sha256"],
@@ -162,43 +166,43 @@ def _track(value: object, where: str) -> Track:
 def _method(name: object, parameters: object) -> Method:
     """Return a method by name; parameters that are left out have their defaults, and none names a file."""
     if not isinstance(name, str) or name not in METHODS:
-        raise UnknownName("method", quoted(str(name))[:60], METHODS)
+        raise UnknownName("method", escape_text(str(name))[:60], METHODS)
     kind = METHODS[name]
     names = {each.name: inspect.getattr_static(kind, each.name) for each in fields(kind)}
     known = {each: static for each, static in names.items() if isinstance(static, Parameter)}
     given = _object(parameters, "parameters", " ".join(known), set())
     for each, value in given.items():
         if isinstance(value, dict | list):
-            raise refused(f"parameters.{each}", None, "is not a single value")
+            raise field_error(f"parameters.{each}", None, "is not a single value")
     return build(name, {n: None if v is None else known[n].stated(v) for n, v in given.items()})
 
 
 def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
     """Return a JSON object that has the `needed` fields and no others than `names`."""
     if not isinstance(value, dict):
-        raise refused(where, value, "is not an object")
+        raise field_error(where, value, "is not an object")
     known, before = names.split(), "" if where == "plan" else f"{where}."
     for name, each in value.items():
         if name not in known:
             hint = f"{meant(name, known)}its fields are {', '.join(known)}"
-            raise refused(
-                f"{'' if where == 'plan' else where + '.'}{quoted(name)[:60]}", each, "is unknown", hint
+            raise field_error(
+                f"{'' if where == 'plan' else where + '.'}{escape_text(name)[:60]}", each, "is unknown", hint
             )
     for name in known:
         if name in needed and name not in value:
-            raise refused(f"{before}{name}", None, "is missing")
+            raise field_error(f"{before}{name}", None, "is missing")
     return value
 
 
 def _list(value: object, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise refused(where, value, "is not a list")
+        raise field_error(where, value, "is not a list")
     return value
 
 
 def _flag(value: object, where: str) -> bool:
     if not isinstance(value, bool):
-        raise refused(where, value, "is neither true nor false")
+        raise field_error(where, value, "is neither true nor false")
     return value
 
 
@@ -206,6 +210,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, value in pairs:
         if name in data:
-            raise refused(quoted(name)[:60], value, "is given twice in one object", "leave one out")
+            raise field_error(escape_text(name)[:60], value, "is given twice in one object", "leave one out")
         data[name] = value
     return data

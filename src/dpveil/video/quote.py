@@ -22,7 +22,6 @@ from dpveil.regions.boxes import asked_box
 from dpveil.release.crowd import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.asked import FIXED, ONCE, SPLIT, check_mode
 from dpveil.video.budget import (
     CHANNELS,
     CROP,
@@ -35,6 +34,7 @@ from dpveil.video.budget import (
     together,
     total_of,
 )
+from dpveil.video.choices import FIXED, ONCE, SPLIT, check_mode
 from dpveil.video.facts import LOST, Event, TrackRecord
 from dpveil.video.places import FINE
 from dpveil.video.plan_checks import check_lost
@@ -65,7 +65,7 @@ def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
         beside = (words.GIVEN, *(words.OUTSIDE,) * (not always))
     traces = () if always and not found else (words.TRACES,)
     seen = words.visible(track.number for track in quote.tracks if track.visible)
-    linked = words.linked([t.number for t in group] for group in quote.persons if len(group) > 1)
+    linked = words.link_sentences([t.number for t in group] for group in quote.persons if len(group) > 1)
     return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * quote.audio))
 
 
@@ -113,7 +113,7 @@ class ClipQuote:
         return persons(self.tracks)
 
     @cached_property
-    def drawn(self) -> list[tuple[Method, Guarantee]]:
+    def costs_per_person(self) -> list[tuple[Method, Guarantee]]:
         """What is drawn for each person, in each frame if that is a split, and what it costs in all."""
         return [
             per_draw(self.method, size, length(group), self.over_time)
@@ -123,8 +123,8 @@ class ClipQuote:
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
         """The guarantee of each draw."""
-        parts = zip(self.persons, self.sizes, self.drawn, strict=True)
-        return tuple(self._stated(group, size, *drawn) for group, size, drawn in parts)
+        parts = zip(self.persons, self.sizes, self.costs_per_person, strict=True)
+        return tuple(self._guarantee_for(group, size, *drawn) for group, size, drawn in parts)
 
     @cached_property
     def total(self) -> Guarantee:
@@ -166,7 +166,7 @@ class ClipQuote:
         few = (few_only(self.total),) if self._few_only else ()
         voices = (words.VOICES,) * self.audio
         noisy: dict[tuple[int, int], str] = {}
-        for (method, _), size in zip(self.drawn, self.sizes, strict=True):
+        for (method, _), size in zip(self.costs_per_person, self.sizes, strict=True):
             if size is not None and size not in noisy and len(noisy) < MOST_SIZES:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
@@ -219,7 +219,7 @@ class ClipQuote:
         """
         if self.event is None or self.no_event:
             return None
-        changed = self.event.changed(self.frames)
+        changed = self.event.changed_frames(self.frames)
         costs = [self._for_frames(at, changed * len(group)) for at, group in enumerate(self.persons)]
         often = "once" if self.event.times == 1 else f"up to {self.event.times:,} times"
         seconds = to_json(self.event.seconds)
@@ -249,14 +249,14 @@ class ClipQuote:
 
     def _for_frames(self, index: int, frames: int) -> Guarantee:
         """Return what a draw costs if at most so many of its frames are changed."""
-        method, cost = self.drawn[index]
+        method, cost = self.costs_per_person[index]
         if self.over_time != SPLIT or cost.free:
             return cost
         own = length(self.persons[index])
         size = self._sizes[index] or CROP
         return times(method.guarantee(**size), min(frames, own))
 
-    def _stated(
+    def _guarantee_for(
         self, group: Sequence[TrackRecord], size: tuple[int, int] | None, method: Method, cost: Guarantee
     ) -> Guarantee:
         shown = list(cost.scope.in_the_clear)
@@ -273,7 +273,7 @@ class ClipQuote:
         """Whether the guarantee is for few pixels, and practically none for all pixels of a region."""
         if self.total.relation.m is None or self.strength == NONE:
             return False
-        parts = list(zip(self.drawn, self._sizes, self.persons, strict=True))
+        parts = list(zip(self.costs_per_person, self._sizes, self.persons, strict=True))
         rasters = [(method, size, group) for (method, _), size, group in parts if size is not None]
         if not rasters:
             return False

@@ -27,13 +27,13 @@ from dpveil.video.decoding import (
     Source,
     Upright,
     Way,
+    as_clip_error,
     container_of,
-    damaged,
-    decoded,
-    dropped,
+    damage_error,
+    decode_frames,
     early,
+    left_out_streams,
     pyav,
-    told,
 )
 from dpveil.video.facts import Facts, Frame, runs
 
@@ -79,17 +79,17 @@ def survey(way: Way, *, whole: bool = True) -> Survey:
     """
     with way.stream() as (container, stream):
         if stream.time_base is None or stream.time_base <= 0:
-            raise damaged(way.source)
+            raise damage_error(way.source)
         rate = stream.guessed_rate or stream.average_rate
         usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
         stated = _by_packets(way, container, stream, ONE_EACH if whole else WITHOUT_B)
         head = list(islice(_looks(way), LOOKED_AT))
         if not head:
-            raise way.source.refused("it has no frames", "give the name of a clip")
+            raise way.source.clip_error("it has no frames", "give the name of a clip")
         clean, fields = True, any(look.fields for look, _ in head)
         own = [time for _, time in head]
         if (fields or stated is None or own != stated[:LOOKED_AT]) and not whole:
-            raise damaged(way.source, "its packets do not tell when each frame is shown")
+            raise damage_error(way.source, "its packets do not tell when each frame is shown")
         if fields or stated is None or own != stated[:LOOKED_AT]:
             stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
@@ -112,7 +112,7 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
         start=start,
         steps=steps,
         audio=bool(container.streams.audio),
-        dropped=(*dropped(container, stream), *bright),
+        dropped=(*left_out_streams(container, stream), *bright),
         fields=look.fields,
     )
 
@@ -120,7 +120,7 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
 def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
     """Yield the look of every frame, and its time in the file."""
     with way.stream() as (container, stream):
-        for look, frame in way.looks(decoded(container, stream, way.source), stream):
+        for look, frame in way.looks(decode_frames(container, stream, way.source), stream):
             yield look, frame.pts
 
 
@@ -129,12 +129,12 @@ def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str])
     if way.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in decoders:
         return None
     times: list[int] = []
-    with told(way.source, "its list of frames"):
+    with as_clip_error(way.source, "its list of frames"):
         for packet in container.demux(stream):
             if packet.size == 0 and packet.pts is None:
                 continue
             if packet.is_corrupt:
-                raise damaged(way.source, f"frame {len(times)} is damaged")
+                raise damage_error(way.source, f"frame {len(times)} is damaged")
             if packet.pts is None or packet.is_discard:
                 return None
             times.append(packet.pts)
@@ -158,7 +158,7 @@ def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
 
 def _check_number(way: Way, count: int) -> None:
     if count > MOST_FRAMES:
-        raise way.source.refused(f"it has more than {MOST_FRAMES:,} frames", "cut it into parts")
+        raise way.source.clip_error(f"it has more than {MOST_FRAMES:,} frames", "cut it into parts")
 
 
 def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
@@ -183,7 +183,7 @@ class Clip:
     def __init__(self, source: Source, most: int, *, searched: bool = True) -> None:
         self.source, self.most, self._searched = source, most, searched
         try:
-            told, (steps,) = self.asked("facts")
+            told, (steps,) = self.ask("facts")
         except BaseException:
             source.close()
             raise
@@ -209,14 +209,16 @@ class Clip:
         """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
         self.source.check_bytes(self.facts.sha256)
 
-    def asked(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
+    def ask(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
         """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""
         source = self.source
         which = [source.name, source.path, *source.state, self.most, self._searched]
         try:
             told, found = POOL.ask([which, what, *given], most=most)
         except Ended as error:
-            raise source.refused(ENDED.get(error.why, ENDS), "leave it out, or convert it first") from error
+            raise source.clip_error(
+                ENDED.get(error.why, ENDS), "leave it out, or convert it first"
+            ) from error
         if "refused" in told:
             kind, problem, hint = told["refused"]
             raise {"OutputError": OutputError}.get(kind, ClipError)(problem, hint=hint)
@@ -233,12 +235,12 @@ class Clip:
     def _frames(self, start: int, stop: int) -> Iterator[Frame]:
         facts = self.facts
         for index, time in enumerate(islice(facts.times, start, stop), start):
-            told, images = self.asked("frame", start, stop, index, most=3 * facts.width * facts.height)
+            told, images = self.ask("frame", start, stop, index, most=3 * facts.width * facts.height)
             looks = [(one.shape, one.dtype.name) for one in images]
             if told != time or looks != [((facts.height, facts.width, 3), "uint8")]:
-                raise damaged(self.source, LIES)
+                raise damage_error(self.source, LIES)
             yield Frame(index, time, images[0])
-        self.asked("frame", start, stop, stop)  # raises if there are more, or the file was written to
+        self.ask("frame", start, stop, stop)  # raises if there are more, or the file was written to
         self.check()
         if start == 0 and stop == facts.frames:
             DECODED.add(facts.sha256)
@@ -292,7 +294,7 @@ class Reader:
         for index, (time, picture) in enumerate(self._from(start, times), start):
             if index >= stop or time != times[index]:
                 raise self._lies()
-            with told(self.way.source, f"frame {index}"):
+            with as_clip_error(self.way.source, f"frame {index}"):
                 image = self._upright.image(picture)
             yield Frame(index, time, image)
             if index == stop - 1 < self.facts.frames - 1:
@@ -304,15 +306,15 @@ class Reader:
     def _from(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""
         near = times[max(0, start - 2)] if start and self._found.clean else None
-        reached = None if near is None else self._reached(near, times[start])
-        return reached or islice(self._shown(), start, None)
+        reached = None if near is None else self._frames_from(near, times[start])
+        return reached or islice(self._read_frames(), start, None)
 
-    def _reached(self, near: int, time: int) -> Iterator[tuple[int, Any]] | None:
+    def _frames_from(self, near: int, time: int) -> Iterator[tuple[int, Any]] | None:
         """Return the frames from `time` on, decoded from a keyframe before `near`; None if there is none.
 
         What precedes a keyframe may be missing, or may refer to frames before it.
         """
-        found = self._shown(near)
+        found = self._read_frames(near)
         try:
             for shown in found:
                 if shown[0] >= time:
@@ -321,18 +323,18 @@ class Reader:
             pass
         return None
 
-    def _shown(self, near: int | None = None) -> Iterator[tuple[int, Any]]:
-        return self.way.shown(self._found.look, self._found.usual, near)
+    def _read_frames(self, near: int | None = None) -> Iterator[tuple[int, Any]]:
+        return self.way.read_frames(self._found.look, self._found.usual, near)
 
     def _lies(self) -> ClipError:
-        return damaged(self.way.source, LIES)
+        return damage_error(self.way.source, LIES)
 
 
 SKIP: Final = 60
 """Frames that are decoded and dropped rather than seeking."""
 
 
-def picked(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
+def pick_frames(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
     """Yield these frames of a clip in order, seeking where there is much between them."""
     left = sorted(set(wanted))
     while left:

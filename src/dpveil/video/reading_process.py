@@ -16,13 +16,13 @@ from dpveil.video.writing import check_sound, join
 
 def serve(channel: Channel) -> None:
     """Answer questions about clips."""
-    answer(channel, lambda _: _answered)
+    answer(channel, lambda _: _answer)
 
 
-def _answered(asked: list[Any]) -> tuple[Any, ...]:
+def _answer(asked: list[Any]) -> tuple[Any, ...]:
     (name, path, *state, most, searched), what, *given = asked
     try:
-        reader = _kept(name, path, tuple(state), most, searched)
+        reader = _cached_reader(name, path, tuple(state), most, searched)
         if what == "frame":
             frame = reader.frame(*given)
             return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
@@ -41,8 +41,8 @@ def _answered(asked: list[Any]) -> tuple[Any, ...]:
 
 
 @lru_cache(maxsize=2)
-def _kept(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
+def _cached_reader(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
     source = Source(path, name)
     if source.state != state:
-        raise source.refused(CHANGED, "wait until it is complete, and try again")
+        raise source.clip_error(CHANGED, "wait until it is complete, and try again")
     return Reader(source, most, searched=searched)

@@ -80,7 +80,7 @@ def halvings_to(length: float, wanted: float) -> int:
     return max(0, min(MOST, round(math.log2(max(1.0, length / wanted)))))
 
 
-def within(box: Box, halvings: int, more: int, shape: tuple[int, int]) -> Box:
+def downscaled_box(box: Box, halvings: int, more: int, shape: tuple[int, int]) -> Box:
     """Return a box of a frame in pixels of the smaller one, with `more` around it, clipped to its shape."""
     times, (height, width) = 2**halvings, shape
     left, top = max(0, box.x // times - more), max(0, box.y // times - more)
@@ -97,7 +97,7 @@ def in_smaller(pose: Similarity, halvings: int) -> Similarity:
     return Similarity(pose.scale * times, pose.angle, float(zero[0]), float(zero[1]))
 
 
-def enlarged(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray:
+def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray:
     """Return a picture of a part of the smaller frame, resampled to a box of the frame."""
     import cv2
 
@@ -135,16 +135,16 @@ def room_of(boxes: Sequence[Box]) -> Box:
 def behind(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a part of a frame as a smooth continuation of what is known around it."""
     halvings = halvings_to(max(room.w, room.h), FILLED)
-    part = within(room, halvings, MORE, around.smaller(halvings)[1].shape)
+    part = downscaled_box(room, halvings, MORE, around.smaller(halvings)[1].shape)
     mean, known = around.mean(halvings, part)
     if not (known > SURE).any():
         return np.full((room.h, room.w, 3), GREY, np.uint8)
     share = np.where(known > SURE, known, 0).astype(np.float32) / np.float32(255)
-    small = np.clip(np.rint(_continued(mean, share)), 0, 255).astype(np.uint8)
-    return enlarged(small, part, halvings, room)
+    small = np.clip(np.rint(_continue_levels(mean, share)), 0, 255).astype(np.uint8)
+    return enlarge(small, part, halvings, room)
 
 
-def _continued(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
+def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
     """Return levels where their `share` is 1, and a nearly harmonic continuation elsewhere (multigrid)."""
     import cv2
 
@@ -152,7 +152,7 @@ def _continued(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
         mean = (levels * share[..., None]).sum(axis=(0, 1)) / max(float(share.sum()), 1e-6)
         return np.asarray(np.broadcast_to(mean, levels.shape), np.float32)
     sums, part = cv2.pyrDown(levels * share[..., None]), cv2.pyrDown(share)
-    coarse = _continued(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
+    coarse = _continue_levels(sums / np.maximum(part, 1e-6)[..., None], np.minimum(4 * part, 1))
     smooth = cv2.pyrUp(coarse, dstsize=share.shape[::-1])
     shares = cv2.merge([share] * 3)  # numpy takes longer where it repeats values over channels
     fixed, free = shares * levels, 1 - shares
@@ -218,7 +218,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
         own = np.ascontiguousarray(filled[rows, columns])
         levels, alpha = shown.on(box, shown.head)
         levels = _met(levels, shown, around)
-        share = _faded(alpha, shown, around.hidden.shape)
+        share = _fade_edge(alpha, shown, around.hidden.shape)
         filled[rows, columns] = cv2.blendLinear(levels, own, share, 1 - share)
     for shown in group:
         box = shown.region.box
@@ -230,7 +230,7 @@ def _met(levels: Image, shown: Shown, around: Surroundings) -> Image:
     import cv2
 
     halvings, box = halvings_to(shown.unit, COMPARED), shown.region.box
-    part = within(box, halvings, WINDOW, around.smaller(halvings)[1].shape)
+    part = downscaled_box(box, halvings, WINDOW, around.smaller(halvings)[1].shape)
     light, known = around.mean(halvings, part)
     own, alpha = shown.on(part, in_smaller(shown.head, halvings))
     hole = (known == 0) & (alpha > HALF)
@@ -238,11 +238,11 @@ def _met(levels: Image, shown: Shown, around: Surroundings) -> Image:
     change = change_at(light, own.astype(np.float32), known == 255, hole, unit, alike=shown.inner)
     if change is None:
         return levels
-    large = enlarged(np.asarray(change, np.float32), part, halvings, box)
+    large = enlarge(np.asarray(change, np.float32), part, halvings, box)
     return np.asarray(cv2.add(levels, large, dtype=cv2.CV_8U))
 
 
-def _faded(
+def _fade_edge(
     alpha: UInt8[np.ndarray, "h w"], shown: Shown, photo: tuple[int, int]
 ) -> Float32[np.ndarray, "h w"]:
     """Return alpha, 0 to 1, that falls to 0 towards the region's edge, but not towards the picture's."""
@@ -316,7 +316,7 @@ class Renderer:
 
     def look(self, frame: Frame) -> None:
         """See a frame that is not to be rendered: one of the `memory` frames before the first that is."""
-        spots, around = self._around(frame)
+        spots, around = self._surroundings(frame)
         self._see(frame.index, spots, around)
 
     def frame(self, frame: Frame) -> Image:
@@ -324,7 +324,7 @@ class Renderer:
 
         Objects are replaced first, and heads over them, from the smallest to the largest.
         """
-        spots, around = self._around(frame)
+        spots, around = self._surroundings(frame)
         self._see(frame.index, spots, around)
         out = around.levels.copy() if spots else around.levels
         heads = []
@@ -334,12 +334,12 @@ class Renderer:
             if spot.head is None:
                 show_raster(out, spot.region, self._raster(spot, frame))
             else:
-                heads.append(self._shown(spot, spot.region, spot.head, frame.index))
+                heads.append(self._place_head(spot, spot.region, spot.head, frame.index))
         for group in _groups(heads):
             show(out, around, group)
         return out
 
-    def _around(self, frame: Frame) -> tuple[list[Spot], Surroundings]:
+    def _surroundings(self, frame: Frame) -> tuple[list[Spot], Surroundings]:
         """Return what is replaced in a frame, and what is around; nothing private is read from here on."""
         scene, image = self.scene, frame.image
         if image.shape != (scene.height, scene.width, 3) or image.dtype != np.uint8:
@@ -357,7 +357,7 @@ class Renderer:
             if spot.head is not None:
                 seen = self._lights.setdefault(spot.track.number, deque(maxlen=self.memory + 1))
                 if not seen or seen[-1][0] != index:
-                    seen.append((index, Light.seen(around.levels, around.hidden, spot.head)))
+                    seen.append((index, Light.measure(around.levels, around.hidden, spot.head)))
 
     def _raster(self, spot: Spot, frame: Frame) -> Image:
         """Return what is shown of an object in a frame."""
@@ -369,7 +369,7 @@ class Renderer:
             raise InvalidParameter("draws", subject.number, "is no raster", hint="draw the subject again")
         return self._own(subject, spot.track, frame)
 
-    def _shown(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
+    def _place_head(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
         """Return a head as it is shown in a frame."""
         number = spot.track.number
         course, stored = self.scene.course(spot.track), self.layers[number]

@@ -32,19 +32,19 @@ from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.landmarks import locator
 from dpveil.io import place_together
 from dpveil.io.folders import identity
-from dpveil.io.names import check_path, shown
+from dpveil.io.names import check_path, show_path
 from dpveil.io.writing import USUAL, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, nothing
-from dpveil.video.asked import MEAN, SPLIT
 from dpveil.video.certificate import ClipOutput, VideoCertificate
+from dpveil.video.choices import MEAN, SPLIT
 from dpveil.video.decoding import Source
 from dpveil.video.drawing import (
     Drawn,
     Mean,
-    covered,
+    cover_draw,
     crop_of,
     draw,
     draw_frame,
@@ -57,9 +57,9 @@ from dpveil.video.painting import Layer, paint
 from dpveil.video.places import Scene, Subject
 from dpveil.video.plan import Payer, Payment, VideoPlan, check_payer
 from dpveil.video.plan_file import to_text
-from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, picked, room_for
+from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
-from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, keep_plan, settings_of, state, told
+from dpveil.video.state import CERTIFICATE, DRAWS, PLAN, State, as_output_error, keep_plan, settings_of, state
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for, join
 
@@ -137,7 +137,7 @@ def check_possible(
         encoder_for(container, facts.width, facts.height)
         check_times(facts, container)
         if plan.keep_audio:
-            clip.asked("sound", container)
+            clip.ask("sound", container)
     _check_faces(plan, clip)
     if paid and facts.sha256 not in DECODED:
         for frame in clip.frames():
@@ -152,7 +152,7 @@ def _check_faces(plan: VideoPlan, clip: Clip) -> None:
     if method.placing == "auto" and method.reads:
         locator()
     if method.placing == "landmarks":
-        for frame in picked(clip, [draw.key.frame for draw in faces]):
+        for frame in pick_frames(clip, [draw.key.frame for draw in faces]):
             for draw in faces:
                 if draw.key.frame == frame.index:
                     crop_of(plan.scene, draw.track, draw.key, frame.image)
@@ -195,15 +195,17 @@ class Stage:
 
     def renderer(self, clip: Clip, draws: Mapping[int, Drawn], bits: Bits) -> Renderer:
         """Return what renders frames from what was drawn; `bits` are asked if `each_frame` is drawn."""
-        own = self._own(bits) if self.each_frame else None
-        return Renderer(self.scene, self.subjects, draws, dict(self._painted(clip, draws)), own)
+        own = self._frame_drawer(bits) if self.each_frame else None
+        return Renderer(self.scene, self.subjects, draws, dict(self._paint_heads(clip, draws)), own)
 
     def _once(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
         draws = {}
         for subject, frame in _at(clip, {s.number: s.key.frame for s in self.subjects}):
             one = self.subjects[subject - 1]
             plain = self.scene.faces and not self.scene.shows_face(one.track)
-            draws[subject] = covered() if plain else draw(self.scene, one, frame.image, bits(self._name(one)))
+            draws[subject] = (
+                cover_draw() if plain else draw(self.scene, one, frame.image, bits(self._name(one)))
+            )
         return draws
 
     def _means(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
@@ -217,7 +219,7 @@ class Stage:
                     means[subject.number].add(frame.image)
         return {s.number: draw_mean(self.scene, means[s.number], bits(self._name(s))) for s in self.subjects}
 
-    def _painted(
+    def _paint_heads(
         self, clip: Clip, draws: Mapping[int, Drawn]
     ) -> Iterator[tuple[int, dict[int | None, Layer]]]:
         """Yield the heads of each face; reads pixels outside of what is replaced alone."""
@@ -233,15 +235,15 @@ class Stage:
             subject, track = faces[number]
             yield number, paint(scene, draws[subject], track, frame.image)
 
-    def _own(self, bits: Bits) -> Callable[[Subject, Track, Frame], UInt8[np.ndarray, "h w 3"]]:
+    def _frame_drawer(self, bits: Bits) -> Callable[[Subject, Track, Frame], UInt8[np.ndarray, "h w 3"]]:
         """Return what draws one frame, by a part of the budget; the same again for the same bits."""
 
-        def own(subject: Subject, track: Track, frame: Frame) -> UInt8[np.ndarray, "h w 3"]:
+        def draw_one(subject: Subject, track: Track, frame: Frame) -> UInt8[np.ndarray, "h w 3"]:
             name = OWN.format(self._name(subject), frame.index, track.number)
             method = self.plan.draws[subject.number - 1].method
             return draw_frame(self.scene, method, track, frame.index, frame.image, bits(name))
 
-        return own
+        return draw_one
 
     def _name(self, subject: Subject) -> str:
         return self.plan.draws[subject.number - 1].name
@@ -249,7 +251,7 @@ class Stage:
 
 def _at(clip: Clip, frames: Mapping[int, int]) -> Iterator[tuple[int, Frame]]:
     """Yield each number with its frame, in the order of frames, decoding each once."""
-    for frame in picked(clip, frames.values()):
+    for frame in pick_frames(clip, frames.values()):
         for number in sorted(number for number, wanted in frames.items() if wanted == frame.index):
             yield number, frame
 
@@ -307,7 +309,7 @@ def render(
             try:
                 if asked is not None and not work.has(PLAN):
                     keep_plan(work, to_text(plan), asked)
-                if not work.has(CERTIFICATE) and job.named() is None:
+                if not work.has(CERTIFICATE) and job.finished_certificate() is None:
                     job.begin(payment, replace=replace)
                     job.render()
                     job.join(sign)
@@ -343,7 +345,7 @@ class _Job:
         return SECURE if self.seed is None else SEEDED
 
     @property
-    def joined(self) -> str:
+    def joined_name(self) -> str:
         return f"{JOINED}{self.target.suffix.lower()}"
 
     def bits(self, name: str) -> BitSource:
@@ -380,7 +382,7 @@ class _Job:
             try:
                 draws = read_draws(self.work.path(DRAWS), self.plan.method, self.plan.post_processing)
             except (OSError, EOFError, ValueError, TypeError, BadZipFile) as error:
-                raise self.work.damaged() from error
+                raise self.work.damage_error() from error
             renderer = self.stage.renderer(self.clip, draws, self.bits)
             self._segments(renderer, parts[parts.index(missing[0]) :])
 
@@ -407,10 +409,10 @@ class _Job:
 
     def join(self, sign: SigningKey | None) -> None:
         """Join the segments, and write the certificate of that file: nothing is drawn from here on."""
-        facts, part = self.clip.facts, self.work.new_part(self.joined)
+        facts, part = self.clip.facts, self.work.new_part(self.joined_name)
         segments = [self.work.path(SEGMENT.format(start)) for start, _ in spans(facts)]
         if self.plan.keep_audio:
-            self.clip.asked(
+            self.clip.ask(
                 "join",
                 [str(segment.absolute()) for segment in segments],
                 str(part.absolute()),
@@ -421,7 +423,7 @@ class _Job:
         self.clip.check_bytes()
         certificate = self._certificate(_hash(part))
         self._check(part, certificate)
-        self.work.finish(self.joined)
+        self.work.finish(self.joined_name)
         text = (certificate if sign is None else sign.signed(certificate)).to_text().encode()
         self.work.note_release(text)
         self.work.keep(CERTIFICATE, text, mode=USUAL)
@@ -431,40 +433,43 @@ class _Job:
         with closing(Source(part)) as source:
             for problem in content_problems(source, certificate, max_pixels=self.clip.most):
                 hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
-                raise OutputError(f"cannot write {shown(self.target)}: {problem}", hint=hint)
+                raise OutputError(f"cannot write {show_path(self.target)}: {problem}", hint=hint)
 
-    def named(self) -> VideoCertificate | None:
+    def finished_certificate(self) -> VideoCertificate | None:
         """Return the certificate of this rendering's release if both files have their names."""
         beside = certificate_path(self.target)
-        with told(beside):
+        with as_output_error(beside):
             text = beside.read_bytes() if beside.is_file() else b""
         if not self.work.is_of(text) or not self.target.is_file():
             return None
-        stated = self._stated(text)
+        stated = self._certificate_of(text)
         return stated if _hash(self.target) == stated.output.sha256 else None
 
     def name(self, payment: Payment, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
         payment.pay(self.plan, self.work.nonce)
-        if (there := self.named()) is not None:
+        if (there := self.finished_certificate()) is not None:
             payment.note(self.plan, self.work.nonce, there.output.sha256)
             return there
         beside, text = certificate_path(self.target), self.work.read(CERTIFICATE) or b""
         if not self.work.is_of(text):
-            raise self.work.damaged()
-        stated = self._stated(text)
-        if not self.work.has(self.joined) or _hash(self.work.path(self.joined)) != stated.output.sha256:
-            raise self.work.damaged()
-        with told(beside):
+            raise self.work.damage_error()
+        stated = self._certificate_of(text)
+        if (
+            not self.work.has(self.joined_name)
+            or _hash(self.work.path(self.joined_name)) != stated.output.sha256
+        ):
+            raise self.work.damage_error()
+        with as_output_error(beside):
             ours = beside.is_file() and beside.read_bytes() == text
         place_together(
-            [(self.work.path(CERTIFICATE), beside), (self.work.path(self.joined), self.target)],
+            [(self.work.path(CERTIFICATE), beside), (self.work.path(self.joined_name), self.target)],
             replace=replace or (ours and not os.path.lexists(self.target)),
             before=lambda: payment.note(self.plan, self.work.nonce, stated.output.sha256),
         )
         return stated
 
-    def _stated(self, text: bytes) -> VideoCertificate:
+    def _certificate_of(self, text: bytes) -> VideoCertificate:
         """Return the certificate that a text of `join` has, without its signature."""
         return self._certificate(str(json.loads(text)["output"]["sha256"]))
 
@@ -477,21 +482,23 @@ def check_same(plan: VideoPlan, facts: Facts, clip: Path) -> None:
     """Raise `ClipError` unless a plan is of this clip."""
     if plan.facts.sha256 != facts.sha256:
         hint = "give the clip that was analyzed, or analyze this one"
-        raise ClipError(f"{shown(clip)} is not the clip of this plan, but another file", hint=hint)
+        raise ClipError(f"{show_path(clip)} is not the clip of this plan, but another file", hint=hint)
     if plan.facts != facts:
-        text = f"the plan does not tell the size, times and streams of {shown(clip)} as they are"
+        text = f"the plan does not tell the size, times and streams of {show_path(clip)} as they are"
         raise ClipError(text, hint="analyze the clip again, and change nothing of `clip` in the plan")
 
 
 def _hash(path: Path) -> str:
-    with told(path):
+    with as_output_error(path):
         return sha256_of(path)
 
 
 def check_out(target: Path, clip: Path) -> None:
     """Raise `OutputError` if nothing can be written there, or the clip itself would be replaced."""
     if identity(clip) in (identity(target), identity(certificate_path(target))):
-        raise OutputError(f"{shown(target)} is the clip itself", hint="choose another name for the output")
+        raise OutputError(
+            f"{show_path(target)} is the clip itself", hint="choose another name for the output"
+        )
     if target.is_dir():
         raise refusal(target, IsADirectoryError(errno.EISDIR, ""))
     if not target.parent.is_dir():

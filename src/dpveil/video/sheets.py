@@ -11,12 +11,12 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.guarantee import counted
+from dpveil.core.guarantee import count_noun
 from dpveil.core.origin import WHOLE
 from dpveil.video.facts import Facts, Frame, Key, Track, clock
 from dpveil.video.plan import VideoPlan
-from dpveil.video.reading import Clip, open_clip, picked
-from dpveil.video.words import followed
+from dpveil.video.reading import Clip, open_clip, pick_frames
+from dpveil.video.words import followed_span
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
 MOST_ROWS: Final = 100
@@ -108,7 +108,7 @@ def draw_moments(title: str, moments: Sequence[Moment]) -> Levels:
         x, y = MARGIN + place % columns * (PICTURE + GAP), HEAD + place // columns * step
         draw.text((x, y), clock(moment.seconds), INK, _font(17))
         for below, picture in enumerate(moment.pictures):
-            page.paste(_fitted(picture, size), (x, y + 26 + below * (size[1] + 4)))
+            page.paste(_fit(picture, size), (x, y + 26 + below * (size[1] + 4)))
     return np.asarray(page)
 
 
@@ -136,7 +136,7 @@ def _drawn_row(
     colour, (words, left) = VISIBLE if row.visible else REPLACED, lefts
     for place, (time, picture) in enumerate(row.pictures):
         x = MARGIN + place * (TILE + GAP)
-        fitted = _fitted(picture, (TILE, TILE))
+        fitted = _fit(picture, (TILE, TILE))
         page.paste(fitted, (x + (TILE - fitted.width) // 2, top + (TILE - fitted.height) // 2))
         draw.text((x, top + TILE + 2), clock(time), SOFT, _font(13))
     draw.text((words, top), f"{row.number}", colour, _font(34))
@@ -150,7 +150,7 @@ def _drawn_row(
         draw.rectangle((a, middle - 9, max(b, a + 3), middle + 9), fill=colour)
 
 
-def _fitted(picture: Levels, size: tuple[int, int]) -> Image.Image:
+def _fit(picture: Levels, size: tuple[int, int]) -> Image.Image:
     """Return a picture as large as it can be within a size."""
     image = Image.fromarray(np.ascontiguousarray(picture))
     ratio = min(size[0] / image.width, size[1] / image.height)
@@ -198,14 +198,16 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     facts, shown = clip.facts, plan.tracks[:MOST_ROWS]
     wanted = {(track.number, frame) for track in shown for frame in _thirds(track)}
     pictures: dict[tuple[int, int], Levels] = {}
-    for frame in picked(clip, (frame for _, frame in wanted)):
+    for frame in pick_frames(clip, (frame for _, frame in wanted)):
         for track in shown:
             if (track.number, frame.index) in wanted:
-                pictures[track.number, frame.index] = _around(frame.image, at(track, frame.index), track.kind)
+                pictures[track.number, frame.index] = _crop_around(
+                    frame.image, at(track, frame.index), track.kind
+                )
     seconds = times_of(facts)
     rows = [_row(track, seconds, pictures) for track in shown]
     rows += [Row(track.number, (), (), ()) for track in plan.tracks[MOST_ROWS:]]
-    title = f"{plan.clip}: {counted(len(plan.tracks), 'track')}, {counted(len(plan.cuts), 'cut')}"
+    title = f"{plan.clip}: {count_noun(len(plan.tracks), 'track')}, {count_noun(len(plan.cuts), 'cut')}"
     return draw_tracks(title, float(facts.seconds), [seconds[cut] for cut in plan.cuts], rows)
 
 
@@ -221,7 +223,7 @@ def release_sheet(plan: VideoPlan, clip: Clip, release: Clip) -> Levels:
     """Return moments of a clip, each above its release, while something is replaced."""
     facts, seconds = clip.facts, times_of(clip.facts)
     wanted = moments(facts, PICTURES, _spans(plan))
-    pairs = zip(picked(clip, wanted), picked(release, wanted), strict=True)
+    pairs = zip(pick_frames(clip, wanted), pick_frames(release, wanted), strict=True)
     told = [Moment(seconds[one.index], (one.image, other.image)) for one, other in pairs]
     return draw_moments(f"{plan.clip} and its release", told)
 
@@ -230,8 +232,8 @@ def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     """Return moments of a clip with what will be replaced in grey. Nothing is drawn, and nothing paid."""
     facts, seconds = clip.facts, times_of(clip.facts)
     told = [
-        Moment(seconds[frame.index], (_covered(plan, frame),))
-        for frame in picked(clip, moments(facts, PICTURES, _spans(plan)))
+        Moment(seconds[frame.index], (_cover_grey(plan, frame),))
+        for frame in pick_frames(clip, moments(facts, PICTURES, _spans(plan)))
     ]
     return draw_moments(f"{plan.clip}: what will be replaced", told)
 
@@ -250,7 +252,7 @@ def times_of(facts: Facts) -> list[float]:
     return [float((time - facts.start) * facts.time_base) for time in facts.times]
 
 
-def ended(track: Track) -> str:
+def end_text(track: Track) -> str:
     """Return how a track ends, in words; of one that a user added, that it is so."""
     added = track.finder.endswith(BY_HAND) or (track.finder == track.kind != WHOLE)
     return "added by hand" if added else ENDED[track.end]
@@ -262,7 +264,7 @@ def _spans(plan: VideoPlan) -> list[tuple[int, int]]:
 
 def _thirds(track: Track) -> Iterator[int]:
     """Yield the first frame in which a track is followed, a middle one, and the last, each once."""
-    first, last = followed(track)
+    first, last = followed_span(track)
     yield from dict.fromkeys((first, (first + last) // 2, last))
 
 
@@ -273,15 +275,15 @@ def _row(track: Track, seconds: list[float], pictures: dict[tuple[int, int], Lev
     state = "stays visible, as you chose" if track.visible else "will be replaced"
     words = (
         f"{track.kind}, {clock(first)} to {clock(last)}",
-        f"{counted(track.last - track.first + 1, 'frame')}{person}",
-        f"{score}{ended(track)}",
+        f"{count_noun(track.last - track.first + 1, 'frame')}{person}",
+        f"{score}{end_text(track)}",
         state,
     )
     shown = tuple((seconds[frame], pictures[track.number, frame]) for frame in _thirds(track))
     return Row(track.number, words, shown, ((first, last),), track.visible)
 
 
-def _around(image: Levels, key: Key, kind: str) -> Levels:
+def _crop_around(image: Levels, key: Key, kind: str) -> Levels:
     """Return the part of a picture around a key; all of it if nothing of the box is in the picture."""
     height, width = image.shape[:2]
     aside, above = round(AROUND * key.w), round(AROUND * key.h)
@@ -290,10 +292,10 @@ def _around(image: Levels, key: Key, kind: str) -> Levels:
     return image if kind == WHOLE or not part.size or x >= width or y >= height else part.copy()
 
 
-def _covered(plan: VideoPlan, frame: Frame) -> Levels:
+def _cover_grey(plan: VideoPlan, frame: Frame) -> Levels:
     """Return a frame in which what will be replaced is grey."""
     covered = frame.image.copy()
-    covered[plan.scene.hidden(plan.scene.spots(frame.index))] = GREY
+    covered[plan.scene.hidden_mask(plan.scene.spots(frame.index))] = GREY
     return covered
 
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from dpveil.core.envelope import this_tool
 from dpveil.errors import OutputError
-from dpveil.io.locking import alone
-from dpveil.io.names import shown
+from dpveil.io.locking import hold_lock
+from dpveil.io.names import show_path
 from dpveil.io.writing import OWN, flush_folder, refusal
 
 if TYPE_CHECKING:
@@ -102,28 +102,28 @@ class State:
         """The 32 bytes that key the draws; raises `OutputError` if they are gone or damaged."""
         key = self.read(KEY)
         if key is None or len(key) != 32:
-            raise self.damaged()
+            raise self.damage_error()
         return key
 
     def forget_key(self) -> None:
         """Delete the key: all that it draws is stored."""
-        with told(self.folder):
+        with as_output_error(self.folder):
             (self.folder / KEY).unlink(missing_ok=True)
             flush_folder(self.folder)
 
     def note_release(self, certificate: bytes) -> None:
         """Store which release this becomes, until all of the state is removed."""
         digest = hashlib.sha256(certificate).hexdigest()
-        self.keep(STATE, json.dumps(_found(self.folder) | {RELEASE: digest}).encode())
+        self.keep(STATE, json.dumps(_read_state(self.folder) | {RELEASE: digest}).encode())
 
     def is_of(self, certificate: bytes) -> bool:
         """Whether this is the rendering of the release with this certificate."""
-        return _found(self.folder).get(RELEASE) == hashlib.sha256(certificate).hexdigest()
+        return _read_state(self.folder).get(RELEASE) == hashlib.sha256(certificate).hexdigest()
 
     @contextmanager
     def new(self, name: str, *, mode: int = OWN) -> Iterator[BinaryIO]:
         """Write a file that is stored at the end, durably, unless an error comes. Raises `OutputError`."""
-        with told(self.folder):
+        with as_output_error(self.folder):
             part = self.new_part(name)
             handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
             with os.fdopen(handle, "wb") as file:
@@ -137,7 +137,7 @@ class State:
 
     def read(self, name: str) -> bytes | None:
         """Return a file of the state; None if it is not stored yet. Raises `OutputError`."""
-        with told(self.folder), suppress(FileNotFoundError):
+        with as_output_error(self.folder), suppress(FileNotFoundError):
             return (self.folder / name).read_bytes()
         return None
 
@@ -147,7 +147,7 @@ class State:
 
     def finish(self, name: str) -> None:
         """Give the part that is written, a whole file, its name; it survives a loss of power then."""
-        with told(self.folder):
+        with as_output_error(self.folder):
             part = self.part(name)
             with part.open("rb+") as file:
                 os.fsync(file.fileno())
@@ -161,7 +161,7 @@ class State:
     def new_part(self, name: str) -> Path:
         """Return `part`, at which nothing is any more; raises `OutputError`."""
         part = self.part(name)
-        with told(part):
+        with as_output_error(part):
             part.unlink(missing_ok=True)
         return part
 
@@ -171,15 +171,15 @@ class State:
 
     def remove(self) -> None:
         """Delete everything, the key first and what it is of last: the rendering is finished, or dropped."""
-        with told(self.folder):
+        with as_output_error(self.folder):
             _clear(self.folder)
             (self.folder / LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
             flush_folder(self.folder.parent)
 
-    def damaged(self) -> OutputError:
+    def damage_error(self) -> OutputError:
         """Return the error that a file of the state is damaged, or gone."""
-        text = f"{shown(self.folder)} is damaged"
+        text = f"{show_path(self.folder)} is damaged"
         return OutputError(text, hint="remove it to begin anew; what was paid for it is lost then")
 
 
@@ -192,13 +192,13 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
     """
     folder = folder_of(out)
     with ExitStack() as held:
-        with told(out):
+        with as_output_error(out):
             try:
-                held.enter_context(alone(folder / LOCK))
+                held.enter_context(hold_lock(folder / LOCK))
             except OSError as error:
                 if error.errno != errno.EBUSY:
                     raise
-                text = f"another process is rendering {shown(out)}"
+                text = f"another process is rendering {show_path(out)}"
                 raise OutputError(text, hint="wait until it is done") from error
             folder.chmod(0o700)
         yield _begun(folder, settings, out, anew=anew)
@@ -206,7 +206,7 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
 
 def begun(out: Path, settings: Mapping[str, Any]) -> str | None:
     """Return the nonce of a rendering with these `settings` to `out` that was begun, and is not finished."""
-    found = _found(folder_of(out))
+    found = _read_state(folder_of(out))
     return found["nonce"] if found.get("settings") == _plain(settings) else None
 
 
@@ -218,7 +218,7 @@ def drop(out: Path, certificate: bytes) -> bool:
     folder = folder_of(out)
     if not folder.is_dir():
         return False
-    with suppress(OSError, OutputError), alone(folder / LOCK):
+    with suppress(OSError, OutputError), hold_lock(folder / LOCK):
         found = State(folder, "", resumed=True)
         if (folder / STATE).exists() and not found.is_of(certificate):
             return True
@@ -246,15 +246,15 @@ def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def _begun(folder: Path, settings: Mapping[str, Any], out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
-    there = _found(folder) if (folder / STATE).exists() else None
+    there = _read_state(folder) if (folder / STATE).exists() else None
     if there and there["settings"] == _plain(settings):
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
         problem = f"with {differing(there['settings'], _plain(settings))}" if there else "and is damaged"
-        text = f"a rendering to {shown(out)} was begun and not finished, {problem}"
+        text = f"a rendering to {show_path(out)} was begun and not finished, {problem}"
         raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
     made = State(folder, secrets.token_hex(16), resumed=False)
-    with told(folder):
+    with as_output_error(folder):
         _clear(folder)
     made.keep(KEY, os.urandom(32))
     made.keep(STATE, json.dumps({"format": FORMAT, "settings": settings, "nonce": made.nonce}).encode())
@@ -262,7 +262,7 @@ def _begun(folder: Path, settings: Mapping[str, Any], out: Path, *, anew: bool) 
     return made
 
 
-def _found(folder: Path) -> dict[str, Any]:
+def _read_state(folder: Path) -> dict[str, Any]:
     """Return what a state says: nothing if none was begun, or if it is damaged."""
     try:
         found = json.loads((folder / STATE).read_bytes())
@@ -285,7 +285,7 @@ def _clear(folder: Path) -> None:
 
 
 @contextmanager
-def told(place: Path) -> Iterator[None]:
+def as_output_error(place: Path) -> Iterator[None]:
     """Turn errors of the operating system into `OutputError`."""
     try:
         yield

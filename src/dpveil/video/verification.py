@@ -10,14 +10,22 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
-from dpveil.io import is_present, received
-from dpveil.io.names import check_path, quoted
-from dpveil.io.refused import LINK, Refused
+from dpveil.io import is_present, read_untrusted
+from dpveil.io.names import check_path, escape_text
+from dpveil.io.unreadable import LINK, Refused
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
-from dpveil.release.verification import FORGED, UNFORESEEN, Trusted, Verification, asked, judged, too_weak
+from dpveil.release.verification import (
+    FORGED,
+    UNFORESEEN,
+    Trusted,
+    Verification,
+    check_requirements,
+    judge_signature,
+    too_weak,
+)
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
 from dpveil.video.decoding import Source, pyav
@@ -43,7 +51,7 @@ def content_problems(
     facts = Clip(source, max_pixels, searched=False).facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
     if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
-        yield f"the clip has {counted(facts.frames, 'frame')} of {size}, not as the certificate says"
+        yield f"the clip has {count_noun(facts.frames, 'frame')} of {size}, not as the certificate says"
     elif abs(facts.seconds - certificate.output.seconds) > rounded:
         yield "the clip is not as long as the certificate says"
     elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
@@ -89,9 +97,9 @@ class ClipVerification(Verification):
             return ()
         quote = stated.quote
         visible = sum(track.visible for track in quote.tracks)
-        seen = (SEEN.format(counted(visible, "track"), len(quote.tracks)),) * bool(visible)
+        seen = (SEEN.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)
         few = (few_only(quote.total),) * (few_only(quote.total) in quote.warnings)
-        length = counted(quote.frames, "frame")
+        length = count_noun(quote.frames, "frame")
         voices = (VOICES,) * quote.audio
         notes = (
             length,
@@ -113,39 +121,39 @@ def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted
     line each. `at_least` and `trust` are as in `dpveil.verify`.
     """
     given = Path(check_path(path, "give the name of a released clip"))
-    least, trusted = asked(at_least, trust)
+    least, trusted = check_requirements(at_least, trust)
     clip = image_path(given)
     if clip is None:
         problem = "the name is that of no clip's certificate"
-        return _judged(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
-    return _judged(_verified(clip), least, trusted)
+        return _judge(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
+    return _judge(_verify(clip), least, trusted)
 
 
-def _judged(
+def _judge(
     found: ClipVerification, least: str | None, trusted: Sequence[PublicKey] | None
 ) -> ClipVerification:
-    return judged(replace(found, refused=too_weak(found, least)), trusted)
+    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
 
 
-def _verified(clip: Path) -> ClipVerification:
+def _verify(clip: Path) -> ClipVerification:
     beside = certificate_path(clip)
     if not is_present(beside):
         problem = "the file has no certificate" if is_present(clip) else "the file does not exist"
         return ClipVerification(clip, "missing", (f"{problem}: only what dpveil released can be verified",))
     try:
-        certificate = parse_certificate(received(beside, MOST_BYTES).decode())
-        problems = tuple(map(quoted, _problems(clip, certificate)))
+        certificate = parse_certificate(read_untrusted(beside, MOST_BYTES).decode())
+        problems = tuple(map(escape_text, _problems(clip, certificate)))
     except Refused as refusal:
         return ClipVerification(clip, "inconsistent", (f"the certificate {refusal.problem}",))
     except UnicodeDecodeError:
         return ClipVerification(clip, "inconsistent", (f"the certificate is not UTF-8 text: {INTACT}",))
     except DPVeilError as error:
-        return ClipVerification(clip, "inconsistent", (quoted(str(error)),))
+        return ClipVerification(clip, "inconsistent", (escape_text(str(error)),))
     except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
         return ClipVerification(clip, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",))
     if problems:
         return ClipVerification(clip, "inconsistent", problems, certificate)
-    return ClipVerification(clip, "consistent", (), certificate, unread=not installed())
+    return ClipVerification(clip, "consistent", (), certificate, unread=not can_read_clips())
 
 
 def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
@@ -173,12 +181,12 @@ def _byte_problems(source: Source, certificate: VideoCertificate) -> Iterator[st
         yield "the clip was changed: its SHA-256 is not the one in the certificate"
     elif source.read(at, len(magic)) != magic:
         yield f"the clip is not a {output.format} file"
-    elif installed():
+    elif can_read_clips():
         yield from content_problems(source, certificate)
         source.check()
 
 
-def installed() -> bool:
+def can_read_clips() -> bool:
     """Whether what reads clips is installed."""
     try:
         pyav()

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from dpveil.core.envelope import Note
-from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import CODE, FACE, PLATE, TEXT, WHOLE
 from dpveil.release.origins import kind_of
 from dpveil.release.words import UNSURE
-from dpveil.video.asked import FIXED, SPLIT
+from dpveil.video.choices import FIXED, SPLIT
 from dpveil.video.facts import LOST, MERGED, Facts, Key, Track, clock
 
 if TYPE_CHECKING:
@@ -61,11 +61,11 @@ class Doubts:
     def sentences(self) -> tuple[str, ...]:
         """Return one sentence for each kind of doubt that there is, the gravest first."""
         kinds: tuple[tuple[str, Callable[[], Iterator[str]]], ...] = (
-            (GONE, self._gone),
-            (BEYOND, self._outside),
+            (GONE, self._missing_numbers),
+            (BEYOND, self._outside_lines),
             (LEAPS, self._leaps),
             (GIVEN_UP, self._lost),
-            (AS_MANY, self._merged),
+            (AS_MANY, self._merged_lines),
             (BOTH, self._both),
             (CUT, self._over_cuts),
             (LOW.replace("{}", f"{UNSURE}", 1), self._low),
@@ -79,7 +79,7 @@ class Doubts:
         return [float((time - start) * unit) for time in self.facts.times]
 
     @property
-    def _replaced(self) -> list[Track]:
+    def _replaced_tracks(self) -> list[Track]:
         return [track for track in self.tracks if not track.visible]
 
     def _time(self, frame: int) -> str:
@@ -88,7 +88,7 @@ class Doubts:
     def _place(self, track: Track, key: Key) -> str:
         return f"track {track.number} at {self._time(key.frame)} (frame {key.frame})"
 
-    def _gone(self) -> Iterator[str]:
+    def _missing_numbers(self) -> Iterator[str]:
         there = {track.number for track in self.tracks}
         yield from (str(number) for number in range(1, 1 + (self.found or 0)) if number not in there)
 
@@ -96,13 +96,13 @@ class Doubts:
         across, down = key.x + key.w <= 0, key.y + key.h <= 0
         return across or down or key.x >= self.facts.width or key.y >= self.facts.height
 
-    def _outside(self) -> Iterator[str]:
-        for track in self._replaced:
+    def _outside_lines(self) -> Iterator[str]:
+        for track in self._replaced_tracks:
             for key in filter(self._beyond, track.keys):
                 yield f"{self._place(track, key)}, with x = {key.x}, y = {key.y}"
 
     def _leaps(self) -> Iterator[str]:
-        for track in self._replaced:
+        for track in self._replaced_tracks:
             legs = [self._leg(*pair) for pair in pairwise(track.keys)]
             for at, (key, leg) in enumerate(zip(track.keys[1:], legs, strict=True)):
                 beside = [*legs[max(0, at - 1) : at], *legs[at + 1 : at + 2]]
@@ -119,38 +119,38 @@ class Doubts:
         return _Leg(moved, pixels, 0.0 if near else pixels / size / seconds)
 
     def _lost(self) -> Iterator[str]:
-        lost = [(followed(track)[1], track) for track in self._replaced if track.end == LOST]
+        lost = [(followed_span(track)[1], track) for track in self._replaced_tracks if track.end == LOST]
         for last, track in sorted(lost, key=lambda each: each[0]):
             yield f"{self._time(last)} (track {track.number}{', held' if last < track.last else ''})"
 
-    def _merged(self) -> Iterator[str]:
-        merged = [track for track in self._replaced if track.end == MERGED]
+    def _merged_lines(self) -> Iterator[str]:
+        merged = [track for track in self._replaced_tracks if track.end == MERGED]
         for track in sorted(merged, key=lambda each: each.last):
             yield f"{self._time(track.last)} (track {track.number})"
 
     def _both(self) -> Iterator[str]:
-        for one, other in combinations(self._replaced, 2):
+        for one, other in combinations(self._replaced_tracks, 2):
             if one.person is None or one.person != other.person:
                 continue
-            (begun, ends), (start, stop) = followed(one), followed(other)
+            (begun, ends), (start, stop) = followed_span(one), followed_span(other)
             first, last = max(begun, start), min(ends, stop)
             if first < last and self._seconds[last] - self._seconds[first] > TOGETHER:
                 yield f"tracks {one.number} and {other.number} from {self._time(first)} on"
 
     def _over_cuts(self) -> Iterator[str]:
-        for track in self._replaced:
+        for track in self._replaced_tracks:
             for cut in self.cuts:
                 if track.kind not in FIXED and track.first < cut <= track.last:
                     yield f"track {track.number} at {self._time(cut)} (frame {cut})"
 
     def _low(self) -> Iterator[str]:
-        for track in self._replaced:
+        for track in self._replaced_tracks:
             if track.score is not None and track.score < UNSURE:
-                yield f"{self._time(followed(track)[0])} (track {track.number}, {track.score:.2f})"
+                yield f"{self._time(followed_span(track)[0])} (track {track.number}, {track.score:.2f})"
 
     def _still(self) -> tuple[str, ...]:
         """Return that all pictures of a release are one, if they are."""
-        everything = [t for t in self._replaced if t.kind == WHOLE and (t.first, t.last) == self._ends]
+        everything = [t for t in self._replaced_tracks if t.kind == WHOLE and (t.first, t.last) == self._ends]
         if not everything or self.over_time == SPLIT or self.facts.frames == 1:
             return ()
         shown = f"{float(self.facts.seconds):.3g}"
@@ -169,13 +169,13 @@ class _Leg(NamedTuple):
     speed: float
 
 
-def followed(track: Track) -> tuple[int, int]:
+def followed_span(track: Track) -> tuple[int, int]:
     """Return the first and the last frame in which a track is followed, as far as its keys tell.
 
     Before and after that its place is held: the same at the first two keys, or the last two of a lost one.
 
     >>> keys = Key(0, 5, 5, 9, 9), Key(8, 5, 5, 9, 9), Key(20, 7, 5, 9, 9), Key(60, 7, 5, 9, 9)
-    >>> followed(Track(number=1, kind="face", finder="faces", keys=keys, end="lost"))
+    >>> followed_span(Track(number=1, kind="face", finder="faces", keys=keys, end="lost"))
     (8, 20)
     """
     keys = track.keys
@@ -274,7 +274,7 @@ def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None, over
     """
     most = "up to " if over_time == "split" else ""
     read = "its canonical crop" if size is None else f"{most}{size[0]}×{size[1]} pixels, 3 channels"
-    return f"{name}: {kind} in {counted(frames, 'frame')}, {read}, {INPUT[over_time]}"
+    return f"{name}: {kind} in {count_noun(frames, 'frame')}, {read}, {INPUT[over_time]}"
 
 
 def of_clip(text: str) -> str:
@@ -291,10 +291,10 @@ def visible(numbers: Iterable[int]) -> tuple[str, ...]:
     return tuple(VISIBLE.format(f"track {number}") for number in numbers)
 
 
-def linked(groups: Iterable[Iterable[int]]) -> tuple[str, ...]:
+def link_sentences(groups: Iterable[Iterable[int]]) -> tuple[str, ...]:
     """Return a sentence for all tracks of each person that were linked.
 
-    >>> linked([[1, 4]])
+    >>> link_sentences([[1, 4]])
     ('that tracks 1 and 4 show one person, as the user says: nothing checks it',)
     """
     return tuple(LINKED.format(f"tracks {' and '.join(map(str, numbers))}") for numbers in groups)
@@ -308,7 +308,7 @@ def without_sharing(guarantee: Guarantee, draws: int) -> str:
     >>> without_sharing(minute, 1500)
     'drawn anew in every frame at the full price, which is 1,500 draws, this clip would be 1500-DP, any-image'
     """
-    told = f"which is {counted(draws, 'draw')}"
+    told = f"which is {count_noun(draws, 'draw')}"
     return f"drawn anew in every frame at the full price, {told}, this clip would be {guarantee}"
 
 
@@ -333,7 +333,7 @@ def event(quote: ClipQuote) -> str:
     if promise is None:
         return NO_EVENT.format(quote.no_event)
     often = {1: "once", 2: "twice"}.get(asked.times, f"up to {asked.times:,} times")
-    frames = counted(asked.changed(quote.frames), "decoded frame")
+    frames = count_noun(asked.changed_frames(quote.frames), "decoded frame")
     return PROMISED.format(seconds=to_json(asked.seconds), times=often, promise=promise, frames=frames)
 
 
@@ -354,7 +354,8 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
-        "replaced": f"{numbers}, by {quote.method.name}: {counted(draws(quote), 'draw')} ({quote.over_time})",
+        "replaced": f"{numbers}, by {quote.method.name}:"
+        f" {count_noun(draws(quote), 'draw')} ({quote.over_time})",
         "kept": _numbers(kept) or "no track",
         "no track of": NONE_FOUND.format(", ".join(unfound)) if unfound else "",
         "lost": "; ".join(lost) or "no track",
@@ -366,7 +367,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
 
 
 def _of_kind(tracks: Sequence[TrackRecord], kind: str) -> str:
-    return counted(sum(track.kind == kind for track in tracks), f"{kind} track")
+    return count_noun(sum(track.kind == kind for track in tracks), f"{kind} track")
 
 
 def _numbers(tracks: Sequence[TrackRecord]) -> str:

@@ -17,9 +17,9 @@ import numpy as np
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownName
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
-from dpveil.video.decoding import MOV, Source, opened, pyav, told
+from dpveil.video.decoding import MOV, Source, as_clip_error, open_container, pyav
 from dpveil.video.facts import Facts, Frame, durations
 from dpveil.video.reading import Reader
 
@@ -75,7 +75,7 @@ def container_for(path: str | Path) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
-        raise UnknownName("format", suffix or shown(path), SUFFIXES)
+        raise UnknownName("format", suffix or show_path(path), SUFFIXES)
     return SUFFIXES[suffix]
 
 
@@ -148,7 +148,7 @@ def told_of(path: Path) -> Iterator[None]:
         for cause in _causes(error):
             if isinstance(cause, OSError) or not isinstance(cause, av.error.FFmpegError):
                 raise refusal(path, cause) from error
-        raise OutputError(f"cannot write {shown(path)}: it cannot be encoded") from error
+        raise OutputError(f"cannot write {show_path(path)}: it cannot be encoded") from error
 
 
 def _causes(error: BaseException) -> Iterator[Any]:
@@ -209,20 +209,20 @@ class Writer:
         elif frame.index != self._next or frame.time <= self._last:
             raise InvalidParameter("frame", frame.index, f"does not follow frame {self._next - 1}")
         self._next, self._last = frame.index + 1, frame.time
-        self._mux(self._encoded(frame))
+        self._mux(self._to_frame(frame))
 
     def close(self) -> None:
         """Write what is left; the file is complete and on the disk then."""
         if self._next is None:
             self._file.close()
-            raise OutputError(f"cannot write {shown(self._path)}: it has no frames")
+            raise OutputError(f"cannot write {show_path(self._path)}: it has no frames")
         self._mux(None)
         with told_of(self._path), self._file:
             self._container.close()
             self._file.flush()
             os.fsync(self._file.fileno())
 
-    def _encoded(self, frame: Frame) -> Any:
+    def _to_frame(self, frame: Frame) -> Any:
         levels = np.ascontiguousarray(frame.image)
         plain = self._av.VideoFrame.from_numpy_buffer(levels, "rgb24")
         made = self._to_yuv.reformat(
@@ -263,25 +263,25 @@ class Sound:
 
     def __init__(self, clip: Reader, made: Any, container: str) -> None:
         self._source, self._made = clip.way.source, made
-        self._opened = opened(self._source, clip.way.demuxer, clip.way.most)
+        self._opened = open_container(self._source, clip.way.demuxer, clip.way.most)
         if not self._opened.streams.audio:
-            raise self._source.refused("it has no sound to keep", WITHOUT)
+            raise self._source.clip_error("it has no sound to keep", WITHOUT)
         stream = self._opened.streams.audio[0]
         name = stream.codec_context.codec.canonical_name if stream.codec_context else "unknown"
         if name not in KEPT[container]:
-            raise self._source.refused(
+            raise self._source.clip_error(
                 f"its sound is in a format that {container} files do not take", WITHOUT
             )
         setup = len(stream.codec_context.extradata or b"")
         if setup > SETUP.get(name, USUAL_SETUP):
-            raise self._source.refused(
+            raise self._source.clip_error(
                 f"{setup:,} bytes describe its sound, where more than sound may hide", WITHOUT
             )
         self._unit = stream.time_base
         self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
         self._before = container in ("mp4", "mov") or name == "opus"
         self._stream = made.add_stream_from_template(stream, opaque=True)
-        self._packets = self._timed(stream)
+        self._packets = self._time_packets(stream)
         self._next = next(self._packets, None)
 
     def close(self) -> None:
@@ -296,19 +296,19 @@ class Sound:
             self._made.mux(packet)
             self._next = next(self._packets, None)
 
-    def _timed(self, stream: Any) -> Iterator[Any]:
+    def _time_packets(self, stream: Any) -> Iterator[Any]:
         """Yield the packets of sound, timed from the first frame on.
 
         In files that can say so, the last packet before it is kept, as decoders need one to begin with. What
         an edit list cuts out later is left out.
         """
         begun = False
-        with told(self._source, "its sound"):
+        with as_clip_error(self._source, "its sound"):
             for packet in self._opened.demux(stream):
                 if not packet.size:
                     continue
                 if packet.dts is None or packet.pts is None or packet.is_corrupt:
-                    raise self._source.refused("its sound is damaged, or has no times", WITHOUT)
+                    raise self._source.clip_error("its sound is damaged, or has no times", WITHOUT)
                 packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
                 length = packet.duration or 0
                 if packet.is_discard and (begun or packet.pts >= 0):
@@ -323,7 +323,7 @@ class Sound:
         What came beside may be of any length, and muxers write it: RFC 9559's BlockAdditions, for example.
         """
         if packet.has_sidedata(NEW_SETUP):
-            raise self._source.refused("its sound changes how it is coded on the way", WITHOUT)
+            raise self._source.clip_error("its sound changes how it is coded on the way", WITHOUT)
         bare = pyav().Packet(bytes(packet))
         bare.pts, bare.dts, bare.duration = packet.pts, packet.dts, packet.duration
         bare.time_base, bare.is_keyframe = packet.time_base, packet.is_keyframe
@@ -343,7 +343,7 @@ def check_sound(clip: Reader, container: str) -> None:
             sound.until(None)
     except (av.error.FFmpegError, ValueError) as error:
         problem = f"its sound cannot be copied into {container} files: its times, or how it is coded"
-        raise clip.way.source.refused(problem, WITHOUT) from error
+        raise clip.way.source.clip_error(problem, WITHOUT) from error
 
 
 MILLISECOND: Final = Fraction(1, 1000)
@@ -383,7 +383,7 @@ def join(
 
 def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Reader | None) -> None:
     unit = unit_of(facts) if container in EXACT else MILLISECOND
-    packets = _timed(_packets(segments, facts), facts, unit)
+    packets = _with_times(_packets(segments, facts), facts, unit)
     first = next(packets)
     try:
         stream = made.add_stream_from_template(first.stream, opaque=True)
@@ -404,9 +404,9 @@ def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_f
             sound.until(None)
 
 
-def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:
+def _with_times(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:
     """Yield all packets with the times of `facts`, in `unit`; raises `OutputError` for another number."""
-    for begun, ended in _shown(facts, unit):
+    for begun, ended in _frame_ticks(facts, unit):
         packet = next(packets, None)
         if packet is None:
             raise OutputError("the segments have fewer frames than the clip", hint=AGAIN)
@@ -418,7 +418,7 @@ def _timed(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any
         raise OutputError("the segments have more frames than the clip", hint=AGAIN)
 
 
-def _shown(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
+def _frame_ticks(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
     """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
     ticks, last = 0, -1
     for length, count in durations(facts):
@@ -434,7 +434,7 @@ def _shown(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
 def check_times(facts: Facts, container: str) -> None:
     """Raise `OutputError` if files in `container` do not hold the times of a clip."""
     unit = unit_of(facts)  # segments are MP4 files, whatever they are joined to
-    for _ in _shown(facts, unit if container in EXACT else MILLISECOND):
+    for _ in _frame_ticks(facts, unit if container in EXACT else MILLISECOND):
         pass
 
 
@@ -444,14 +444,14 @@ def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:
     for segment in segments:
         source = Source(segment)
         try:
-            with opened(source, MOV, facts.width * facts.height) as container:
+            with open_container(source, MOV, facts.width * facts.height) as container:
                 stream = container.streams.video[0]
                 context = stream.codec_context
                 found = (context.name, context.width, context.height, context.pix_fmt, context.extradata)
                 if coded not in (None, found) or found[1:3] != (facts.width, facts.height):
-                    raise OutputError(f"{shown(segment)} is coded otherwise than the first", hint=AGAIN)
+                    raise OutputError(f"{show_path(segment)} is coded otherwise than the first", hint=AGAIN)
                 coded = found
-                with told(source, "a segment"):
+                with as_clip_error(source, "a segment"):
                     yield from _bare(container.demux(stream), stream)
         finally:
             source.close()

@@ -130,7 +130,7 @@ def test_choice_takes_the_candidate_of_the_drawn_rank():
     counts = np.bincount(even.choose(rows, SeededBits(2)), minlength=5)
     nearest = finite_distribution([float(p) for p in even.probabilities])
     order = np.array([2, 0, 1, 4, 3])  # the rank of every candidate
-    assert not fit(np.repeat(order, counts), nearest).rejected
+    assert not fit(np.repeat(order, counts), nearest).is_rejected
     assert even.choose(distances[:0], SeededBits(1)).shape == (0,)
 
 

@@ -80,7 +80,7 @@ def test_other_distances_are_never_added_up(name):
 
     def promise(codec="a", **settings):
         mechanism = make(name, **settings)
-        return replace(mechanism.guarantee(UNEVEN), distance=mechanism.measured(codec))
+        return replace(mechanism.guarantee(UNEVEN), distance=mechanism.distance_data(codec))
 
     first, others = promise(), [promise(clip="2.5"), promise(codec="b"), make(name).guarantee(UNEVEN)]
     for other in others:

@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
-from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, whole
+from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, rational_shares
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.latent.case import AuditSpace
@@ -222,7 +222,7 @@ def test_whole_shares_sum_to_exactly_one_and_cost_half_a_per_cent(seed):
     rng = np.random.default_rng(seed)
     width, energy = np.exp(rng.normal(0, 2, (2, 100)))
     shares = optimal_laplace(width, energy)
-    exact = whole(shares)
+    exact = rational_shares(shares)
     assert sum(exact) == 1
     assert min(exact) > 0
     rounded = np.array([float(share) for share in exact])
@@ -233,14 +233,14 @@ def test_whole_shares_sum_to_exactly_one_and_cost_half_a_per_cent(seed):
 def test_few_different_scales_however_many_coordinates():
     """Noise keeps tables of 64 scales; the widths of 100 components span about a hundredfold."""
     width = 1e4 * np.arange(1, 101.0) ** -1
-    assert len(set(whole(optimal_laplace(width, np.ones(100))))) <= 48
+    assert len(set(rational_shares(optimal_laplace(width, np.ones(100))))) <= 48
 
 
 def test_extreme_shares_stay_above_zero():
-    exact = whole(np.array([1e-300, 1.0, 1e20]))
+    exact = rational_shares(np.array([1e-300, 1.0, 1e20]))
     assert sum(exact) == 1
     assert min(exact) > 0
-    assert whole(np.ones(3)) == (Fraction(1, 3),) * 3
+    assert rational_shares(np.ones(3)) == (Fraction(1, 3),) * 3
     assert equal(WIDTH, ENERGY).tolist() == [1, 1, 1, 1]
 
 
@@ -260,8 +260,8 @@ def test_shares_come_from_the_box_that_is_used():
 def test_shares_of_a_codec_that_is_no_codec_are_refused(wrong):
     """An infinite one used to make another one negative."""
     with pytest.raises(InvalidParameter, match="not finite"):
-        whole(np.array([1.0, wrong, 2.0]))
-    assert whole(np.array([1.0, 0.0]))[1] > 0
+        rational_shares(np.array([1.0, wrong, 2.0]))
+    assert rational_shares(np.array([1.0, 0.0]))[1] > 0
 
 
 # PCA basis: how many components are kept, against a linear scan and the published search.

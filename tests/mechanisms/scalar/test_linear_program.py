@@ -14,7 +14,7 @@ from dpveil.mechanisms.scalar.linear_program import (
     Program,
     fair_rows,
     largest_diagonal_is_best,
-    repaired,
+    repair_matrix,
     solve,
 )
 from dpveil.mechanisms.scalar.ranges import Range
@@ -150,7 +150,7 @@ def test_table_5_4() -> None:
 def test_closed_variant_1_is_the_optimum_of_the_solver(size: int, epsilon: float) -> None:
     found = LinearProgram1(range=(0, size - 1), sensitivity=1, epsilon=epsilon)
     program = Program(np.arange(size), 1, epsilon, metric=True, fair=False)
-    assert found.closed
+    assert found.has_closed_form
     assert error(law(found)) == pytest.approx(error(solve(program)), rel=1e-6)
 
 
@@ -222,7 +222,7 @@ def test_variant_2_has_its_properties_within_what_it_states(
     given = found.matrix(), epsilon, sensitivity, found.promise
     assert broken(*given).isdisjoint({"private", "distributions", "symmetry"})
     assert broken(*given, tolerance=1e-6) == set()
-    if found.closed:
+    if found.has_closed_form:
         assert broken(*given, tolerance=2.0**-50) == set()
     assert found.integers is not None
     rows = found.integers.weights
@@ -231,7 +231,7 @@ def test_variant_2_has_its_properties_within_what_it_states(
 
 def test_a_small_budget_wants_a_smaller_diagonal_and_a_solver() -> None:
     small = LinearProgram2(range=(0, 11), sensitivity=1, epsilon="0.03")
-    assert not small.closed
+    assert not small.has_closed_form
     assert largest_diagonal_is_best(12, Fraction("0.1"))
     program = Program(np.arange(12), 1, 0.03, metric=True, fair=True)
     assert solve(program)[0, 0] < 0.9974 / sum(np.exp(-0.03 * abs(i - 5)) for i in range(12))
@@ -239,8 +239,8 @@ def test_a_small_budget_wants_a_smaller_diagonal_and_a_solver() -> None:
 
 def test_a_large_query_of_a_small_budget_is_nearly_optimal_without_a_solver() -> None:
     """HiGHS finds 2883.2555 for 101 points at ε = 0.01; the largest diagonal is within 0.02 %."""
-    assert LinearProgram2(range=(0, 128), sensitivity=1, epsilon="0.001").closed
-    assert not LinearProgram2(range=(0, 100), sensitivity=1, epsilon="0.001").closed
+    assert LinearProgram2(range=(0, 128), sensitivity=1, epsilon="0.001").has_closed_form
+    assert not LinearProgram2(range=(0, 100), sensitivity=1, epsilon="0.001").has_closed_form
     best = 2883.255542
     rows = fair_rows(101, Fraction("0.01"))
     found = error(np.array([[weight / sum(row) for weight in row] for row in rows]))
@@ -255,7 +255,7 @@ def test_violations_of_a_solver_are_found_and_repaired() -> None:
             off = solve(program) + rng.uniform(-1e-9, 1e-9, (9, 9))
             relation = "any-database" if metric else "database-record"
             assert not private(off, 0.6, 2, relation)
-            fixed = repaired(off, program)
+            fixed = repair_matrix(off, program)
             assert broken(fixed, 0.6, 2, relation).isdisjoint({"private", "distributions"})
             assert np.abs(fixed - off).max() < 1e-7
 
@@ -264,7 +264,7 @@ def test_far_entries_follow_from_near_ones() -> None:
     """61 points at ε = 2: entries fall to e^-120, which no solver sees, and R.1 holds for them too."""
     for reach in (1, 2):
         program = Program(np.arange(61), reach, 2.0, metric=False, fair=True)
-        fixed = repaired(solve(program), program)
+        fixed = repair_matrix(solve(program), program)
         assert private(fixed, 2, reach, "database-record")
 
 

@@ -86,7 +86,7 @@ def test_neighbours_floats_are_never_read_further_apart_than_reach(made, point, 
     """From where points turn, and from halves, ΔF on: floats a few last places off, or as far as may be."""
     lattice = Lattice(*made)
     reading, point = lattice.reading, point * (1 if lattice.range.finite else 211)  # beyond the pull as well
-    start = reading.first(point) if up else lattice.origin + (point + Fraction(1, 2)) * lattice.step
+    start = reading.threshold_of(point) if up else lattice.origin + (point + Fraction(1, 2)) * lattice.step
     end = start + lattice.sensitivity + off * 2 * OFF * max(abs(start), abs(start + lattice.sensitivity))
     numbers = away(float(start), first), away(float(end), second)
     assume(all(Fraction(number) in lattice.range for number in numbers))
@@ -109,7 +109,7 @@ def test_points_are_read_as_themselves_and_turns_are_where_they_are_said_to_be(m
     value = lattice.origin + point * lattice.step
     assume(value in lattice.range)
     assert lattice.index(value).tolist() == [point]
-    turn = lattice.reading.first(point)
+    turn = lattice.reading.threshold_of(point)
     before = turn - lattice.step / 10**15
     assert lattice.reading.point(turn) == point
     assert lattice.reading.point(before) == point - 1
@@ -347,7 +347,7 @@ def test_answers_round_to_the_nearest_point_of_the_range(allowed, sensitivity, p
     lattice = Lattice(allowed, coarsest(allowed, sensitivity) / parts, sensitivity)
     inside = [answer for answer in answers if answer in allowed]
     points = lattice.index(inside) if inside else np.zeros(0, np.int64)
-    assert lattice.allowed(points).all()
+    assert lattice.is_allowed(points).all()
     for answer, point in zip(inside, points.tolist(), strict=True):
         offset = answer - lattice.origin - point * lattice.step
         assert abs(offset) <= lattice.step * (Fraction(3, 4) if lattice.reading.pull else Fraction(1, 2))
@@ -363,13 +363,13 @@ def test_snapping_goes_to_the_nearest_allowed_point_the_lower_of_two(allowed, st
     lattice = Lattice(allowed, coarsest(allowed, Fraction(1)) / parts, Fraction(1))
     points = np.arange(start, start + 50)
     snapped = lattice.snap(points)
-    assert lattice.allowed(snapped).all()
+    assert lattice.is_allowed(snapped).all()
     window = np.arange(start - 1500, start + 1550)
-    choices = window[lattice.allowed(window)]
+    choices = window[lattice.is_allowed(window)]
     if len(choices) and choices[0] <= points[0] and choices[-1] >= points[-1]:
         for point, found in zip(points, snapped, strict=True):
             assert found == min(choices, key=lambda choice: (abs(choice - point), choice))
-    kept = lattice.allowed(points)
+    kept = lattice.is_allowed(points)
     assert (snapped[kept] == points[kept]).all()
 
 

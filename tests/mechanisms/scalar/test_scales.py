@@ -18,22 +18,22 @@ from dpveil.mechanisms.scalar.lattice import (
     ROUNDING,
     Lattice,
     certificate,
-    certified,
+    certify_rows,
     log_ratio,
-    mixed,
+    mix_uniform,
     steepest,
 )
 from dpveil.mechanisms.scalar.noises import LaplaceNoise, StaircaseNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above, quantise
-from dpveil.numbers.expected import (
+from dpveil.numbers.expected_error import (
     absolute,
     expected_absolute_error,
     expected_loss,
     expected_squared_error,
     loss_of_answers,
     remap,
-    squared,
+    squared_error,
     worst_loss,
 )
 
@@ -59,9 +59,9 @@ def worst(lattice, epsilon, scale, metric):
     span = max(40, 3 * lattice.reach)
     tail = math.ceil(45 / rate) + span  # what is left out is e^-45 of what is there
     outputs = np.arange(min(edges) - tail, max(edges) + tail + 1)
-    outputs = outputs[lattice.allowed(outputs)]
+    outputs = outputs[lattice.is_allowed(outputs)]
     answers = np.arange(min(edges) - span, max(edges) + span + 1)
-    answers = answers[lattice.allowed(answers)]
+    answers = answers[lattice.is_allowed(answers)]
     totals = np.exp(-rate * np.abs(outputs - answers[:, None])).sum(axis=1)
     shown = outputs[(outputs >= answers[0]) & (outputs <= answers[-1])]
     logs = -rate * np.abs(shown - answers[:, None]) - np.log(totals)[:, None]
@@ -251,7 +251,7 @@ def test_equal_rows_cost_nothing_and_zeros_that_differ_have_no_bound():
 )
 def test_mixing_keeps_every_bound_and_raises_what_is_small(rows, least):
     rows = [[weight + (j == 0) for j, weight in enumerate(row)] for row in rows]  # no empty row
-    found = mixed(rows, Fraction(least))
+    found = mix_uniform(rows, Fraction(least))
     shown = [any(column) for column in zip(*rows, strict=True)]
 
     def laws(given_rows):
@@ -275,7 +275,7 @@ def test_mixing_keeps_every_bound_and_raises_what_is_small(rows, least):
 
 def test_nothing_is_mixed_in_where_weights_are_large():
     rows = [[3, 5], [5, 3]]
-    assert certified(lambda _: rows, Fraction(1), Fraction(1), lambda _: Fraction(0)) == quantise(rows)
+    assert certify_rows(lambda _: rows, Fraction(1), Fraction(1), lambda _: Fraction(0)) == quantise(rows)
 
 
 def geometric(size):
@@ -290,7 +290,7 @@ def geometric(size):
 @pytest.mark.parametrize("size", [2, 9, 60])
 def test_what_is_certified_keeps_the_budget_and_nearly_spends_it(epsilon, size):
     budget, points = Fraction(epsilon), np.arange(size)
-    matrix = certified(geometric(size), budget, budget, lambda m: log_ratio(m, points, 1))
+    matrix = certify_rows(geometric(size), budget, budget, lambda m: log_ratio(m, points, 1))
     exact = brute(matrix, points, lambda d: 1 if d <= 1 else 0)
     assert exact <= budget
     if 0.01 <= budget <= 20 and size < 10:
@@ -301,9 +301,9 @@ def test_what_is_certified_keeps_the_budget_and_nearly_spends_it(epsilon, size):
 
 def test_what_64_bits_cannot_carry_is_refused():
     with pytest.raises(NoiseError, match="cannot carry a budget"):
-        certified(geometric(3), Fraction(1, 10**11), Fraction(1, 10**11), lambda m: Fraction(0))
+        certify_rows(geometric(3), Fraction(1, 10**11), Fraction(1, 10**11), lambda m: Fraction(0))
     with pytest.raises(NoiseError, match="cannot carry a budget"):
-        certified(geometric(3), Fraction(1), Fraction(1), lambda m: Fraction(2))
+        certify_rows(geometric(3), Fraction(1), Fraction(1), lambda m: Fraction(2))
 
 
 # Noise on a lattice: weights, tails and masses against sums of the definition; draws by their fit.
@@ -446,7 +446,7 @@ def test_expectations_are_those_of_loops(seed: int) -> None:
         assert found(matrix, responses, answers) == pytest.approx(sum(each) / 3)
         weighted = sum(p * e for p, e in zip(prior, each, strict=True)) / sum(prior)
         assert found(matrix, responses, answers, prior) == pytest.approx(weighted)
-        loss = absolute if power == 1 else squared
+        loss = absolute if power == 1 else squared_error
         assert worst_loss(matrix, responses, answers, loss) == pytest.approx(max(each))
         assert loss_of_answers(matrix, responses, answers, loss) == pytest.approx(each)
 
@@ -458,7 +458,7 @@ def test_the_loss_is_asked_about_answer_and_guess_in_this_order() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("loss", [absolute, squared, capped])
+@pytest.mark.parametrize("loss", [absolute, squared_error, capped])
 def test_remapping_is_the_best_of_all_maps(seed: int, loss: object) -> None:
     matrix, responses, answers, prior = example(seed)
     chances = prior / prior.sum()

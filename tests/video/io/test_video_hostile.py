@@ -12,7 +12,7 @@ from test_video_round_trip import KINDS, PAL, TS
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
 from dpveil.processes import Pool
-from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, opened
+from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, open_container
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip
 from dpveil.video.writing import unit_of
@@ -168,7 +168,7 @@ def test_no_other_file_is_opened(tmp_path, monkeypatch):
         assert len(list(found.decode(video=0))) == 7
     source = Source("list")
     with pytest.raises(ClipError):
-        opened(source, "concat", 10_000)
+        open_container(source, "concat", 10_000)
     source.close()
 
 

@@ -112,14 +112,14 @@ def beside(packet, kind, contents):
 @pytest.mark.parametrize("suffix", [".mkv", ".webm", ".mp4"])
 def test_what_comes_beside_packets_of_sound_is_not_copied(tmp_path, monkeypatch, suffix):
     """As Matroska's additions to blocks, which FFmpeg's muxer writes, too."""
-    demuxed = Sound._timed
+    demuxed = Sound._time_packets
 
     def planted(self, stream):
         for packet in demuxed(self, stream):
             beside(packet, "matroska_block_additional", bytes(7) + b"\1" + 30 * PLANTED.encode())
             yield packet
 
-    monkeypatch.setattr(Sound, "_timed", planted)
+    monkeypatch.setattr(Sound, "_time_packets", planted)
     with reader(clip(tmp_path / "a.mkv", sound="libopus")) as found:
         out = written(found, tmp_path / f"o{suffix}", (3,), keep=True)
     assert PLANTED.encode() not in out.read_bytes()
@@ -129,7 +129,7 @@ def test_what_comes_beside_packets_of_sound_is_not_copied(tmp_path, monkeypatch,
 
 def test_sound_that_is_set_up_again_is_refused(tmp_path, monkeypatch):
     """As by a second description in an MP4 file, which may have any length."""
-    demuxed = Sound._timed
+    demuxed = Sound._time_packets
 
     def planted(self, stream):
         for number, packet in enumerate(demuxed(self, stream)):
@@ -137,7 +137,7 @@ def test_sound_that_is_set_up_again_is_refused(tmp_path, monkeypatch):
                 beside(packet, "new_extradata", PLANTED.encode())
             yield packet
 
-    monkeypatch.setattr(Sound, "_timed", planted)
+    monkeypatch.setattr(Sound, "_time_packets", planted)
     with reader(clip(tmp_path / "a.mp4", sound="aac")) as found:
         with pytest.raises(ClipError, match="changes how it is coded"):
             check_sound(found, "mp4")

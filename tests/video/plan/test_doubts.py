@@ -12,7 +12,7 @@ from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.video import words
 from dpveil.video.facts import Key, Track
 from dpveil.video.plan import VideoPlan
-from dpveil.video.words import followed
+from dpveil.video.words import followed_span
 
 PLAIN = (Key(0, 100, 100, 60, 80), Key(20, 180, 100, 60, 80), Key(40, 260, 100, 60, 80))
 HELD = (*PLAIN, Key(90, 260, 100, 60, 80))
@@ -66,7 +66,7 @@ def test_a_release_of_one_picture_is_told() -> None:
 
 
 def test_where_a_track_is_followed_leaves_out_where_it_is_held() -> None:
-    assert followed(face(1, *HELD, end="lost")) == (0, 40)
-    assert followed(face(1, *HELD)) == (0, 90)
-    assert followed(face(1, Key(0, *(20, 100, 60, 80)), Key(9, 20, 100, 60, 80), *PLAIN[1:])) == (9, 40)
-    assert followed(box(1)) == (0, 99)
+    assert followed_span(face(1, *HELD, end="lost")) == (0, 40)
+    assert followed_span(face(1, *HELD)) == (0, 90)
+    assert followed_span(face(1, Key(0, *(20, 100, 60, 80)), Key(9, 20, 100, 60, 80), *PLAIN[1:])) == (9, 40)
+    assert followed_span(box(1)) == (0, 99)

@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import COARSE, STEP, BoxCourse, Course, around, calm, cell_at
+from dpveil.video.places import COARSE, STEP, BoxCourse, Course, calm, cell_at, region_around
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
@@ -91,7 +91,7 @@ def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
     ]
     course = Course.of(keys, "head")
     assert len({cell.across for cell in course.cells}) > 1
-    shown = [course.shown(frame) for frame in range(100)]
+    shown = [course.pose_at(frame) for frame in range(100)]
     assert np.ptp([one.back(np.zeros((1, 2)))[0, 0] for one in shown]) < 0.05
     assert np.ptp([one.scale for one in shown]) < 1e-6
 
@@ -150,7 +150,7 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
             float(np.exp(rng.uniform(1, 5.3))),
             *(float(n) for n in rng.uniform((-4, -40, -40), (4, 200, 160))),
         )
-        exact, found = shape.region(head, WIDTH, HEIGHT), around(shape, head, WIDTH, HEIGHT)
+        exact, found = shape.region(head, WIDTH, HEIGHT), region_around(shape, head, WIDTH, HEIGHT)
         if exact is None:
             continue
         masks = np.zeros((2, HEIGHT, WIDTH), np.uint8)
@@ -208,7 +208,7 @@ def test_what_is_replaced_is_the_outline_and_a_users_box(protect: str) -> None:
     course = scene.course(track)
     head, shape = course.outline(7)
     spot = scene.spot(track, 7)
-    wanted = around(shape, head, WIDTH, HEIGHT, masked=PROTECTIONS[course.protect].masked)
+    wanted = region_around(shape, head, WIDTH, HEIGHT, masked=PROTECTIONS[course.protect].masked)
     assert spot.region is not None
     assert wanted is not None
     assert spot.region.box == wanted.box
@@ -216,7 +216,7 @@ def test_what_is_replaced_is_the_outline_and_a_users_box(protect: str) -> None:
     own = moving(kind="box")
     box = scene_of([own]).box_course(own).box(7, WIDTH, HEIGHT)
     assert box is not None
-    hidden = scene_of([own]).hidden([scene_of([own]).spot(own, 7)])
+    hidden = scene_of([own]).hidden_mask([scene_of([own]).spot(own, 7)])
     assert hidden[box.slices].all()
 
 

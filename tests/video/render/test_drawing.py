@@ -16,7 +16,7 @@ from dpveil.faces.released import CropFace, HeadFace
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all
-from dpveil.video.drawing import Drawn, Mean, covered, draw, draw_mean, read_draws, write_draws
+from dpveil.video.drawing import Drawn, Mean, cover_draw, draw, draw_mean, read_draws, write_draws
 from dpveil.video.facts import Key, Track
 from dpveil.video.places import Subject
 
@@ -133,7 +133,7 @@ def draws() -> dict[int, Drawn]:
         2: Drawn(face=HeadFace(heads, np.arange(3), 2**64 - 1)),
         5: Drawn(face=HeadFace(heads, np.array([4]), 7, -20)),
         7: Drawn(raster=crop[:9, :7].copy()),
-        8: covered(),
+        8: cover_draw(),
     }
 
 
@@ -154,4 +154,4 @@ def test_what_was_drawn_is_kept_in_a_file(tmp_path: Path) -> None:
         assert (one.number, one.own_yaw, one.steps) == (own.number, own.own_yaw, steps)
         assert one.persons.tolist() == own.persons.tolist()
     assert (raster.raster == draws()[7].raster).all()
-    assert (plain.raster == covered().raster).all()
+    assert (plain.raster == cover_draw().raster).all()

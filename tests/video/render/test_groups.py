@@ -34,8 +34,8 @@ def test_no_head_is_hidden_by_what_is_behind_another(turned: bool) -> None:
     renderer = rendered(scene_of(tracks[::-1] if turned else tracks))
     frame = frames(1)[0]
     shown = renderer.frame(frame)
-    spots, around = renderer._around(frame)
-    heads = [renderer._shown(s, s.region, s.head, 0) for s in spots if s.region and s.head]
+    spots, around = renderer._surroundings(frame)
+    heads = [renderer._place_head(s, s.region, s.head, 0) for s in spots if s.region and s.head]
     assert len(heads) == 2
     assert heads[0].region.box.overlaps(heads[1].region.box)
     together, apart = around.levels.copy(), around.levels.copy()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rendered, scene_of
 
-from dpveil.assets.store import installed
+from dpveil.assets.store import installed_path
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes
@@ -25,12 +25,12 @@ from dpveil.video.renderer import (
     behind,
 )
 
-needs_faces = pytest.mark.skipif(not installed("gallery"), reason="dpveil-faces is not installed")
+needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
 
 
 def covered(scene: Scene, frame: Frame, seed: int) -> Frame:
     """Return a frame with other pixels wherever it is replaced."""
-    hidden = scene.hidden(scene.spots(frame.index))
+    hidden = scene.hidden_mask(scene.spots(frame.index))
     noise = np.random.default_rng([seed, frame.index]).integers(0, 256, frame.image.shape)
     return replace(frame, image=np.where(hidden[..., None], noise.astype(np.uint8), frame.image))
 
@@ -61,7 +61,7 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
     for frame in frames(21):
         shown = first.frame(frame)
         assert (shown == second.frame(covered(scene, frame, 9))).all()
-        hidden = scene.hidden(scene.spots(frame.index))
+        hidden = scene.hidden_mask(scene.spots(frame.index))
         assert (shown[~hidden] == frame.image[~hidden]).all()
         assert (shown[hidden] != frame.image[hidden]).any(axis=1).mean() > 0.9
 
@@ -107,7 +107,7 @@ def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
     shown = []
     for frame in frames(21):
         out = filled.frame(frame)
-        assert (out[filled.scene.hidden(filled.scene.spots(frame.index))] == 9).all()
+        assert (out[filled.scene.hidden_mask(filled.scene.spots(frame.index))] == 9).all()
         shown.append(noisy.frame(frame)[80:112, 8:72])
     assert all((one == shown[0]).all() for one in shown)
     assert (shown[0] == noisy.draws[1].raster).all()
@@ -187,4 +187,4 @@ def test_surroundings_are_the_same_whatever_is_hidden() -> None:
 def test_all_of_a_users_box_is_replaced() -> None:
     track = Track(number=1, kind="box", finder="10,40,100,16", keys=(Key(0, 10, 40, 100, 16),), end="end")
     scene = scene_of([track])
-    assert scene.hidden(scene.spots(0))[40:56, 10:110].all()
+    assert scene.hidden_mask(scene.spots(0))[40:56, 10:110].all()

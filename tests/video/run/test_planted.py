@@ -16,7 +16,7 @@ from clips_made import make_clip, make_plan, track
 from dpveil.batch.task import Choices, Task
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
-from dpveil.release.plan import chosen
+from dpveil.release.plan import choose_method
 from dpveil.video import obfuscating, rendering
 from dpveil.video.decoding import Source
 from dpveil.video.obfuscating import ClipRun
@@ -39,7 +39,7 @@ def out(tmp_path: Path) -> Path:
 
 
 def run_of(regions: str = "0,8,16,16", **more: Any) -> ClipRun:
-    method, finders = chosen(Fill(), regions, {})
+    method, finders = choose_method(Fill(), regions, {})
     return ClipRun(choices=Choices(method=method, regions=finders), more=more)
 
 
@@ -58,7 +58,7 @@ def interrupted(name: str, work: Callable[[], Any]) -> None:
 def begun(clip: Path, out: Path, run: ClipRun | None = None) -> str:
     """Begin to release a clip, and return what was asked of the plan that is left."""
     interrupted("render", lambda: (run or run_of()).release(Task(clip, out, out.name)))
-    return (run or run_of())._asked(obfuscating._hash(clip))
+    return (run or run_of())._question_digest(obfuscating._hash(clip))
 
 
 def test_a_plan_that_was_left_is_gone_on_with_and_that_is_told(

@@ -11,7 +11,7 @@ from clips_made import make_clip, make_plan, track
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.ledger import _paid
+from dpveil.cli.ledger import _payment_of
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.amounts import Total
@@ -79,7 +79,7 @@ def test_what_states_no_cost_is_not_called_paid() -> None:
             return [Paid("album", 1, Total.of(METHOD.guarantee(height=8, width=8, channels=3)), 1)]
 
     ledger: Any = Knows()
-    assert "it was paid for, but" in _paid(ledger, "ab" * 32, lambda: ([], ""), "nobody")["error"]
+    assert "it was paid for, but" in _payment_of(ledger, "ab" * 32, lambda: ([], ""), "nobody")["error"]
     promise = [METHOD.guarantee(height=8, width=8, channels=3)]
-    assert "error" not in _paid(ledger, "ab" * 32, lambda: (promise, ""), "nobody")
-    assert "another amount" in _paid(ledger, "ab" * 32, lambda: (promise * 2, ""), "nobody")["error"]
+    assert "error" not in _payment_of(ledger, "ab" * 32, lambda: (promise, ""), "nobody")
+    assert "another amount" in _payment_of(ledger, "ab" * 32, lambda: (promise * 2, ""), "nobody")["error"]

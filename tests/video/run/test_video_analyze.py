@@ -18,7 +18,7 @@ from dpveil.regions import Finder
 from dpveil.regions.finder import Seen
 from dpveil.video import analyze
 from dpveil.video.facts import Facts
-from dpveil.video.reading import open_clip, picked
+from dpveil.video.reading import open_clip, pick_frames
 from dpveil.video.rendering import spans
 from dpveil.video.sheets import moments
 
@@ -34,7 +34,7 @@ class Blinking(Finder):
     def __call__(self, photo: Any) -> Any:
         raise NotImplementedError
 
-    def seen(self, photo: Any) -> list[Seen]:
+    def find_in_frame(self, photo: Any) -> list[Seen]:
         return [Seen("face", (4, 8, 16, 16), 0.9)] if photo.image[28:, :8].mean() > 60 else []
 
 
@@ -56,7 +56,7 @@ def test_a_box_stays_where_it_was_named_whatever_passes_it(tmp_path: Path) -> No
     """What moves in the box would take it along if it were followed: every frame hides all of it."""
     plan = analyze(make_clip(tmp_path / "moves.mp4"), Fill(), regions="4,8,16,16")
     for frame in range(FRAMES):
-        assert plan.scene.hidden(plan.scene.spots(frame))[8:24, 4:20].all()
+        assert plan.scene.hidden_mask(plan.scene.spots(frame))[8:24, 4:20].all()
 
 
 MASKED = np.zeros((HEIGHT, WIDTH), np.bool_)
@@ -130,7 +130,7 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
     dark = make_clip(tmp_path / "dark.mp4")
 
     class Blind(Blinking):
-        def seen(self, photo: Any) -> list[Seen]:
+        def find_in_frame(self, photo: Any) -> list[Seen]:
             return []
 
     with pytest.raises(NoRegion):
@@ -192,6 +192,6 @@ def test_frames_are_picked_in_order_wherever_they_are(clip: Path) -> None:
     from dpveil.video.reading import open_clip
 
     with open_clip(clip) as opened:
-        assert [frame.index for frame in picked(opened, [30, 2, 2, 35, 0])] == [0, 2, 30, 35]
+        assert [frame.index for frame in pick_frames(opened, [30, 2, 2, 35, 0])] == [0, 2, 30, 35]
     assert moments(facts((1, 99)), 5) == [10, 30, 49, 69, 89]
     assert moments(facts((1, 99)), 5, [(7, 8)]) == [7, 8]

@@ -27,11 +27,11 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.release.plan import chosen
+from dpveil.release.plan import choose_method
 from dpveil.video import rendering
 from dpveil.video.decoding import Source
 from dpveil.video.facts import Key, Track
-from dpveil.video.obfuscating import ClipRun, again
+from dpveil.video.obfuscating import ClipRun, earlier_entry
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
@@ -247,7 +247,7 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     paying: Any = {"ledger": ledger, "subject": "album"}
     render(plan_of(clip), clip, out, **paying)
     interrupted(rendering._Job, "render", plan_of(clip), clip, out, replace=True, **paying)
-    entry = again(Task(clip, out, out.name), plan_of(clip), paying)
+    entry = earlier_entry(Task(clip, out, out.name), plan_of(clip), paying)
     assert entry is not None
     assert entry.status == "skipped"
     assert any("was begun and not finished, and is kept in " in str(note) for note in entry.warnings)
@@ -280,7 +280,7 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
     assert (out.read_bytes(), debits(ledger)) == (before, 1)
     assert not folder_of(out).exists()
     once()
-    entry = again(Task(clip, out, out.name), plan_of(clip), {"ledger": ledger, "subject": "album"})
+    entry = earlier_entry(Task(clip, out, out.name), plan_of(clip), {"ledger": ledger, "subject": "album"})
     assert entry is not None
     assert not any("not finished" in str(note) for note in entry.warnings)
     assert not folder_of(out).exists()
@@ -321,7 +321,7 @@ def test_the_lock_of_another_process_stays(tmp_path: Path) -> None:
 def test_a_clip_without_a_certificate_is_not_replaced(clip: Path, tmp_path: Path) -> None:
     out = tmp_path / "a.mp4"
     out.write_bytes(b"another original")
-    method, regions = chosen(Fill(), "0,8,16,16", {})
+    method, regions = choose_method(Fill(), "0,8,16,16", {})
     clips = ClipRun(choices=Choices(method=method, regions=regions, force=True))
     with pytest.raises(OutputError, match="may be an original"):
         clips.release(Task(clip, out, out.name))

@@ -66,7 +66,7 @@ class Knowing(Finder):
     def description(self):
         return self.name
 
-    def seen(self, photo):
+    def find_in_frame(self, photo):
         n = int(photo.image[0, 0, 0]) * 256 + int(photo.image[0, 0, 1])
         self.asked.append(n)
         return list(self.tells(n))

@@ -5,7 +5,7 @@ import pytest
 from moving_world import HEIGHT, WIDTH, box_at, of, tracked, uncut
 
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.following import completed, continuations
+from dpveil.video.tracks.following import complete_box, continuations
 
 
 def narrow(walk, *, least=0.3, score=0.9):
@@ -95,14 +95,14 @@ def test_only_the_side_that_the_border_cuts_may_change():
 
 def test_boxes_are_completed_outside_of_the_picture_only():
     known = np.array([100.0, 40, 140, 90])
-    corner = completed(np.array([220.0, 0, 240, 30]), known, WIDTH, HEIGHT)
+    corner = complete_box(np.array([220.0, 0, 240, 30]), known, WIDTH, HEIGHT)
     assert corner.tolist() == [220, -20, 260, 30]
-    half = completed(np.array([220.0, 60, 240, 85]), known, WIDTH, HEIGHT)
+    half = complete_box(np.array([220.0, 60, 240, 85]), known, WIDTH, HEIGHT)
     assert half.tolist() == [220, 60, 240, 85]
     across = np.array([0.0, 60, 240, 85])
-    assert completed(across, np.array([-30.0, 60, 240, 85]), WIDTH, HEIGHT).tolist() == across.tolist()
+    assert complete_box(across, np.array([-30.0, 60, 240, 85]), WIDTH, HEIGHT).tolist() == across.tolist()
     inner = np.array([100.0, 60, 110, 85])
-    assert completed(inner, known, WIDTH, HEIGHT).tolist() == inner.tolist()
+    assert complete_box(inner, known, WIDTH, HEIGHT).tolist() == inner.tolist()
 
 
 def inside_of(walk, share=0.4):

@@ -116,11 +116,11 @@ def test_without_landmarks_turns_are_not_known(face, monkeypatch):
         raise UsageError("landmarks need dlib, which is not installed")
 
     monkeypatch.setattr(finding, "locator", missing)
-    finding._installed.cache_clear()
+    finding._landmark_locator.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None
     finally:
-        finding._installed.cache_clear()
+        finding._landmark_locator.cache_clear()
 
 
 class Told(Detector):
@@ -148,7 +148,7 @@ def test_frames_are_searched_once_and_boxes_are_neither_widened_nor_clipped(monk
     monkeypatch.setattr("dpveil.regions.faces.choose", lambda name, model: detector)
     finder = Faces(min_face=10).for_frames(4000, 3000, 1280)
     assert (finder.margin, finder.long_side) == (0, 1280)
-    seen = finder.seen(Photo(np.zeros((3000, 4000, 3), np.uint8)))
+    seen = finder.find_in_frame(Photo(np.zeros((3000, 4000, 3), np.uint8)))
     assert detector.sizes == [(960, 1280)]
     assert [one.sure for one in seen] == [True, True, False]
     assert seen[0].box == (-31.25, 15.625, 93.75, 125.0)
@@ -170,8 +170,8 @@ def test_other_finders_search_frames_as_photos():
 
     finder = Square()
     assert finder.for_frames(640, 480, 1280) is finder
-    assert finder.seen(Photo(np.ones((9, 9, 3), np.uint8))) == [
+    assert finder.find_in_frame(Photo(np.ones((9, 9, 3), np.uint8))) == [
         Seen("square", (1, 2, 3, 4), 0.5),
         Seen("square", (5, 5, 2, 2), 0.1, sure=False),
     ]
-    assert [one.sure for one in finder.seen(Photo(np.zeros((9, 9, 3), np.uint8)))] == [False]
+    assert [one.sure for one in finder.find_in_frame(Photo(np.zeros((9, 9, 3), np.uint8)))] == [False]

@@ -34,7 +34,7 @@ WALKS = {
 def test_lines_between_keys_hold_every_place(name, count):
     lefts = [WALKS[name](t) for t in range(count)]
     boxes = [(x, 5.3 + x / 9, x + 41.7, 60.2 + x / 7) for x in lefts]
-    keys = path_of(boxes, first=7).written()
+    keys = path_of(boxes, first=7).as_keys()
     assert (keys[0].frame, keys[-1].frame) == (7, 6 + count)
     assert all(held(keys, n, np.array(box)) for n, box in enumerate(boxes, start=7))
     assert len({key.frame for key in keys}) == len(keys) <= count
@@ -43,7 +43,7 @@ def test_lines_between_keys_hold_every_place(name, count):
 def test_boxes_grow_by_no_more_than_the_tolerance():
     boxes = [(x := 200 + 60 * np.sin(t / 4), 10, x + 50, 70) for t in range(200)]
     path = path_of(boxes)
-    for key in path.written():
+    for key in path.as_keys():
         x = boxes[key.frame][0]
         assert x - 50 * TOLERANCE - 1 <= key.x <= x
         assert x + 50 <= key.x + key.w <= x + 50 + 50 * TOLERANCE + 1
@@ -53,15 +53,15 @@ def test_boxes_grow_by_no_more_than_the_tolerance():
 def test_noise_of_a_still_box_makes_two_keys_and_motion_at_one_speed_too():
     rng = np.random.default_rng(5)
     still = [np.array([40, 40, 90, 100]) + rng.uniform(-1.2, 1.2, 4) for _ in range(300)]
-    assert len(path_of(still).written()) == 2
-    assert len(path_of([(3.1 * t, 2 * t, 3.1 * t + 30, 2 * t + 30) for t in range(100)]).written()) == 2
+    assert len(path_of(still).as_keys()) == 2
+    assert len(path_of([(3.1 * t, 2 * t, 3.1 * t + 30, 2 * t + 30) for t in range(100)]).as_keys()) == 2
 
 
 def test_turns_are_on_lines_and_wrap_around():
     path = path_of([(abs(t - 20) * 2, 0, abs(t - 20) * 2 + 40, 40) for t in range(100)])
     for frame, roll, yaw in ((10, 170, 0), (30, -170, 30), (50, -150, 0)):
         path.turn(frame, roll, yaw)
-    turns = {key.frame: (key.roll, key.yaw) for key in path.written()}
+    turns = {key.frame: (key.roll, key.yaw) for key in path.as_keys()}
     assert turns[20] in ((-180, 15), (180, 15))
     assert turns[30] == (-170, 30)
     assert turns[0] == (170, 0)
@@ -77,7 +77,7 @@ def swung(frames, turns, drift=0.0):
         path.add(n, np.array([0, 0, 40, 40], np.float64), roll(n) + drift * n)
         if n in turns:
             path.turn(n, (roll(n) + 180) % 360 - 180, 0, roll(n) + drift * n)
-    keys = path.written()
+    keys = path.as_keys()
     told = np.interp(range(frames), [k.frame for k in keys], np.unwrap([k.roll for k in keys], period=360))
     return np.abs(told - [roll(n) for n in range(frames)]).max(), len(keys)
 

@@ -184,10 +184,10 @@ def shifted_masses(kind: NoiseKind, parameter: Fraction, gap: int) -> tuple[Mass
     """
     distribution, reach = kind.distribution(parameter), kind.reach(parameter)
     ends = np.arange(-reach, gap + reach + 1)
-    return _binned(distribution, ends), _binned(distribution, ends - gap)
+    return _bin_masses(distribution, ends), _bin_masses(distribution, ends - gap)
 
 
-def _binned(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
+def _bin_masses(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
     masses: Masses = distribution.between(ends - 1, ends)  # type: ignore[attr-defined]
     masses[0] = distribution.cdf(ends[:1])[0]  # type: ignore[attr-defined]
     masses[-1] = distribution.survival(ends[-1:] - 1)[0]  # type: ignore[attr-defined]

@@ -67,7 +67,7 @@ class Mutant:
     killed_by: tuple[str, ...]
 
     @property
-    def survived(self) -> bool:
+    def has_survived(self) -> bool:
         """Whether no gate rejected it."""
         return not self.killed_by
 
@@ -82,9 +82,9 @@ class Audited:
     note: str = ""
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether every promise held and every mutant was rejected."""
-        return all(f.passed for f in self.findings) and not any(m.survived for m in self.mutants)
+        return all(f.passed for f in self.findings) and not any(m.has_survived for m in self.mutants)
 
     @property
     def gates(self) -> tuple[str, ...]:
@@ -109,7 +109,7 @@ class Audited:
         """Return all results as JSON."""
         return {
             "name": self.name,
-            "passed": self.passed,
+            "passed": self.has_passed,
             "note": self.note,
             "findings": [finding.to_json() for finding in self.findings],
             "mutants": [
@@ -132,9 +132,9 @@ class Report:
     audited: tuple[Audited, ...]
 
     @property
-    def passed(self) -> bool:
+    def has_passed(self) -> bool:
         """Whether everything passed."""
-        return all(one.passed for one in self.audited)
+        return all(one.has_passed for one in self.audited)
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON document."""
@@ -144,11 +144,11 @@ class Report:
             "level": self.level,
             "bits": self.bits,
             "false_alarm_probability": self.false_alarm,
-            "passed": self.passed,
+            "passed": self.has_passed,
             "checks": len(findings),
             "failed": sum(not finding.passed for finding in findings),
             "mutants": len(mutants),
-            "survived": sum(mutant.survived for mutant in mutants),
+            "survived": sum(mutant.has_survived for mutant in mutants),
             "audited": [one.to_json() for one in self.audited],
         }
 
@@ -335,7 +335,7 @@ class Audit:
         try:
             yield from check.look(version)
         except self.refusals as error:
-            yield refused(check.gate, check.case, error)
+            yield refusal_finding(check.gate, check.case, error)
 
     def killers(self, mutant: Any, checks: Iterable[Check]) -> Iterator[str]:
         """Yield the gates that reject a mutant; each stops at its first such finding."""
@@ -349,12 +349,12 @@ class Audit:
 # What gates of several families share
 
 
-def refused(gate: str, case: object, error: DPVeilError) -> Finding:
+def refusal_finding(gate: str, case: object, error: DPVeilError) -> Finding:
     """Return the finding of a release that is refused without reason."""
     return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False, "releases")
 
 
-def counted(gate: str, what: str, case: object, count: Any, unit: str = "", sees: str = "") -> Finding:
+def count_finding(gate: str, what: str, case: object, count: Any, unit: str = "", sees: str = "") -> Finding:
     """Return the finding of what must not occur even once: a number, or an array that says where it does."""
     times = int(np.count_nonzero(count)) if isinstance(count, np.ndarray) else int(count)
     return Finding(gate, what, str(case), times, 0, not times, unit, sees=sees)

@@ -51,7 +51,7 @@ class Fit:
     parts: dict[str, float]
 
     @property
-    def rejected(self) -> bool:
+    def is_rejected(self) -> bool:
         """Whether a right sampler would be this far off with probability below alpha."""
         return self.p_value < self.alpha
 
@@ -66,7 +66,7 @@ def fit(
 
     >>> coins = np.arange(1000) % 2
     >>> fair, unfair = finite_distribution([0.5, 0.5]), finite_distribution([0.3, 0.7])
-    >>> fit(coins, fair).rejected, fit(coins, unfair).rejected
+    >>> fit(coins, fair).is_rejected, fit(coins, unfair).is_rejected
     (False, True)
     """
     if len(samples) < FEWEST_SAMPLES:

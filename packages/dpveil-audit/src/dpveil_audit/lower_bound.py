@@ -89,16 +89,16 @@ def smallest_detectable(
     are too few. Source: binomial quantiles.
     """
     low, high = budget, 40 * budget + 40
-    if not _shown(samples, budget, event(high), measure, alpha, missed):
+    if not _is_detectable(samples, budget, event(high), measure, alpha, missed):
         return math.inf
     for _ in range(40):
         middle = (low + high) / 2
-        shown = _shown(samples, budget, event(middle), measure, alpha, missed)
+        shown = _is_detectable(samples, budget, event(middle), measure, alpha, missed)
         low, high = (low, middle) if shown else (middle, high)
     return high
 
 
-def _shown(
+def _is_detectable(
     samples: int,
     budget: float,
     chances: tuple[Chances, Chances],
@@ -260,7 +260,7 @@ def _projections(train: tuple[Draws, Draws]) -> Iterator[tuple[str, Projection]]
     centres = [np.median(draws[:, columns], axis=0) for draws in train]
     spreads = np.maximum(np.abs(train[0][:, columns] - centres[0]).mean(axis=0), 1.0)
     yield "log-likelihood ratio", lambda draws: _ratio(draws[:, columns], centres[0], centres[1], spreads)
-    tables = [_learned(train[0][:, column], train[1][:, column]) for column in columns]
+    tables = [_learn_likelihood(train[0][:, column], train[1][:, column]) for column in columns]
     yield "learned ratio", partial(_look_up, columns=columns, tables=tables)
 
 
@@ -273,7 +273,9 @@ def _difference(draws: Draws, first: int, second: int) -> Projected:
     return gap
 
 
-def _learned(first: Real[np.ndarray, " n"], second: Real[np.ndarray, " n"]) -> Float64[np.ndarray, " 256"]:
+def _learn_likelihood(
+    first: Real[np.ndarray, " n"], second: Real[np.ndarray, " n"]
+) -> Float64[np.ndarray, " 256"]:
     counts = [np.bincount(values, minlength=256) + 1.0 for values in (first, second)]
     table: Float64[np.ndarray, " 256"] = np.log(counts[1]) - np.log(counts[0])
     return table

@@ -13,7 +13,7 @@ from jaxtyping import Float32, Int64, UInt8
 from dpveil.assets import Card, Reference
 from dpveil.assets.network import Network
 from dpveil.codecs import CODEC, GAN, StyleGAN, UpConv
-from dpveil.codecs.neural import EncoderDecoder, pictures, shown
+from dpveil.codecs.neural import EncoderDecoder, ellipse_mask, pictures
 from dpveil.codecs.statistics import Statistics
 from dpveil.codecs.upconv import CONDITIONS
 from dpveil.core.numbers import show
@@ -29,7 +29,7 @@ from dpveil_audit.engine import (
     Level,
     Variant,
     bounds,
-    counted,
+    count_finding,
     drawing,
     least_epsilon,
 )
@@ -69,11 +69,11 @@ class Stub(Network):
 
 def light(given: Planes) -> Planes:
     """Encode: the mean of the red and of the green pixels that are shown, from -1 to 1."""
-    seen = given.reshape(3, -1)[:LENGTH, shown(SIDE).ravel()]
+    seen = given.reshape(3, -1)[:LENGTH, ellipse_mask(SIDE).ravel()]
     return np.asarray(seen.mean(axis=1), np.float32)
 
 
-def coloured(given: Planes) -> Planes:
+def decode_colours(given: Planes) -> Planes:
     """Decode: every pixel as red and green as the code says, and as blue as gender, yaw and pitch say."""
     red, green, *told = given.ravel().tolist()
     blue = sum(weight * value for weight, value in zip((GENDER, YAW, PITCH), told, strict=False))
@@ -98,7 +98,7 @@ def crops_of(rows: Int64[np.ndarray, "n 3"]) -> Crops:
     )
 
 
-def linear(kind: type[Audited], encode: Any = light, decode: Any = coloured) -> Audited:
+def linear(kind: type[Audited], encode: Any = light, decode: Any = decode_colours) -> Audited:
     """Return a codec of this kind whose networks are functions."""
     planes = (1, 3, SIDE, SIDE)
     back = Stub(b"", (1, LENGTH + len(conditions_of(kind))), planes, "decodes faces", function=decode)
@@ -119,7 +119,7 @@ def _mixing(kind: type[UpConv], encode: Any, back: Network) -> UpConv:
 
     Its embedding is `light`, so that it encodes as that does; with another function, that takes its place.
     """
-    seen = np.broadcast_to(shown(SIDE), (SIDE, SIDE)).astype(np.float32)
+    seen = np.broadcast_to(ellipse_mask(SIDE), (SIDE, SIDE)).astype(np.float32)
     axes = np.zeros((LENGTH, 3, SIDE, SIDE), np.float32)
     axes[range(LENGTH), range(LENGTH)] = seen / seen.sum()
     corners = np.array([(x, y) for x in (-1, 1) for y in (-1, 1)], np.float32)
@@ -165,7 +165,7 @@ class NetworkCase:
         return Latent(codec=own, model=reads, **dict(self.given))
 
     @property
-    def told(self) -> bool:
+    def has_gender(self) -> bool:
         """Whether the decoder is told a gender that is read."""
         return "attributes" in dict(self.given)
 
@@ -218,23 +218,25 @@ def around_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]
 
     In the cell's pose, and in another: what `release.render` shows.
     """
-    found = np.stack([_fixed(version, case, row, pose) for row in ROWS for pose in (None, POSE)])
+    found = np.stack([_release_fixed(version, case, row, pose) for row in ROWS for pose in (None, POSE)])
     by_face = found.reshape(len(ROWS), 2, SIDE, SIDE, 3)
-    yield counted("around", "pixels of equal codes that differ", case, by_face != by_face[:1], sees=ANY)
+    yield count_finding("around", "pixels of equal codes that differ", case, by_face != by_face[:1], sees=ANY)
 
 
 def beyond_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
     """Yield how many coordinates of codes change with what is beyond the ellipse, and pixels drawn there."""
-    hidden = ~shown(SIDE)
+    hidden = ~ellipse_mask(SIDE)
     for row in ROWS:
         crop = crops_of(np.array([row], np.int64))
         other = np.where(hidden[..., None], 255 - crop, crop)
         codes = [version.make(case).codec.held.encode(one) for one in (crop, other)]
-        yield counted(
+        yield count_finding(
             "beyond", "coordinates that read beyond the ellipse", case, codes[0] != codes[1], sees=ANY
         )
         drawn = version.make(case).release(crop, bits=SeededBits(1))
-        yield counted("beyond", "levels drawn beyond the ellipse", case, drawn[:, hidden] != GREY, sees=ANY)
+        yield count_finding(
+            "beyond", "levels drawn beyond the ellipse", case, drawn[:, hidden] != GREY, sees=ANY
+        )
 
 
 def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
@@ -243,7 +245,7 @@ def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
     alone = np.concatenate([version.make(case).codec.held.encode(crop[None]) for crop in crops])
     for order in (slice(None), slice(None, None, -1)):
         codec = version.make(case).codec.held
-        yield counted(
+        yield count_finding(
             "alone",
             "coordinates that see other faces",
             case,
@@ -253,7 +255,7 @@ def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
         codec = version.make(case).codec.held
         single = np.concatenate([version.make(case).codec.held.decode(code[None]) for code in alone])
         both = codec.decode(alone[order]) != single[order]
-        yield counted("alone", "levels that see other faces", case, both, sees=ANY)
+        yield count_finding("alone", "levels that see other faces", case, both, sees=ANY)
 
 
 def bound_gate(version: NetworkVersion, setting: NetworkDrawn, *, bits: BitSource) -> Iterator[Finding]:
@@ -261,15 +263,15 @@ def bound_gate(version: NetworkVersion, setting: NetworkDrawn, *, bits: BitSourc
     case = setting.case
     promised = version.make(case).guarantee(height=SIDE, width=SIDE, channels=3)
 
-    def seen(row: Row, count: int) -> Draws:
+    def draw(row: Row, count: int) -> Draws:
         crops = crops_of(np.tile(np.array([row], np.int64), (count, 1)))
         return version.make(case).release(crops, bits=bits)[:, PIXEL, PIXEL]
 
     least = partial(least_epsilon, setting.draws)
-    yield from bounds(setting, seen, lambda one, two: promised.epsilon or 0, least=least)
+    yield from bounds(setting, draw, lambda one, two: promised.epsilon or 0, least=least)
 
 
-def _fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> Crops:
+def _release_fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> Crops:
     """Return the release of a face whose code is drawn as `CODE`, with the same bits for every answer."""
     method = version.make(case)
     codes = lambda given, *_, **__: np.repeat(CODE, len(given), axis=0)  # noqa: E731
@@ -298,22 +300,22 @@ class Memory:
 
     def skipping(self, given: Planes) -> Planes:
         """Decode, and add a part of the last picture that was encoded."""
-        return coloured(given) + PART * self.planes[-1]
+        return decode_colours(given) + PART * self.planes[-1]
 
-    def turned(self, given: Planes) -> Planes:
+    def decode_last_pose(self, given: Planes) -> Planes:
         """Decode in the pose, or with the expression, that the brightness of the last picture stands for."""
         told = given.copy()
         told[:, LENGTH + 1 if told.shape[1] > LENGTH + 1 else -1] += PART * self.planes[-1].mean()
-        return coloured(told)
+        return decode_colours(told)
 
-    def normalised(self, given: Planes) -> Planes:
+    def encode_by_mean(self, given: Planes) -> Planes:
         """Encode a picture by how it differs from the mean of those seen, as with batch statistics."""
         self.planes.append(given[0])
         return light(np.asarray(given - np.mean(self.planes, axis=0) / 2))
 
     def mixing(self, given: Planes) -> Planes:
         """Decode, and let the last decoded face show through."""
-        self.planes.append(coloured(given))
+        self.planes.append(decode_colours(given))
         return np.asarray(self.planes[-1] + PART * self.planes[-2])
 
 
@@ -356,7 +358,7 @@ def _own(name: str, release: Callable[..., Any]) -> NetworkVersion:
     return NetworkVersion(name=name, make=make, gates=("bound",))
 
 
-def _moved(own: Any, codes: Any, space: Any, bits: Any) -> Any:
+def _release_moved(own: Any, codes: Any, space: Any, bits: Any) -> Any:
     """Release in the usual box, moved to the first code."""
 
     def near(clip: Any = 0) -> Any:
@@ -390,12 +392,14 @@ INTACT: Final = NetworkVersion(name="intact", make=lambda case: case.method(line
 MUTANTS: Final = (
     _codec("skip connection", lambda m: {"encode": m.encode, "decode": m.skipping}, ("around",)),
     _codec(
-        "pose or expression of the original", lambda m: {"encode": m.encode, "decode": m.turned}, ("around",)
+        "pose or expression of the original",
+        lambda m: {"encode": m.encode, "decode": m.decode_last_pose},
+        ("around",),
     ),
-    _codec("batch statistics in the encoder", lambda m: {"encode": m.normalised}, ("alone",)),
+    _codec("batch statistics in the encoder", lambda m: {"encode": m.encode_by_mean}, ("alone",)),
     _codec("faces of a batch mixed in the decoder", lambda m: {"decode": m.mixing}, ("alone",)),
     NetworkVersion(name="what is beyond the ellipse read", make=_wide, gates=("beyond",)),
-    _own("box around the code", _moved),
+    _own("box around the code", _release_moved),
     _own("noise before clipping", _late),
     NetworkVersion(name="attribute of the face itself", make=_unread, gates=("bound",)),
 )

@@ -16,7 +16,7 @@ from dpveil.noise import gaussian
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.gaussian import BlockTable
 from dpveil.noise.laplace import DigitTables, discrete_laplace
-from dpveil.noise.matrix import IntegerMatrix, certified
+from dpveil.noise.matrix import IntegerMatrix, certify_matrix
 from dpveil_audit.distributions import (
     Distribution,
     finite_distribution,
@@ -31,7 +31,7 @@ WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
 GAUSSIANS: Final = (Fraction(1, 4), Fraction(10**6), Fraction(10**12))
 
 
-def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_bits: int) -> list[int]:
+def alias_weights(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_bits: int) -> list[int]:
     """Return the weight of every outcome of an alias table, summed over its columns."""
     weights = [0] * (1 << column_bits)
     capacity = 1 << (total_bits - column_bits)
@@ -49,7 +49,7 @@ def laplace_tables() -> list[Finding]:
         tables = DigitTables(scale)
         wrong = 0
         for power, packed in zip(tables.powers, tables.packed, strict=True):
-            weights = unpacked(packed, total_bits=tables.total_bits, column_bits=tables.column_bits)
+            weights = alias_weights(packed, total_bits=tables.total_bits, column_bits=tables.column_bits)
             right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
             right.append((1 << 63) - sum(right))
             wrong += sum(a != b for a, b in zip(weights, right, strict=True))
@@ -78,7 +78,7 @@ def gaussian_tables() -> list[Finding]:
         table, label = BlockTable(variance), f"variance {float(variance):.4g}"
         right = _block_weights(table)
         widths = {"total_bits": table.total_bits, "column_bits": table.column_bits}
-        weights = unpacked(table.table.packed, **widths)
+        weights = alias_weights(table.table.packed, **widths)
         wrong = sum(a != b for a, b in zip(weights, right, strict=True))
         found.append(
             Finding("exact", "weights unlike the distribution's", label, wrong, 0, wrong == 0, "weights")
@@ -125,17 +125,17 @@ def _wrong_decisions(table: BlockTable, outcome: int) -> int:
             if 0 <= begun < 1 << table.accept_bits:
                 more = int(SeededBits(1, "ties").words(1)[0])
                 right = Decimal(begun << 64 | more) < WORK.multiply(level, Decimal(1 << 64))
-                wrong += _accepted(table, outcome, value - first, begun) != right
+                wrong += _accepts(table, outcome, value - first, begun) != right
     return wrong
 
 
-def _accepted(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
+def _accepts(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
     """Return the sampler's decision on a position in a block, given leading bits of the uniform number."""
     if begun < table.sure[outcome]:
         return True
     outcomes, many = np.array([outcome]), np.array([begun], np.uint64)
     value = (outcomes - table.blocks << table.block_bits) + place
-    return bool(gaussian.accepted(table, value, outcomes, many, SeededBits(1, "ties"))[0])
+    return bool(gaussian.accept_blocks(table, value, outcomes, many, SeededBits(1, "ties"))[0])
 
 
 # Audits of the samplers: tables compared entry by entry, fits, and faults that must be detected
@@ -216,7 +216,7 @@ def fit_findings(case: SamplerCase, sample: Sample) -> list[Finding]:
     for what, seen in looks.items():
         value = max(0.0, float(-np.log10(max(seen.p_value, 1e-300))))
         name = f"{len(sample):,} draws, {what}"
-        made.append(Finding("fit", name, case.label, value, limit, not seen.rejected, "-log10 p"))
+        made.append(Finding("fit", name, case.label, value, limit, not seen.is_rejected, "-log10 p"))
     return made
 
 
@@ -227,14 +227,14 @@ def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
 
 @lru_cache(maxsize=1)
 def _matrix() -> IntegerMatrix:
-    return certified(_geometric_distribution, BUDGET)
+    return certify_matrix(_geometric_distribution, BUDGET)
 
 
 def _matrix_tables() -> list[Finding]:
     """Compare the alias tables with the certified integers, and their largest log-ratio with the budget."""
     matrix = _matrix()
     size = {"total_bits": 64, "column_bits": matrix.column_bits}
-    rows = [unpacked(packed, **size)[: matrix.outcomes] for packed in matrix.packed]
+    rows = [alias_weights(packed, **size)[: matrix.outcomes] for packed in matrix.alias_tables]
     wrong = sum(tuple(row) != right for row, right in zip(rows, matrix.weights, strict=True))
     ratio = max((Decimal(max(c)) / Decimal(min(c))).ln(WORK) for c in zip(*matrix.weights, strict=True))
     label, kept = f"{LEVELS} × {LEVELS}", ratio <= Decimal(int(BUDGET))

@@ -25,7 +25,7 @@ from dpveil_audit.engine import (
     Gate,
     Level,
     Variant,
-    counted,
+    count_finding,
     drawing,
     fit_finding,
 )
@@ -55,7 +55,7 @@ class Line:
         """Return the points."""
         return codes
 
-    def embedded(self, pictures: np.ndarray) -> np.ndarray:
+    def embed(self, pictures: np.ndarray) -> np.ndarray:
         """Return the points as whole numbers."""
         return (STEP * pictures).astype(np.int16)
 
@@ -98,7 +98,7 @@ class VoteCase:
         ]
 
 
-def numbered(people: People) -> tuple[np.ndarray, np.ndarray]:
+def numbered_choices(people: People) -> tuple[np.ndarray, np.ndarray]:
     """Return the choices of all photos, and the numbers of their people."""
     pairs = [(choice, number) for number, own in enumerate(people) for choice in own]
     table = np.array(pairs, np.int64).reshape(-1, 2)
@@ -117,7 +117,7 @@ def own_variances(plan: Plan) -> tuple[int, ...]:
 
 def own_release(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
     """Return the noisy votes of all rounds, as the product releases them."""
-    choices, numbers = numbered(people)
+    choices, numbers = numbered_choices(people)
     line: Any = Line()
     points = (STEP * choices[:, None]).astype(np.int16)
     return list(evolve(case.plan, line, points, numbers, bits).votes)
@@ -162,12 +162,12 @@ def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:
         due = in_turn(version, case, people, SeededBits(number, "same"))
         unlike += len(released) != len(due) or not np.array_equal(released, due)
     what = f"releases unlike their ballots and noise, {len(sets)} sets"
-    yield counted("same", what, case, unlike, "sets")
+    yield count_finding("same", what, case, unlike, "sets")
 
 
 def in_turn(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
     """Return noisy votes by a version's own tally and noise; between rounds, one word places candidates."""
-    true, votes = version.tally(*numbered(people), case.candidates), list[Votes]()
+    true, votes = version.tally(*numbered_choices(people), case.candidates), list[Votes]()
     for variance in version.variances(case.plan):
         if votes:
             bits.words(1)
@@ -201,7 +201,7 @@ def max_change(version: VoteVersion, case: VoteCase) -> tuple[int, int]:
 
     def votes(people: People) -> np.ndarray:
         if people not in known:
-            known[people] = version.tally(*numbered(people), case.candidates)
+            known[people] = version.tally(*numbered_choices(people), case.candidates)
         return known[people]
 
     for one, two in neighbours(case):
@@ -219,7 +219,7 @@ def delta_at(rho: float, epsilon: float) -> float:
     return min(1.0, float(np.exp(logs.min())))
 
 
-def expected(case: VoteCase, people: People) -> np.ndarray:
+def true_votes(case: VoteCase, people: People) -> np.ndarray:
     """Return the true votes by their definition, in floating point for single numbers."""
     total = np.zeros(case.candidates, np.int64)
     for own in people:
@@ -234,10 +234,10 @@ def fit_gate(version: VoteVersion, setting: VoteDrawn, *, bits: BitSource) -> It
     case, p_values = setting.case, {}
     law = gaussian_distribution(case.plan.variance)
     for people in setting.fits:
-        true = expected(case, people)
+        true = true_votes(case, people)
         runs = [version.release(version, case, people, bits) for _ in range(setting.draws)]
         noise = np.array(runs, np.int64) - true  # draws × rounds × candidates
-        name = f"{len(numbered(people)[0])} photos"
+        name = f"{len(numbered_choices(people)[0])} photos"
         for number in range(case.rounds):
             p_values[f"round {number + 1} of {name}"] = fit(noise[:, number].ravel(), law).p_value
         p_values[f"all of {name}"] = fit_pairs(noise.ravel(), law, lag=1).p_value
@@ -251,7 +251,7 @@ def fit_gate(version: VoteVersion, setting: VoteDrawn, *, bits: BitSource) -> It
 DRAWS: Final = 500
 
 
-def _unbounded(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
+def _unbounded_votes(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
     return (UNIT * np.bincount(choices, minlength=candidates)).astype(np.int64)
 
 
@@ -294,23 +294,23 @@ def _delta_twice(plan: Plan) -> tuple[int, ...]:
 
 
 def _same_noise(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
-    true = version.tally(*numbered(people), case.candidates)
+    true = version.tally(*numbered_choices(people), case.candidates)
     return [noisy(true, case.plan.variance, bits)] * case.rounds
 
 
-def _own(name: str, **changed: object) -> VoteVersion:
+def _version(name: str, **changed: object) -> VoteVersion:
     return VoteVersion(name=name, release=in_turn, **changed)  # type: ignore[arg-type]
 
 
 MUTANTS: Final = (
-    _own("votes without a bound per person", tally=_unbounded),
-    _own("ballots divided by their largest entry", tally=_by_largest),
-    _own("ballots rounded up", tally=_rounded_up),
-    _own("one ballot for all people", tally=_together),
-    _own("noise in the first round alone", variances=_first_alone),
-    _own("noise of one round in each of several", variances=_one_round),
-    _own("a replaced person counted as an added one", variances=_as_added),
-    _own("δ spent twice", variances=_delta_twice),
+    _version("votes without a bound per person", tally=_unbounded_votes),
+    _version("ballots divided by their largest entry", tally=_by_largest),
+    _version("ballots rounded up", tally=_rounded_up),
+    _version("one ballot for all people", tally=_together),
+    _version("noise in the first round alone", variances=_first_alone),
+    _version("noise of one round in each of several", variances=_one_round),
+    _version("a replaced person counted as an added one", variances=_as_added),
+    _version("δ spent twice", variances=_delta_twice),
     VoteVersion(
         name="the same noise in all rounds", gates=("fit",), variances=own_variances, release=_same_noise
     ),

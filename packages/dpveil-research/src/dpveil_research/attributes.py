@@ -33,7 +33,7 @@ from dpveil_research.data import levels
 from dpveil_research.faces import FACE, FOLDER, aligned
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
 from dpveil_research.results import Row, to_csv
-from dpveil_train.labelled import Labelled, labelled
+from dpveil_train.labelled import Labelled, labelled_photos
 
 LABELLED: Final = "utkface_128"
 FRAME: Final = Frame(128)
@@ -88,7 +88,7 @@ def read_labelled(data: Path, say: Say) -> tuple[Crops, dict[str, Int64[np.ndarr
     Raises `UsageError` if there are none.
     """
     shards = sorted((data / LABELLED).glob(f"*{SHARD}"))
-    found = [one for one in labelled(shards) if isinstance(one, Labelled)]
+    found = [one for one in labelled_photos(shards) if isinstance(one, Labelled)]
     if not found:
         hint = "say with --data where your data sets are"
         raise UsageError(f"{data / LABELLED} holds no labelled photos", hint=hint)

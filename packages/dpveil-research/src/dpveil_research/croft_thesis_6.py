@@ -17,7 +17,7 @@ from dpveil.assets.store import default_path
 from dpveil.attacks import Identified, identify, parrot
 from dpveil.attacks.resampling import drawn_people
 from dpveil.codecs import GAN, load
-from dpveil.codecs.neural import CLEAR, shown
+from dpveil.codecs.neural import CLEAR, ellipse_mask
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.mechanisms.ksame import KSameM
@@ -196,7 +196,7 @@ def spaced(of: int, count: int) -> Rows:
 def seen(crops: Crops, side: int) -> Crops:
     """Return crops of this side as every measure sees them: grey beyond the ellipse that codecs show."""
     small = np.stack([cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA) for crop in crops])
-    small[:, ~shown(side)] = GREY
+    small[:, ~ellipse_mask(side)] = GREY
     return small
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.attacks.iris import Code, code, distance, eye
-from dpveil.attacks.wrapped import filled
+from dpveil.attacks.preprocessing import fill_commonest
 from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
 from dpveil.bench.galleries import Setting
@@ -91,7 +91,7 @@ Image = UInt8[np.ndarray, "h w c"]
 FILTERS: Final[Mapping[str, Callable[[Image], Image]]] = {
     "as it is": lambda image: image,
     "gaussian": parse("gaussian:2"),
-    FILLED: filled,
+    FILLED: fill_commonest,
 }
 """What attackers do with a release before they look for the iris."""
 SNOWY: Final = ("Snow",)
@@ -158,7 +158,7 @@ def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) 
     """Return the row of each filter: pupils and gaze are measured of the release as it is."""
     people, photos, releases = _released(eyes, setting, known)
     pairs = list(zip(photos, releases, strict=True))
-    found = np.array([utility.found(a, b) or 0.0 for a, b in pairs])
+    found = np.array([utility.pupil_detection(a, b) or 0.0 for a, b in pairs])
     there = [(utility.gaze(a, b), person) for (a, b), person in zip(pairs, people, strict=True)]
     gaze = [(value, person) for value, person in there if value is not None]
     published = PUBLISHED.get(name, {}).get(x)
@@ -192,7 +192,7 @@ def _released(
     times: dict[str, int] = {}
     for item in eyes.items:
         times[item.person] = times.get(item.person, 0) + 1
-        view = setting.shown(item, SEED)
+        view = setting.adversary_view(item, SEED)
         if times[item.person] > BASELINES and item.person in known.codes and view is not None:
             people.append(item.person)
             photos.append(item.read().image)

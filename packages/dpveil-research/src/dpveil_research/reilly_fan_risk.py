@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from dpveil.attacks.base import Attack, installed
-from dpveil.attacks.hallucinated import Restored
+from dpveil.attacks.base import Attack, has_extra
 from dpveil.attacks.networks import NetworkParrot
+from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
@@ -106,7 +106,7 @@ def points() -> list[Point]:
 def attacks() -> tuple[Attack, ...]:
     """Return the attackers: two linear ones, and the network of the paper's kind where torch is installed."""
     linear: tuple[Attack, ...] = (PixelDiscriminant(), Restored())
-    return (*linear, NetworkParrot()) if installed(NetworkParrot.needs) else linear
+    return (*linear, NetworkParrot()) if has_extra(NetworkParrot.needs) else linear
 
 
 def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:

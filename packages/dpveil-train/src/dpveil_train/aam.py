@@ -99,7 +99,7 @@ def all_marks(
 def only(source: Source, sure: Bool[np.ndarray, " n"]) -> Source:
     """Return the source of the crops for which the mask `sure` is true."""
 
-    def kept() -> Iterator[Crops]:
+    def kept_crops() -> Iterator[Crops]:
         start = 0
         for crops in source():
             which = sure[start : start + len(crops)]
@@ -107,7 +107,7 @@ def only(source: Source, sure: Bool[np.ndarray, " n"]) -> Source:
             if which.any():
                 yield crops[which]
 
-    return kept
+    return kept_crops
 
 
 def space_of(
@@ -120,7 +120,7 @@ def space_of(
     if of_shape >= length:
         raise InvalidParameter("length", length, "is too short for shape and texture", hint="2 or more")
     mesh = Mesh.over(marks.mean(axis=0), canvas[0], canvas[1])
-    shapes = mesh.sound(marks)
+    shapes = mesh.make_valid(marks)
     space, variances = shape_space(shapes, of_shape, mesh)
     if not variances[of_shape - 1] > LEAST:
         problem = f"asks for {of_shape} components of shape, in which the images do not vary"
@@ -140,7 +140,7 @@ def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint:
             at = space.fit(crops, steps)
             stage.add(space.features(crops, at), true[start : start + len(crops)] - at)
             start += len(crops)
-        steps = np.concatenate([steps, stage.solved()[None]])
+        steps = np.concatenate([steps, stage.solve()[None]])
         checkpoint.write({**state, "done": np.array(2 + number), "steps": steps})
     return steps
 
@@ -148,14 +148,14 @@ def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint:
 def at_rest(source: Source, space: ShapeSpace, found: Parameters) -> Source:
     """Return the source of the same crops warped to the mean shape."""
 
-    def moved() -> Iterator[Crops]:
+    def crops_at_rest() -> Iterator[Crops]:
         start = 0
         for crops in source():
             shapes = space.shapes(found[start : start + len(crops)])
             start += len(crops)
             yield space.mesh.to_rest(crops, shapes)  # float levels, which PCA accepts
 
-    return moved
+    return crops_at_rest
 
 
 def texture_of(
@@ -187,7 +187,7 @@ class Regression:
         self._products = self._products + features.T @ missing.astype(np.float32)
         self._count += len(features)
 
-    def solved(self) -> Float32[np.ndarray, "k f"]:
+    def solve(self) -> Float32[np.ndarray, "k f"]:
         """Return the coefficients; the last feature, a constant, has no penalty."""
         from scipy.linalg import solve
 

@@ -20,7 +20,7 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.faces.portrait import centred
 from dpveil.noise.bits import SeededBits
-from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled
+from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
 from dpveil_train.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5
@@ -97,11 +97,13 @@ def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trai
     seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
     truth = _truth(rows.labels[:kept], order.values)
     with progress(EPOCHS, "learning") as step:
-        model = fitted(seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
+        model = fit_attributes(
+            seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step
+        )
     held = (
         np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
     )
-    metrics = measured(model, held.astype(np.float32), rows.labels[kept:])
+    metrics = accuracy_metrics(model, held.astype(np.float32), rows.labels[kept:])
     model = replace(model, card=replace(card, metrics=metrics))
     return Trained(model, save(model, order.out, replace=order.replace), count, rows.failed)
 
@@ -110,7 +112,7 @@ def _rows(order: AttributeOrder, progress: Progress) -> Rows:
     rows, bits = Rows(), SeededBits(order.seed, "variants")
     finder = Predictor(68) if order.landmarks == 68 else None
     with progress(len(order.paths), "reading") as step:
-        for found in labelled(order.paths, step, order.labels):
+        for found in labelled_photos(order.paths, step, order.labels):
             if not isinstance(found, Labelled):
                 rows.failed.append(found)
                 continue
@@ -159,7 +161,9 @@ def _truth(
     return truth
 
 
-def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]) -> dict[str, Json]:
+def accuracy_metrics(
+    model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]
+) -> dict[str, Json]:
     """Return the accuracy on held-out faces with 95 % confidence intervals (Wilson), in total, by group, and
     by the value itself; of each attribute over the faces whose value is known.
     """
@@ -212,7 +216,7 @@ Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]
 
 
-def fitted(
+def fit_attributes(
     features: Features,
     labels: Labels,
     values: Mapping[str, tuple[str, ...]],

@@ -47,22 +47,22 @@ class Mesh:
         """Return the mesh over landmarks in pixels; points outside the crop are moved to its border."""
         y, x = np.mgrid[0:side, 0:side]
         pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
-        mesh = Delaunay(framed(shape, side))
+        mesh = Delaunay(with_border_points(shape, side))
         found = np.maximum(mesh.find_simplex(pixels), 0)
         turn = mesh.transform[found]
         two = np.einsum("nij,nj->ni", turn[:, :2], pixels - turn[:, 2])
         weights = np.concatenate([two, 1 - two.sum(axis=1, keepdims=True)], axis=1)
         return cls(side, mesh.simplices[found].astype(np.int64), weights)
 
-    def warped(self, crop: Crop, shape: Float64[np.ndarray, "points 2"]) -> Levels:
+    def warp(self, crop: Crop, shape: Float64[np.ndarray, "points 2"]) -> Levels:
         """Return a crop with landmarks at `shape` warped to the mesh's landmarks, affinely by triangle."""
-        at = np.einsum("nk,nkd->nd", self.weights, framed(shape, self.side)[self.corners])
+        at = np.einsum("nk,nkd->nd", self.weights, with_border_points(shape, self.side)[self.corners])
         maps = at.astype(np.float32).reshape(self.side, self.side, 2)
         moved = cv2.remap(crop, maps[..., 0], maps[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
         return np.asarray(moved, np.float32)
 
 
-def framed(shape: Float64[np.ndarray, "points 2"], side: int) -> Float64[np.ndarray, "points 2"]:
+def with_border_points(shape: Float64[np.ndarray, "points 2"], side: int) -> Float64[np.ndarray, "points 2"]:
     """Return the landmarks, moved inside the crop, followed by the fixed points of its border."""
     ends = np.linspace(0, side - 1, BORDER)
     around = [(x, y) for x in ends for y in ends if {x, y} & {0, side - 1}]
@@ -83,17 +83,17 @@ def average(crops: Crops, shapes: Shapes, bits: SeededBits | None = None) -> Cro
             "crops", len(crops), "are too few", hint=f"{FEWEST} or more, each with a shape"
         )
     mesh = Mesh.over(shapes.mean(axis=0), crops.shape[1])
-    moved = np.stack([mesh.warped(crop, shape) for crop, shape in zip(crops, shapes, strict=True)])
-    moved = _toned(moved)
+    moved = np.stack([mesh.warp(crop, shape) for crop, shape in zip(crops, shapes, strict=True)])
+    moved = _normalise_tones(moved)
     middle = (moved.sum(axis=0) - moved.max(axis=0) - moved.min(axis=0)) / (len(moved) - 2)
-    level = _restored(middle, moved)
+    level = _restore_contrast(middle, moved)
     if bits is not None:
         level += detail(level, moved, shapes.mean(axis=0), bits)[..., None]
     face: Crop = np.clip(np.rint(level), 0, 255).astype(np.uint8)
     return face
 
 
-def _toned(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 3"]:
+def _normalise_tones(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 3"]:
     """Return the faces normalised to the average mean and standard deviation of each channel."""
     level = faces.mean(axis=(1, 2), keepdims=True)
     spread = faces.std(axis=(1, 2), keepdims=True) + 1
@@ -102,7 +102,7 @@ def _toned(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 
     return toned
 
 
-def _restored(face: Levels, faces: Float32[np.ndarray, "n s s 3"]) -> Levels:
+def _restore_contrast(face: Levels, faces: Float32[np.ndarray, "n s s 3"]) -> Levels:
     """Return the averaged `face` with some of the contrast that the `faces` have in each frequency band.
 
     Contrast is the root mean square of the mean over channels.
@@ -160,7 +160,7 @@ def detail(
     lost = np.stack([_fine(one.mean(axis=2)) for one in faces]) - _fine(face.mean(axis=2))
     weights = _weights(face.shape[0])
     out = np.zeros(face.shape[:2], np.float32)
-    for (down, across), one in np.ndenumerate(_chosen(lost, bits)):
+    for (down, across), one in np.ndenumerate(_choose_contributors(lost, bits)):
         out += np.outer(weights[down], weights[across]) * lost[one]
     found: Plane = np.clip(out, -MOST, MOST) * _strength(shape, face.shape[0])
     return found
@@ -172,7 +172,7 @@ def _fine(plane: Plane) -> Plane:
     return fine
 
 
-def _chosen(lost: Planes, bits: SeededBits) -> Int64[np.ndarray, "k k"]:
+def _choose_contributors(lost: Planes, bits: SeededBits) -> Int64[np.ndarray, "k k"]:
     """Return the contributor of each tile, one of those with usual detail, all with the same chance."""
     count, side, _ = lost.shape
     tiles = side // TILE

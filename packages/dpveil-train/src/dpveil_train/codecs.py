@@ -75,14 +75,14 @@ def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Store
     ):
         _refuse_none(crops)
         checkpoint = order.checkpoint({"codec": order.codec, "crops": crops.digest})
-        codec = _fitted(order, crops, checkpoint, progress)
-        codec = codec.with_card(replace(codec.card, metrics=measured(codec, crops)))
+        codec = _fit(order, crops, checkpoint, progress)
+        codec = codec.with_card(replace(codec.card, metrics=reconstruction_metrics(codec, crops)))
         digest = save(codec, order.out, replace=order.replace)
         checkpoint.remove()
         return Trained(codec, digest, crops.count, crops.failed)
 
 
-def measured(codec: Codec, crops: CropFile) -> dict[str, Json]:
+def reconstruction_metrics(codec: Codec, crops: CropFile) -> dict[str, Json]:
     """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100."""
     found = [
         (psnr(crop, seen, data_range=255), ssim(crop, seen, data_range=255))
@@ -109,9 +109,7 @@ def _refuse_none(crops: CropFile) -> None:
     )
 
 
-def _fitted(
-    order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress
-) -> StoredCodec:
+def _fit(order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress) -> StoredCodec:
     held, passes = len(crops.held_out), PASSES[order.codec]
     settings = {**order.settings(), "images": crops.count - held, "passes": passes}
     card = Card(order.codec, order.data, order.terms, order.seed, settings)

@@ -152,7 +152,7 @@ def command(
     if out is None:
         raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
     common: dict[str, Any] = {"out": out, "seed": seed, "data": data, "terms": terms, "replace": force}
-    common["paths"] = _expanded(images)
+    common["paths"] = _files_among(images)
     if codec == "gallery":
         return _gallery(common, faces, landmarks_68, model, labels, json)
     if codec == "attributes":
@@ -165,7 +165,7 @@ def command(
     return _codec({**common, "codec": codec, "canvas": canvas, "length": length}, landmarks_68, json)
 
 
-def _expanded(images: list[Path]) -> tuple[Path, ...]:
+def _files_among(images: list[Path]) -> tuple[Path, ...]:
     """Return the named files, and those in named folders with the suffix of an image or shard.
 
     Images in unsupported formats are included, so that they are reported.
@@ -194,7 +194,7 @@ def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> in
     order.check()
     order = replace(order, landmarks=_finder(order.codec, landmarks_68))
     made = train_codec(order, bar)
-    code, model = _failed(made), made.model
+    code, model = _print_errors(made), made.model
     height, width, channels = canvas = model.canvas
     if json:
         _document(made, order.out, codec=model.name, length=model.length, canvas=list(canvas))
@@ -257,7 +257,7 @@ def _network(
     if landmarks_68 is not None:
         order = replace(order, landmarks=Finder(landmarks_68))
     made = home.train(order, bar)
-    code, model = _failed(made), made.model
+    code, model = _print_errors(made), made.model
     if json:
         length = {"length": model.length} if isinstance(model, Codec) else {}
         _document(made, order.out, codec=model.name, **length, **model.facts())
@@ -294,7 +294,7 @@ def _gallery(
     by_hand = NO_MORE if labels is None else HandLabels.read(labels)
     order = GalleryOrder(faces=faces, model=reads, labels=by_hand, **common)
     made = train_gallery(order, bar)
-    code, gallery = _failed(made), made.model
+    code, gallery = _print_errors(made), made.model
     if len(gallery) < faces:
         say.note(f"only {len(gallery)} of {faces} faces: give more pictures of each label")
     if json:
@@ -319,7 +319,7 @@ def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path |
         raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)
     by_hand = NO_MORE if labels is None else HandLabels.read(labels)
     order = AttributeOrder(landmarks=5 if landmarks_68 is None else 68, labels=by_hand, **common)
-    return _learned(train_attributes(order, bar), order.out, json)
+    return _print_attributes(train_attributes(order, bar), order.out, json)
 
 
 def _outside(common: dict[str, Any], labels: Path | None, json: bool) -> int:
@@ -332,12 +332,12 @@ def _outside(common: dict[str, Any], labels: Path | None, json: bool) -> int:
             "--model", None, "is missing", hint="name an attribute model, which reads faces"
         )
     made = train_outside(OutsideOrder(model=AttributeModel.load(labels), **common), bar)
-    return _learned(made, common["out"], json)
+    return _print_attributes(made, common["out"], json)
 
 
-def _learned(made: Trained[Any], out: Path, json: bool) -> int:
+def _print_attributes(made: Trained[Any], out: Path, json: bool) -> int:
     """Print what a model of attributes is, and return the exit code."""
-    code, model = _failed(made), made.model
+    code, model = _print_errors(made), made.model
     if json:
         _document(made, out, values={name: list(words) for name, words in model.values.items()})
         return code
@@ -349,7 +349,7 @@ def _learned(made: Trained[Any], out: Path, json: bool) -> int:
     return code
 
 
-def _failed(made: Trained[Any]) -> int:
+def _print_errors(made: Trained[Any]) -> int:
     """Print the first errors of images that were left out, and return the exit code."""
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")

@@ -149,7 +149,7 @@ class Candidates:
         """`turn_of` each face."""
         return turn_of(self.shapes)
 
-    def around(self, centre: int, allowed: Numbers) -> Numbers | None:
+    def neighbours_of(self, centre: int, allowed: Numbers) -> Numbers | None:
         """Return the ten faces nearest to a centre, itself included, that look like different people.
 
         They are `allowed`, of the centre's cell, and turned about as much. None if there are fewer than ten.
@@ -207,7 +207,7 @@ class Groups:
     def _next(self, cell: int) -> Numbers | None:
         centre = int(self._waiting[cell].pop())
         free = np.flatnonzero(self.used < MOST_USES)
-        members = self.candidates.around(centre, free) if self.used[centre] < MOST_USES else None
+        members = self.candidates.neighbours_of(centre, free) if self.used[centre] < MOST_USES else None
         if members is None:
             return None
         shared = (len(old & set(members.tolist())) for old in self._kept[cell])

@@ -19,7 +19,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.portrait import centred
 from dpveil.io import FORMATS, read, read_bytes
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
@@ -61,7 +61,7 @@ def _members(path: Path) -> Iterator[Photo | PhotoError]:
 
 def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo | PhotoError:
     if not member.isfile() or member.size > LARGEST:
-        return PhotoError(f"{shown(name)} is not a plain file of at most 64 MiB", hint="leave it out")
+        return PhotoError(f"{show_path(name)} is not a plain file of at most 64 MiB", hint="leave it out")
     opened = shard.extractfile(member)
     try:
         return read_bytes(opened.read() if opened else b"", name, max_pixels=MOST_PIXELS)
@@ -149,7 +149,7 @@ class CropFile:
         """Yield every crop, in the order of the files."""
         return self._batches(np.arange(self.count), lambda: None)
 
-    def taken(self, numbers: Int64[np.ndarray, " k"]) -> Crops:
+    def take(self, numbers: Int64[np.ndarray, " k"]) -> Crops:
         """Return the crops of these indices."""
         return np.concatenate([*self._batches(numbers, lambda: None), np.empty((0, *self.canvas), np.uint8)])
 

@@ -25,14 +25,14 @@ from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import JOB, DenoiserNetwork
 from dpveil_train import networks
-from dpveil_train.gan import convolved
-from dpveil_train.networks import PlannedOrder, exported, halved, held_out, train_network
+from dpveil_train.gan import convolution
+from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
 def block(before: int, width: int) -> nn.Sequential:
     """Return two convolutions of the same side."""
-    return nn.Sequential(*convolved(before, width), *convolved(width, width))
+    return nn.Sequential(*convolution(before, width), *convolution(width, width))
 
 
 class UNet(nn.Module):  # type: ignore[misc,unused-ignore]
@@ -86,7 +86,7 @@ class Draws:
         """Return a number between two others."""
         return low + (high - low) * float(self.bits.words(1)[0]) / 2.0**64
 
-    def scaled(self, low: float, high: float) -> float:
+    def log_uniform(self, low: float, high: float) -> float:
         """Return a number between two others, whose logarithm is uniform."""
         return math.exp(self.uniform(math.log(low), math.log(high)))
 
@@ -95,7 +95,7 @@ class Draws:
         return choices[int(self.uniform(0, 1) * len(choices)) % len(choices)]
 
 
-def released(face: Picture, draws: Draws) -> Picture:
+def random_release(face: Picture, draws: Draws) -> Picture:
     """Return a release of a face by a method and a budget that are drawn at random."""
     method = draws.one_of(METHODS)(draws)
     out: Picture = method.release(face, bits=draws.bits)
@@ -115,7 +115,7 @@ def cut(crop: Picture, side: int, draws: Draws) -> Picture:
 
 def _scale(draws: Draws) -> tuple[int, float]:
     """Return a block and a noise scale; noise on a block is at most that on a pixel."""
-    return draws.one_of(BLOCKS), draws.scaled(*SCALES)
+    return draws.one_of(BLOCKS), draws.log_uniform(*SCALES)
 
 
 def _laplace(draws: Draws) -> DPPix:
@@ -136,7 +136,7 @@ def _snow(draws: Draws) -> Snow:
 
 
 def _exponential(draws: Draws) -> MSEExponential:
-    block, rate = draws.one_of(BLOCKS[:5]), draws.scaled(*RATES)
+    block, rate = draws.one_of(BLOCKS[:5]), draws.log_uniform(*RATES)
     return MSEExponential(epsilon=round(rate, 3), block=block)
 
 
@@ -189,7 +189,7 @@ class Trainer(networks.Trainer):
     def __init__(self, plan: Plan, crops: UInt8[np.ndarray, "n s s 3"]) -> None:
         super().__init__(plan)
         self.crops = crops
-        self.network = self.placed(UNet(plan.widths))
+        self.network = self.to_device(UNet(plan.widths))
         self.mean = self.follow(self.network)
         self.optimiser = self.adam((self.network.parameters(), plan.rate), betas=(0.9, 0.99))
         self.held_out, self.rows = held_out(len(crops))
@@ -199,7 +199,7 @@ class Trainer(networks.Trainer):
         """Return releases of these faces, and the faces, n × 3 × s × s from -1 to 1, by a number."""
         draws = Draws(self.plan.seed, f"releases {number}")
         faces = [cut(self.crops[row], self.plan.side, draws) for row in rows]
-        noisy = [released(face, draws) for face in faces]
+        noisy = [random_release(face, draws) for face in faces]
         return _planes(noisy), _planes(faces)
 
     def learn(self) -> dict[str, Tensor]:
@@ -217,15 +217,15 @@ class Trainer(networks.Trainer):
     def model(self, card: Card) -> DenoiserNetwork:
         """Return the averaged network."""
         shape = (1, 3, self.plan.side, self.plan.side)
-        contents = np.frombuffer(halved(exported(self.mean.cpu()[0], shape)), np.uint8)
+        contents = np.frombuffer(halve_weights(export_onnx(self.mean.cpu()[0], shape)), np.uint8)
         return DenoiserNetwork(Network.of(contents, shape, shape, JOB, 1.5), self.plan.side, card)
 
-    def measured(self, model: DenoiserNetwork) -> dict[str, Json]:
+    def metrics(self, model: DenoiserNetwork) -> dict[str, Json]:
         """Return the mean PSNR in dB of held-out releases, and of what the network makes of them."""
         draws, found = Draws(0, "held out"), []
         for row in self.held_out[:MEASURED]:
             face = cut(self.crops[row], self.plan.side, draws)
-            noisy = released(face, draws)
+            noisy = random_release(face, draws)
             found.append([psnr(face, one, data_range=255) for one in (noisy, model(noisy))])
         before, after = np.mean(np.minimum(found, 100), axis=0)
         levels = {"PSNR in dB of releases": round(float(before), 2), "PSNR in dB": round(float(after), 2)}

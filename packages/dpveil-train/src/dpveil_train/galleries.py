@@ -25,7 +25,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil_train import averages, contributors
 from dpveil_train.contributors import Candidates, Groups
 from dpveil_train.crops import CropFile
-from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled
+from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
 from dpveil_train.order import FileCheckpoint, Order, Progress, Trained, silent
 
 CELL: Final = ("gender", "age", "perceived-race")
@@ -106,7 +106,7 @@ def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[F
         marked = candidates_of(crops, cells, order.seed, checkpoint, progress, most)
         candidates = _candidates(crops, table, marked, cells)
         kinds = _codes(table, CELL)[marked.numbers]
-        faces, groups = made(candidates, order, progress, kinds)
+        faces, groups = make_averages(candidates, order, progress, kinds)
         gallery = _gallery(order, crops, table, (candidates, marked), (faces, groups))
         digest = save(gallery, order.out, replace=order.replace)
         checkpoint.remove()
@@ -117,7 +117,7 @@ def _photos(
     order: GalleryOrder, labels: list[dict[str, int]], step: Callable[[], None]
 ) -> Iterator[Photo | PhotoError]:
     """Yield the photos, and append their labels to `labels`."""
-    for found in labelled(order.paths, step, order.labels):
+    for found in labelled_photos(order.paths, step, order.labels):
         if isinstance(found, Labelled):
             labels.append(dict(found.labels))
             yield found.photo
@@ -165,10 +165,10 @@ def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked, cell
         for share in STRANGERS
     )
     shapes = np.array(marked.shapes)
-    return Candidates(crops.taken(numbers), shapes, embeddings, cells[numbers], apart, nobody)
+    return Candidates(crops.take(numbers), shapes, embeddings, cells[numbers], apart, nobody)
 
 
-def made(
+def make_averages(
     candidates: Candidates, order: GalleryOrder, progress: Progress, kinds: Numbers
 ) -> tuple[list[Nobody], Groups]:
     """Return the averages that are faces of nobody, of each of `kinds` in turn, up to the number ordered.
@@ -295,7 +295,7 @@ def candidates_of(
             step()
             if cells[number] == NOBODYS or full[cells[number]] >= contributors.PER_CELL:
                 continue
-            crop = crops.taken(np.array([number]))[0]
+            crop = crops.take(np.array([number]))[0]
             shape = shape_of(crop, landmarks, most_bridge) if contributors.clear(crop) else None
             if shape is None:
                 continue
@@ -377,7 +377,7 @@ def fit_rows(
     within classes, and the direction of a ridge regression to `turns`, of the faces with indices `numbers`,
     scaled to the deviation of the first discriminant. Source: Fisher 1936.
     """
-    basis = _whitened(pixels)
+    basis = _whiten(pixels)
     codes = pixels @ basis - pixels.mean(axis=0) @ basis
     names, place = np.unique(classes, return_inverse=True)
     counts = np.bincount(place)
@@ -394,7 +394,7 @@ def fit_rows(
     return rows.astype(np.float16).astype(np.float32)
 
 
-def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
+def _whiten(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
     """Return the first principal components as columns, each divided by its slightly enlarged deviation."""
     centred = pixels - pixels.mean(axis=0)
     size = min(centred.shape)

@@ -23,11 +23,11 @@ from torch.nn.functional import interpolate
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, shown
+from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, ellipse_mask
 from dpveil.core.numbers import Json
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil_train import networks
-from dpveil_train.networks import PlannedOrder, exported, halved, held_out, likeness, train_network
+from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -115,7 +115,7 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
-def convolved(before: int, width: int, kernel: int = 3) -> list[nn.Module]:
+def convolution(before: int, width: int, kernel: int = 3) -> list[nn.Module]:
     """Return a convolution that keeps the side of a map, its normalisation and its activation."""
     layer = nn.Conv2d(before, width, kernel, padding=kernel // 2)
     return [layer, nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)]
@@ -126,7 +126,7 @@ class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def __init__(self, before: int, width: int, kernel: int = 3) -> None:
         super().__init__()
-        self.inner = nn.Sequential(*convolved(before, width, kernel), *convolved(width, width))
+        self.inner = nn.Sequential(*convolution(before, width, kernel), *convolution(width, width))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a map of twice the side."""
@@ -263,10 +263,10 @@ class Faces:
         plan: Any,
         generator: torch.Generator,
     ) -> None:
-        self.crops = np.stack([_sized(crop, plan.side) for crop in crops])
+        self.crops = np.stack([_resize(crop, plan.side) for crop in crops])
         self.conditions = torch.from_numpy(conditions)
         self.plan, self.generator = plan, generator
-        self.mask = torch.from_numpy(shown(plan.side))
+        self.mask = torch.from_numpy(ellipse_mask(plan.side))
         self.held_out, self.rows = held_out(len(crops))
 
     def random(self, count: int) -> Batch:
@@ -286,7 +286,7 @@ class Faces:
         return Batch(pictures * self.mask, conditions.nan_to_num(), known)
 
 
-def _sized(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s s 3"]:
+def _resize(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s s 3"]:
     way = cv2.INTER_AREA if len(crop) > side else cv2.INTER_CUBIC
     return np.asarray(cv2.resize(crop, (side, side), interpolation=way))
 
@@ -302,8 +302,8 @@ class Trainer(networks.Trainer):
 
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         super().__init__(plan)
-        self.encoder, self.decoder = self.placed(Encoder(plan)), self.placed(Decoder(plan))
-        self.critic = self.placed(Critic(plan))
+        self.encoder, self.decoder = self.to_device(Encoder(plan)), self.to_device(Decoder(plan))
+        self.critic = self.to_device(Critic(plan))
         self.mean = self.follow(self.encoder, self.decoder)
         self.both = [*self.encoder.parameters(), *self.decoder.parameters()]
         self.optimiser = self.adam((self.both, plan.rate), betas=(0.5, 0.99))
@@ -328,16 +328,16 @@ class Trainer(networks.Trainer):
         if self.done and self.done % plan.epoch == 0:
             self.basis = Basis.of(self._codes(SEEN))
         own = self.faces.random(plan.batch).to(self.device)
-        asked = self._asked(own)
+        asked = self._sample_conditions(own)
         with self.halves():
             codes = self.encoder(own.pictures)
-            again = self.decoder(codes, self._given(own.conditions))
+            again = self.decoder(codes, self._decoder_conditions(own.conditions))
             noisy = codes.float()
             if self.basis is not None:
                 noisy = self.basis.noisy(noisy.cpu(), plan.budgets, self.generator).to(self.device)
-            other = self.decoder(noisy, self._given(asked))
+            other = self.decoder(noisy, self._decoder_conditions(asked))
         again, other = (picture.float() * self.mask for picture in (again, other))
-        losses = self._generated(own, again, other, asked)
+        losses = self._generator_losses(own, again, other, asked)
         weights = {
             "levels": plan.reconstruction,
             "features": plan.features,
@@ -345,23 +345,23 @@ class Trainer(networks.Trainer):
             "gender": plan.classes,
             "pose": plan.poses if plan.posed else 0.0,
         }
-        self.descend(self.optimiser, weighted(losses, weights), self.both)
-        return losses | self._criticised(own, torch.cat([again, other]).detach())
+        self.descend(self.optimiser, weighted_sum(losses, weights), self.both)
+        return losses | self._critic_losses(own, torch.cat([again, other]).detach())
 
-    def _asked(self, own: Batch) -> Tensor:
+    def _sample_conditions(self, own: Batch) -> Tensor:
         """Return other conditions: a gender at random, and the poses of other faces."""
         count = len(own.pictures)
         asked = own.conditions[torch.randperm(count, generator=self.generator).to(self.device)]
         asked[:, 0] = (2.0 * torch.randint(2, (count,), generator=self.generator) - 1).to(self.device)
         return asked
 
-    def _given(self, conditions: Tensor) -> Tensor:
+    def _decoder_conditions(self, conditions: Tensor) -> Tensor:
         """Return the conditions that the decoder sees: without pose, if the plan has none."""
         kept = torch.ones(len(CONDITIONS))
         kept[1:] = float(self.plan.posed)
         return conditions * kept.to(self.device)
 
-    def _generated(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
+    def _generator_losses(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
         with self.halves():
             scores, gender, pose, seen = self.critic(torch.cat([again, other]))
@@ -376,7 +376,7 @@ class Trainer(networks.Trainer):
             "pose": _squares(pose[half:].float(), asked[:, 1:], own.known),
         }
 
-    def _criticised(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
+    def _critic_losses(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
         with self.halves():
             scores, gender, pose, _ = self.critic(torch.cat([own.pictures, made]))
@@ -404,14 +404,14 @@ class Trainer(networks.Trainer):
     def model(self, card: Card) -> GAN:
         """Return the codec of the averaged networks."""
         encoder, decoder = self.mean.cpu()
-        return joined(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
+        return make_codec(GAN, (encoder, Joined(decoder)), self.faces, self.plan.length, Basis.of, card)
 
-    def measured(self, model: EncoderDecoder) -> dict[str, Json]:
+    def metrics(self, model: EncoderDecoder) -> dict[str, Json]:
         """Return how alike held-out crops are after encoding and decoding."""
-        return measured(model, self.faces)
+        return reconstruction_metrics(model, self.faces)
 
 
-def weighted(losses: dict[str, Tensor], weights: dict[str, float]) -> Tensor:
+def weighted_sum(losses: dict[str, Tensor], weights: dict[str, float]) -> Tensor:
     """Return the weighted sum of losses."""
     return torch.stack([weight * losses[name] for name, weight in weights.items()]).sum()
 
@@ -460,7 +460,7 @@ class Joined(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
-def joined(
+def make_codec(
     kind: type[Made],
     networks: tuple[nn.Module, nn.Module],
     faces: Faces,
@@ -472,7 +472,7 @@ def joined(
     side = faces.plan.side
     shapes = (1, 3, side, side), (1, count + len(kind.conditions))
     parts = [
-        np.frombuffer(halved(exported(network, shape)), np.uint8)
+        np.frombuffer(halve_weights(export_onnx(network, shape)), np.uint8)
         for network, shape in zip(networks, shapes, strict=True)
     ]
     encoder, decoder = kind.networks(parts[0], parts[1], side, count)
@@ -489,13 +489,13 @@ def joined(
     return kind(encoder, decoder, mean, turn, energy, statistics, **more)
 
 
-def measured(codec: EncoderDecoder, faces: Faces) -> dict[str, Json]:
+def reconstruction_metrics(codec: EncoderDecoder, faces: Faces) -> dict[str, Json]:
     """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100.
 
     What lies beyond the public ellipse is grey in both.
     """
     crops = faces.crops[faces.held_out[:MEASURED]]
-    crops = np.where(shown(codec.canvas[0])[..., None], crops, np.uint8(128))
+    crops = np.where(ellipse_mask(codec.canvas[0])[..., None], crops, np.uint8(128))
     noise, alike = likeness(crops, codec.decode(codec.encode(crops)))
     return {"images": len(crops), "PSNR in dB": round(noise, 2), "SSIM": round(alike, 4)}
 

@@ -20,7 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ
 from dpveil.io import FORMATS, read_bytes
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil_train.crops import MOST_PIXELS
 
@@ -96,7 +96,7 @@ def _index(path: Path, name: str, word: str) -> int:
 
 
 def _wrong(path: Path, problem: str) -> InvalidParameter:
-    return InvalidParameter("labels", shown(path), problem, hint=COLUMNS)
+    return InvalidParameter("labels", show_path(path), problem, hint=COLUMNS)
 
 
 AGES: Final = (30, 45, 60, 75)
@@ -116,7 +116,7 @@ class Labelled:
     labels: Mapping[str, int]
 
 
-def labelled(
+def labelled_photos(
     paths: Iterable[Path], step: Callable[[], None] = lambda: None, more: HandLabels = NO_MORE
 ) -> Iterator[Labelled | DPVeilError]:
     """Yield every labelled photo of every shard, or an error; `step` is called after each shard.
@@ -125,7 +125,9 @@ def labelled(
     """
     for path in paths:
         if path.suffix.lower() != SHARD:
-            yield PhotoError(f"{shown(path)} has no labels", hint="give .tar shards with .json files beside")
+            yield PhotoError(
+                f"{show_path(path)} has no labels", hint="give .tar shards with .json files beside"
+            )
         else:
             yield from _pairs(path, more)
         step()
@@ -147,7 +149,7 @@ def labels_of(text: bytes, name: str) -> dict[str, int]:
             "perceived-race": RACES.index(told["race"]),
         }
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise PhotoError(f"{shown(name)} has no labels of an adult", hint=HINT) from error
+        raise PhotoError(f"{show_path(name)} has no labels of an adult", hint=HINT) from error
 
 
 def _pairs(path: Path, more: HandLabels) -> Iterator[Labelled | DPVeilError]:
@@ -167,7 +169,9 @@ def _pairs(path: Path, more: HandLabels) -> Iterator[Labelled | DPVeilError]:
     except PhotoError as error:
         yield error
     for stem in waiting:
-        yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
+        yield PhotoError(
+            f"{show_path(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out"
+        )
 
 
 def _pair(pair: Mapping[str, bytes], name: str, more: HandLabels) -> Labelled | DPVeilError:

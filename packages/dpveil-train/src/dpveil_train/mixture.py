@@ -55,12 +55,12 @@ def train_mixture(
     components = min(COMPONENTS, max(1, len(codes) // CROWD))
     factors = min(FACTORS, length - 1)
     after = Later(checkpoint, pca.ROUNDS)
-    mixture = fitted(codes, components, factors, seed=seed, checkpoint=after, step=step).rounded()
+    mixture = fit_mixture(codes, components, factors, seed=seed, checkpoint=after, step=step).as_float32()
     card = replace(card, settings={**card.settings, "components": components, "factors": factors})
     return Mixture(own.mean, own.components, mixture, own.statistics, own.canvas, card)
 
 
-def fitted(
+def fit_mixture(
     codes: Codes,
     components: int,
     factors: int,
@@ -110,12 +110,12 @@ def round_of(
         means[j] = shares[:, j] @ codes / held[j]
         away = codes - means[j]
         scatter = (away * (shares[:, j] / held[j])[:, None]).T @ away
-        loadings[j], noises[j] = analysed(scatter, loadings[j], noises[j], floor)
+        loadings[j], noises[j] = factor_step(scatter, loadings[j], noises[j], floor)
     weights = np.maximum(held, np.finfo(float).tiny) / held.sum()
     return Factors(weights, means, loadings, noises), held
 
 
-def analysed(
+def factor_step(
     scatter: Float64[np.ndarray, "m m"],
     loadings: Float64[np.ndarray, "m q"],
     noises: Float64[np.ndarray, " m"],

@@ -32,7 +32,7 @@ from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
 from dpveil.faces.portrait import centred
 from dpveil.metrics import psnr, ssim
-from dpveil_train.labelled import Labelled, labelled
+from dpveil_train.labelled import Labelled, labelled_photos
 from dpveil_train.landmarks import Finder
 from dpveil_train.order import Order, Progress, Trained
 
@@ -81,7 +81,7 @@ def read_faces(
     """
     crops, about, failed = [], [], list[DPVeilError]()
     with progress(len(order.paths), "reading") as step:
-        for found in labelled(order.paths, step):
+        for found in labelled_photos(order.paths, step):
             if not isinstance(found, Labelled):
                 failed.append(found)
                 continue
@@ -127,7 +127,7 @@ class Trainer:
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.optimisers: list[torch.optim.Optimizer] = []
 
-    def placed(self, network: nn.Module) -> Any:
+    def to_device(self, network: nn.Module) -> Any:
         """Return the network on the device, with channels last."""
         return network.to(device=self.device, memory_format=torch.channels_last)
 
@@ -146,7 +146,7 @@ class Trainer:
 
     def compile(self, *networks: nn.Module) -> None:
         """Compile calls of networks for the device."""
-        compiled(self.device, *networks)
+        compile_calls(self.device, *networks)
 
     def halves(self) -> Any:
         """Return the context in which the device computes in bfloat16."""
@@ -217,7 +217,7 @@ class Trainer:
         """Return what was trained, with weights of 16 bits."""
         raise NotImplementedError
 
-    def measured(self, model: Any) -> dict[str, Json]:
+    def metrics(self, model: Any) -> dict[str, Json]:
         """Return what a card says of held-out pictures."""
         raise NotImplementedError
 
@@ -237,16 +237,16 @@ def train_network(
     order.check()
     crops, conditions, failed = read_faces(order, progress, look)
     trainer = make(crops, conditions)
-    kept = learned(trainer, order, kind, len(crops), progress)
+    kept = train_to_end(trainer, order, kind, len(crops), progress)
     settings = {**order.settings(), **trainer.about()}
     model = trainer.model(Card(kind, order.data, order.terms, order.seed, settings))
-    model = model.with_card(replace(model.card, metrics=trainer.measured(model)))
+    model = model.with_card(replace(model.card, metrics=trainer.metrics(model)))
     digest = save(model, order.out, replace=order.replace)
     kept.unlink(missing_ok=True)
     return Trained(model, digest, len(crops), failed)
 
 
-def learned(trainer: Trainer, order: PlannedOrder, kind: str, images: int, progress: Progress) -> Path:
+def train_to_end(trainer: Trainer, order: PlannedOrder, kind: str, images: int, progress: Progress) -> Path:
     """Train to the end of the plan, from the checkpoint of the same order, if there is one; return its path.
 
     Progress is kept every two minutes, and when the training is interrupted.
@@ -314,7 +314,7 @@ def halves(device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16)
 
 
-def compiled(device: torch.device, *networks: nn.Module) -> None:
+def compile_calls(device: torch.device, *networks: nn.Module) -> None:
     """Compile calls of networks for a CUDA device; on the processor that takes longer than it saves.
 
     `forward` is not compiled, as penalties differentiate gradients, which compiled networks do not allow.
@@ -332,7 +332,7 @@ SMALL: Final = 64
 """Tensors with fewer weights are not converted."""
 
 
-def exported(network: nn.Module, takes: tuple[int, ...]) -> bytes:
+def export_onnx(network: nn.Module, takes: tuple[int, ...]) -> bytes:
     """Return the ONNX file of a network for input of this shape, without operators that depend on shapes."""
     file = io.BytesIO()
     with warnings.catch_warnings():
@@ -349,7 +349,7 @@ def exported(network: nn.Module, takes: tuple[int, ...]) -> bytes:
     return file.getvalue()
 
 
-def halved(data: bytes) -> bytes:
+def halve_weights(data: bytes) -> bytes:
     """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits.
 
     Scales of quantised numbers stay as they are.
@@ -388,7 +388,7 @@ class Given(CalibrationDataReader):  # type: ignore[misc,unused-ignore]
         return None if given is None else {self.name: given}
 
 
-def quantised(data: bytes, inputs: Iterable[Float32[np.ndarray, ...]], *, exact: Sequence[str] = ()) -> bytes:
+def quantise(data: bytes, inputs: Iterable[Float32[np.ndarray, ...]], *, exact: Sequence[str] = ()) -> bytes:
     """Return the ONNX file of a network with convolutions in 8 bits, except those of the layers `exact`.
 
     `inputs` are examples of what the network is given. Weights have 7 bits and a scale for each channel, so

@@ -22,7 +22,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.released import SUITING
 from dpveil.regions import Faces
-from dpveil_train.attributes import EPOCHS, HELD_OUT, UNITS, fitted, shares
+from dpveil_train.attributes import EPOCHS, HELD_OUT, UNITS, fit_attributes, shares
 from dpveil_train.crops import photos
 from dpveil_train.order import Order, Progress, Trained, silent
 
@@ -69,7 +69,9 @@ def train_outside(order: OutsideOrder, progress: Progress = silent) -> Trained[A
             placed = _largest(photo, finder)
             if placed:
                 seen.crops.append(placed[0].crop(photo))
-                pictures = np.stack([one for each in placed for one in _mirrored(_around(photo, each))])
+                pictures = np.stack(
+                    [one for each in placed for one in _with_mirror(_surroundings(photo, each))]
+                )
                 seen.features.append(features(pictures).astype(np.float16))
     count = len(seen.crops)
     if not count:
@@ -81,8 +83,8 @@ def train_outside(order: OutsideOrder, progress: Progress = silent) -> Trained[A
     rows = np.concatenate(seen.features[:kept])
     labels = {name: np.repeat(read[:kept], each) for name, read in truth.items()}
     with progress(EPOCHS, "learning") as step:
-        model = fitted(rows, labels, values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
-    metrics = _measured(model, np.array(seen.features[kept:]), {n: read[kept:] for n, read in truth.items()})
+        model = fit_attributes(rows, labels, values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
+    metrics = _metrics(model, np.array(seen.features[kept:]), {n: read[kept:] for n, read in truth.items()})
     model = replace(model, card=replace(card, metrics=metrics))
     return Trained(model, save(model, order.out, replace=order.replace), count, seen.failed)
 
@@ -99,7 +101,7 @@ def _largest(photo: Photo, finder: Faces) -> list[Placed]:
         return []
 
 
-def _around(photo: Photo, placed: Placed) -> UInt8[np.ndarray, "s s 3"]:
+def _surroundings(photo: Photo, placed: Placed) -> UInt8[np.ndarray, "s s 3"]:
     hidden = np.zeros(photo.image.shape[:2], np.bool_)
     view = hidden[placed.region.box.slices]
     view |= True if placed.region.mask is None else placed.region.mask
@@ -107,12 +109,12 @@ def _around(photo: Photo, placed: Placed) -> UInt8[np.ndarray, "s s 3"]:
     return Around(there, photo.image * ~hidden[..., None], hidden, placed.protect, AS_IT_IS).picture
 
 
-def _mirrored(picture: UInt8[np.ndarray, "s s 3"]) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
+def _with_mirror(picture: UInt8[np.ndarray, "s s 3"]) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
     yield picture
     yield np.ascontiguousarray(picture[:, ::-1])
 
 
-def _measured(
+def _metrics(
     model: AttributeModel, seen: np.ndarray, truth: dict[str, Int64[np.ndarray, " n"]]
 ) -> dict[str, Json]:
     """Return the accuracy on held-out photos, by what is hidden, in total and by the value itself."""

@@ -9,7 +9,7 @@ from jaxtyping import Float32
 
 from dpveil.assets.cards import Card
 from dpveil.codecs.base import flat
-from dpveil.codecs.pca import PCA, projected
+from dpveil.codecs.pca import PCA, project
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
@@ -39,7 +39,7 @@ def train_pca(
     check_count(length, "length")
     mean, count, canvas = mean_of(source, length)
     basis = _subspace(source, mean, min(length + SPARE, count - 1, mean.size), seed, checkpoint)
-    codes = np.concatenate([projected(crops, mean, basis) for crops in source()])
+    codes = np.concatenate([project(crops, mean, basis) for crops in source()])
     values, turn = np.linalg.eigh(codes.T @ codes / count)
     if length > len(values) or values[-length] < LEAST:
         found = int(np.sum(values >= LEAST))
@@ -53,7 +53,7 @@ def train_pca(
     components = np.ascontiguousarray((basis @ largest).T)
     components *= np.where(components.sum(axis=1) < 0, np.float32(-1), np.float32(1))[:, None]
     components = components.astype(np.float16).astype(np.float32)  # as stored in a file
-    final = np.concatenate([projected(crops, mean, components.T) for crops in source()])
+    final = np.concatenate([project(crops, mean, components.T) for crops in source()])
     spread = final.std(axis=0)
     statistics = Statistics.of(final, energies(components), seed=seed, deviations=spread)
     return PCA(mean, components, statistics, canvas, card)

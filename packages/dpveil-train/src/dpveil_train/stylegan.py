@@ -26,7 +26,7 @@ from dpveil.codecs import StyleGAN
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
 from dpveil_train import gan, networks
-from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weighted
+from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weighted_sum
 from dpveil_train.networks import PlannedOrder, train_network
 from dpveil_train.order import Progress, Trained, silent
 
@@ -143,7 +143,7 @@ class Affine(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, x: Tensor) -> Tensor:
         """Return n × width."""
-        return linear(x, _scaled(self.weight, self.gain), _scaled(self.bias, self.rate))
+        return linear(x, _scale(self.weight, self.gain), _scale(self.bias, self.rate))
 
 
 class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
@@ -190,7 +190,7 @@ class Modulated(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def forward(self, x: Tensor, style: Tensor) -> Tensor:
         """Return the map."""
-        weight = _scaled(self.weight, self.gain)
+        weight = _scale(self.weight, self.gain)
         scale = self.style(style)
         x = x * scale.reshape(-1, self.weight.shape[1], 1, 1)
         if self.doubling is not None:
@@ -319,7 +319,7 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         return self.head(x.flatten(1))[:, 0], seen
 
 
-def fixed(synthesis: Synthesis) -> Synthesis:
+def freeze(synthesis: Synthesis) -> Synthesis:
     """Return a copy for export, whose weights are scaled and summed once and for all."""
     made: Synthesis = copy.deepcopy(synthesis).eval().requires_grad_(requires_grad=False)
     for module in made.modules():
@@ -335,7 +335,7 @@ def fixed(synthesis: Synthesis) -> Synthesis:
     return made
 
 
-def _scaled(tensor: Tensor, factor: float) -> Tensor:
+def _scale(tensor: Tensor, factor: float) -> Tensor:
     """Return the product, or the tensor itself if the factor is 1, so that an export has no such node."""
     return tensor if factor == 1 else tensor * factor
 
@@ -354,13 +354,13 @@ class Trainer(networks.Trainer):
     ) -> None:
         super().__init__(plan)
         self.given = generator is not None
-        self.encoder = self.placed(Encoder(plan))
+        self.encoder = self.to_device(Encoder(plan))
         self.synthesis = Synthesis(plan).to(self.device)
         if generator is not None:
             self.synthesis.load_state_dict(generator)
             self.synthesis.requires_grad_(requires_grad=False)
         self.mapping = Mapping(plan).to(self.device)
-        self.critic = self.placed(Critic(plan))
+        self.critic = self.to_device(Critic(plan))
         self.mean = self.follow(self.encoder, self.synthesis)
         made = [*self.synthesis.parameters(), *self.mapping.parameters()]
         self.sets = [*self.encoder.parameters()], [one for one in made if one.requires_grad]
@@ -381,10 +381,10 @@ class Trainer(networks.Trainer):
                 codes = torch.cat([codes, self._styles(len(own) // 2)])
             made = self.synthesis(codes)
         made = made.float() * self.mask
-        losses = self._generated(own, made)
+        losses = self._generator_losses(own, made)
         weights = {"levels": plan.reconstruction, "features": plan.features, "fools": plan.realism}
-        self.descend(self.optimiser, weighted(losses, weights), *self.sets)
-        return losses | self._criticised(own, made.detach())
+        self.descend(self.optimiser, weighted_sum(losses, weights), *self.sets)
+        return losses | self._critic_losses(own, made.detach())
 
     def _styles(self, count: int) -> Tensor:
         """Return W+ codes of random styles: one up to a random layer, another one from there on."""
@@ -396,7 +396,7 @@ class Trainer(networks.Trainer):
         out: Tensor = torch.where(first, one[:, None], other[:, None]).flatten(1)
         return out
 
-    def _generated(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
+    def _generator_losses(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
         with self.halves():
             scores, seen = self.critic(made)
@@ -408,7 +408,7 @@ class Trainer(networks.Trainer):
             "fools": softplus(-scores.float()).mean(),
         }
 
-    def _criticised(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
+    def _critic_losses(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
         with self.halves():
             scores, _ = self.critic(torch.cat([own, made]))
@@ -433,12 +433,12 @@ class Trainer(networks.Trainer):
             rows = basis.rows[: plan.components] if plan.components else torch.eye(plan.length)
             return replace(basis, rows=rows)
 
-        both = encoder, fixed(synthesis)
-        return gan.joined(StyleGAN, both, self.faces, plan.length, basis_of, card)
+        both = encoder, freeze(synthesis)
+        return gan.make_codec(StyleGAN, both, self.faces, plan.length, basis_of, card)
 
-    def measured(self, model: StyleGAN) -> dict[str, Json]:
+    def metrics(self, model: StyleGAN) -> dict[str, Json]:
         """Return how alike held-out crops are after encoding and decoding."""
-        return gan.measured(model, self.faces)
+        return gan.reconstruction_metrics(model, self.faces)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from dpveil.codecs import StyleGAN
 from dpveil.errors import InvalidParameter, ModelError
-from dpveil.io.names import shown
+from dpveil.io.names import show_path
 from dpveil_train.stylegan import SMALLEST, Plan, Synthesis
 
 WIDEST: Final = 1024
@@ -44,7 +44,7 @@ class Names:
     others: tuple[str, ...]
 
     @property
-    def coloured(self) -> dict[str, str]:
+    def colour_names(self) -> dict[str, str]:
         """Names within a layer for colours."""
         kept = {ours: theirs for ours, theirs in self.parts.items() if ours.startswith("conv.")}
         return {**kept, "bias": "bias"}
@@ -105,46 +105,46 @@ def read_generator(path: Path, plan: Plan) -> tuple[Plan, dict[str, Tensor]]:
     Of NVIDIA's, the clamping of layers in 16 bits is left out. Raises `ModelError` for files that hold
     anything else.
     """
-    held = _loaded(path)
+    held = _load(path)
     inner = held.get("g_ema", held)
     tensors = {str(name): one for name, one in inner.items()} if isinstance(inner, dict) else {}
     for names in KNOWN:
         if names.start in tensors:
-            return _converted(path, tensors, names, plan)
-    raise ModelError(f"{shown(path)} is no generator of StyleGAN2 by its names", hint=HINT)
+            return _convert(path, tensors, names, plan)
+    raise ModelError(f"{show_path(path)} is no generator of StyleGAN2 by its names", hint=HINT)
 
 
-def _loaded(path: Path) -> dict[str, Any]:
+def _load(path: Path) -> dict[str, Any]:
     """Return the contents of a file of torch; its tensors stay on the disk until they are used."""
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as error:  # torch and pickle raise errors of many kinds
-        raise ModelError(f"{shown(path)} is no file of tensors that torch wrote", hint=HINT) from error
+        raise ModelError(f"{show_path(path)} is no file of tensors that torch wrote", hint=HINT) from error
     if not isinstance(held, dict):
-        raise ModelError(f"{shown(path)} holds no tensors by name", hint=HINT)
+        raise ModelError(f"{show_path(path)} holds no tensors by name", hint=HINT)
     return held
 
 
-def _converted(
-    path: Path, tensors: dict[str, Any], names: Names, plan: Plan
-) -> tuple[Plan, dict[str, Tensor]]:
+def _convert(path: Path, tensors: dict[str, Any], names: Names, plan: Plan) -> tuple[Plan, dict[str, Tensor]]:
     doublings = sum(f"{names.colours(step)}.bias" in tensors for step in range(DOUBLINGS[-1] + 2)) - 1
     if doublings not in DOUBLINGS:
         raise ModelError(
-            f"{shown(path)} is for no side from 8 to {SMALLEST << DOUBLINGS[-1]} pixels", hint=HINT
+            f"{show_path(path)} is for no side from 8 to {SMALLEST << DOUBLINGS[-1]} pixels", hint=HINT
         )
-    made = _sized(path, tensors, names, plan, doublings)
+    made = _with_sizes(path, tensors, names, plan, doublings)
     with torch.device("meta"):
         wanted = {name: tuple(one.shape) for name, one in Synthesis(made).state_dict().items()}
     state, used = {}, set()
     for ours, theirs in _pairs(names, doublings):
-        state[ours] = _checked(path, tensors, theirs, wanted[ours])
+        state[ours] = _check_shape(path, tensors, theirs, wanted[ours])
         used.add(theirs)
         if ours.startswith("doubled.") and ours.endswith(".conv.weight"):
             state[ours] = state[ours].flip((2, 3))  # theirs is transposed, ours a convolution
     more = [one for one in tensors if one not in used and not one.startswith(names.others)]
     if any(not one.endswith(names.others) for one in more):
-        raise ModelError(f"{shown(path)} has layers that StyleGAN2's generator with skips lacks", hint=HINT)
+        raise ModelError(
+            f"{show_path(path)} has layers that StyleGAN2's generator with skips lacks", hint=HINT
+        )
     _check_levels(path, made, state)
     return made, state
 
@@ -157,16 +157,20 @@ def _check_levels(path: Path, plan: Plan, state: dict[str, Tensor]) -> None:
     level = float(synthesis(torch.zeros(1, plan.length)).abs().mean())
     if not level <= StyleGAN.bright:
         raise ModelError(
-            f"{shown(path)} makes pictures of {level:.1f} on average, not from -1 to 1", hint=HINT
+            f"{show_path(path)} makes pictures of {level:.1f} on average, not from -1 to 1", hint=HINT
         )
 
 
-def _sized(path: Path, tensors: dict[str, Any], names: Names, plan: Plan, doublings: int) -> Plan:
+def _with_sizes(path: Path, tensors: dict[str, Any], names: Names, plan: Plan, doublings: int) -> Plan:
     """Return the plan with the sizes that the colours' layers have."""
-    kept = [f"{names.colours(step)}.{names.coloured['conv.style.weight']}" for step in range(doublings + 1)]
+    kept = [
+        f"{names.colours(step)}.{names.colour_names['conv.style.weight']}" for step in range(doublings + 1)
+    ]
     shapes = [tuple(getattr(tensors.get(name), "shape", ())) for name in kept]
     if any(len(shape) != 2 or not 0 < min(shape) <= max(shape) <= WIDEST for shape in shapes):
-        raise ModelError(f"{shown(path)} has no styles of 1 to {WIDEST} numbers for 1 to {WIDEST} channels")
+        raise ModelError(
+            f"{show_path(path)} has no styles of 1 to {WIDEST} numbers for 1 to {WIDEST} channels"
+        )
     widths = (plan.widths + (plan.widths[-1],) * doublings)[:doublings]
     channels, style = tuple(shape[0] for shape in shapes), shapes[0][1]
     length = 2 * len(channels) * style
@@ -180,7 +184,7 @@ def _sized(path: Path, tensors: dict[str, Any], names: Names, plan: Plan, doubli
             components=min(plan.components or length, length),
         )
     except InvalidParameter as error:
-        raise ModelError(f"{shown(path)} has sizes of no codec: {error.message}") from error
+        raise ModelError(f"{show_path(path)} has sizes of no codec: {error.message}") from error
 
 
 def _pairs(names: Names, doublings: int) -> Iterator[tuple[str, str]]:
@@ -192,18 +196,18 @@ def _pairs(names: Names, doublings: int) -> Iterator[tuple[str, str]]:
         for ours, theirs in names.parts.items():
             yield f"{own}.{ours}", f"{names.layer(index)}.{theirs}"
     for step in range(doublings + 1):
-        for ours, theirs in names.coloured.items():
+        for ours, theirs in names.colour_names.items():
             yield f"colours.{step}.{ours}", f"{names.colours(step)}.{theirs}"
 
 
-def _checked(path: Path, tensors: dict[str, Any], name: str, shape: tuple[int, ...]) -> Tensor:
+def _check_shape(path: Path, tensors: dict[str, Any], name: str, shape: tuple[int, ...]) -> Tensor:
     """Return a copy of a tensor in our shape; theirs may have or lack sides of 1."""
     found = tensors.get(name)
     if not isinstance(found, Tensor) or not found.is_floating_point() or found.layout != torch.strided:
-        raise ModelError(f"{shown(path)} lacks the tensor {name}", hint=HINT)
+        raise ModelError(f"{show_path(path)} lacks the tensor {name}", hint=HINT)
     if [side for side in found.shape if side != 1] != [side for side in shape if side != 1]:
-        raise ModelError(f"{shown(path)}: {name} is {tuple(found.shape)} instead of {shape}", hint=HINT)
+        raise ModelError(f"{show_path(path)}: {name} is {tuple(found.shape)} instead of {shape}", hint=HINT)
     made = found.detach().float().reshape(shape).clone()
     if not made.isfinite().all():
-        raise ModelError(f"{shown(path)}: {name} has numbers that are not finite", hint=HINT)
+        raise ModelError(f"{show_path(path)}: {name} has numbers that are not finite", hint=HINT)
     return made

@@ -20,14 +20,14 @@ from torch.nn.functional import leaky_relu
 
 from dpveil.assets.cards import Card
 from dpveil.codecs import Statistics, UpConv
-from dpveil.codecs.neural import pictures, shown
-from dpveil.codecs.upconv import CONDITIONS, SLOPE, embedded, generator
+from dpveil.codecs.neural import ellipse_mask, pictures
+from dpveil.codecs.upconv import CONDITIONS, SLOPE, embed_crops, generator
 from dpveil.core.numbers import Json
 from dpveil_train import gan, networks
 from dpveil_train.attributes import looks
-from dpveil_train.gan import Batch, Critic, Doubling, energies_of, features_apart, penalty, weighted
+from dpveil_train.gan import Batch, Critic, Doubling, energies_of, features_apart, penalty, weighted_sum
 from dpveil_train.landmarks import Finder
-from dpveil_train.networks import PlannedOrder, exported, halved, likeness, train_network
+from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent
 
 
@@ -164,7 +164,7 @@ class Faces(gan.Faces):
         self.people = self.rows[np.linspace(0, len(self.rows) - 1, count).round().astype(int)]
         known = crops[self.people]
         self.mean, self.axes = components(pictures(known).reshape(count, -1), min(plan.embedded, count - 1))
-        self.gallery = embedded(known, self.mean, self.axes).astype(np.float32)
+        self.gallery = embed_crops(known, self.mean, self.axes).astype(np.float32)
 
     def random(self, count: int) -> Batch:
         """Return a batch of any training faces."""
@@ -199,8 +199,8 @@ class Trainer(networks.Trainer):
         self.faces = Faces(crops, conditions, plan, self.generator)
         self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
         self.identities = Identities(plan, self.faces.gallery).to(self.device)
-        self.decoder = self.placed(Generator(plan))
-        self.critic = self.placed(Critic(plan, others=1))
+        self.decoder = self.to_device(Generator(plan))
+        self.critic = self.to_device(Critic(plan, others=1))
         self.mean = self.follow(self.identities, self.decoder)
         rows, weights = self.identities.parameters(), self.decoder.parameters()
         self.optimiser = self.adam((rows, plan.rows * plan.rate), (weights, plan.rate), betas=(0.5, 0.99))
@@ -213,12 +213,12 @@ class Trainer(networks.Trainer):
         picks = torch.randint(len(self.faces.people), (plan.batch,), generator=self.generator)
         own, real = self.faces.of(self.faces.people[picks.numpy()]), self.faces.random(plan.batch)
         own, real, picks = own.to(self.device), real.to(self.device), picks.to(self.device)
-        asked = self._asked()
+        asked = self._sample_conditions()
         rows = self.identities.rows[picks]
         with self.halves():
-            again = self._made(rows, self._said(own.conditions))
-            other = self._made(self._mixed(rows), asked)
-        losses = self._generated(own, again, other, asked)
+            again = self._decode(rows, self._reconstruction_conditions(own.conditions))
+            other = self._decode(self._mix_people(rows), asked)
+        losses = self._generator_losses(own, again, other, asked)
         losses["tether"] = (rows - self.identities.start[picks]).square().mean()
         weights = {
             "levels": plan.reconstruction,
@@ -228,35 +228,35 @@ class Trainer(networks.Trainer):
             "expression": plan.classes if plan.expressive else 0.0,
             "tether": plan.tether,
         }
-        self.descend(self.optimiser, weighted(losses, weights), self.decoder.parameters())
-        return losses | self._criticised(real, torch.cat([again, other]).detach())
+        self.descend(self.optimiser, weighted_sum(losses, weights), self.decoder.parameters())
+        return losses | self._critic_losses(real, torch.cat([again, other]).detach())
 
-    def _made(self, rows: Tensor, conditions: Tensor) -> Tensor:
+    def _decode(self, rows: Tensor, conditions: Tensor) -> Tensor:
         out: Tensor = self.decoder(torch.cat([self.identities(rows), conditions], dim=1)).float()
         return out * self.mask
 
-    def _mixed(self, rows: Tensor) -> Tensor:
+    def _mix_people(self, rows: Tensor) -> Tensor:
         """Return rows of nobody: mixtures of two people each, as others are approximated."""
         count = len(rows)
         share = torch.rand(count, 1, generator=self.generator).to(self.device)
         others = torch.randperm(count, generator=self.generator).to(self.device)
         return share * rows + (1 - share) * rows[others]
 
-    def _said(self, conditions: Tensor) -> Tensor:
+    def _reconstruction_conditions(self, conditions: Tensor) -> Tensor:
         """Return the conditions of reconstructions: their gender is left to the identity for some."""
         kept = torch.ones(conditions.shape)
         kept[:, 0] = (torch.rand(len(conditions), generator=self.generator) >= UNSAID).float()
         kept[:, 1] = float(self.plan.expressive)
         return conditions * kept.to(self.device)
 
-    def _asked(self) -> Tensor:
+    def _sample_conditions(self) -> Tensor:
         """Return conditions at random: male, female or neither, and a smile or none."""
         count = self.plan.batch
         gender = torch.randint(3, (count,), generator=self.generator) - 1
         smile = torch.randint(2, (count,), generator=self.generator) * int(self.plan.expressive)
         return torch.stack([gender, smile], dim=1).float().to(self.device)
 
-    def _generated(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
+    def _generator_losses(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
         with self.halves():
             scores, gender, smile, seen = self.critic(torch.cat([again, other]))
@@ -267,11 +267,11 @@ class Trainer(networks.Trainer):
             "levels": (again - own.pictures).abs().mean(),
             "features": features_apart(seen, wanted),
             "fools": -scores.float().mean(),
-            "gender": _told(gender[half:], (asked[:, 0] + 1) / 2, asked[:, 0] != 0),
-            "expression": _told(smile[half:, 0], asked[:, 1], torch.ones_like(asked[:, 0])),
+            "gender": _known_cross_entropy(gender[half:], (asked[:, 0] + 1) / 2, asked[:, 0] != 0),
+            "expression": _known_cross_entropy(smile[half:, 0], asked[:, 1], torch.ones_like(asked[:, 0])),
         }
 
-    def _criticised(self, real: Batch, made: Tensor) -> dict[str, Tensor]:
+    def _critic_losses(self, real: Batch, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
         with self.halves():
             scores, gender, smile, _ = self.critic(torch.cat([real.pictures, made]))
@@ -279,8 +279,8 @@ class Trainer(networks.Trainer):
         every = torch.ones(count, device=self.device)
         losses = {
             "apart": scores[count:].float().mean() - scores[:count].float().mean(),
-            "gender, real": _told(gender[:count], (real.conditions[:, 0] + 1) / 2, every),
-            "expression, real": _told(smile[:count, 0], real.conditions[:, 1], real.known),
+            "gender, real": _known_cross_entropy(gender[:count], (real.conditions[:, 0] + 1) / 2, every),
+            "expression, real": _known_cross_entropy(smile[:count, 0], real.conditions[:, 1], real.known),
         }
         total = torch.stack(list(losses.values())).sum() + 1e-3 * scores.float().square().mean()
         if self.done % self.plan.lazy == 0:
@@ -297,7 +297,7 @@ class Trainer(networks.Trainer):
         """Return the codec of the averaged rows and generator."""
         plan, faces = self.plan, self.faces
         identities, network = self.mean.cpu()
-        contents = halved(exported(network, (1, plan.length + len(CONDITIONS))))
+        contents = halve_weights(export_onnx(network, (1, plan.length + len(CONDITIONS))))
         decoder = generator(np.frombuffer(contents, np.uint8), plan.side, plan.length)
         rows = identities.rows.detach()
         codes = identities(rows).numpy().astype(np.float64)
@@ -307,21 +307,21 @@ class Trainer(networks.Trainer):
         known = rows.numpy(), faces.gallery, faces.mean, faces.axes
         return UpConv(decoder, *known, energy, statistics, (plan.side, plan.side, 3), card)
 
-    def measured(self, model: UpConv) -> dict[str, Json]:
+    def metrics(self, model: UpConv) -> dict[str, Json]:
         """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, and of people.
 
         What lies beyond the public ellipse is grey in both.
         """
         faces, found = self.faces, list[float]()
         for rows in (faces.held_out[:MEASURED], faces.people[:MEASURED]):
-            crops = np.where(shown(model.canvas[0])[..., None], faces.crops[rows], np.uint8(128))
+            crops = np.where(ellipse_mask(model.canvas[0])[..., None], faces.crops[rows], np.uint8(128))
             found += likeness(crops, model.decode(model.encode(crops)))
         names = ("PSNR in dB", "SSIM", "PSNR of known people in dB", "SSIM of known people")
         count = len(faces.held_out[:MEASURED])
         return {"images": count, **{name: round(one, 4) for name, one in zip(names, found, strict=True)}}
 
 
-def _told(logits: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
+def _known_cross_entropy(logits: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
     """Return the mean cross entropy over the faces of which the answer is known."""
     each = crossed(logits.float(), wanted, reduction="none") * known
     out: Tensor = each.sum() / known.sum().clamp(min=1)

@@ -23,7 +23,7 @@ from dpveil.core.parameters import Count, OptionalCount, Positive, Value
 from dpveil.errors import InvalidParameter, NoiseError, meant
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
-from dpveil.noise.matrix import IntegerMatrix, certified, log_above
+from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
 
 DIGITS: Final = 128
 """Bits of precision for e^-ε; the integers that are drawn are certified themselves."""
@@ -68,7 +68,7 @@ class RandomisedResponse:
     @cached_property
     def matrix(self) -> IntegerMatrix:
         """The law: row x for the true value x. Above ε = 44 the other values keep a probability of 2^-64."""
-        return certified(self._law, Fraction(self.epsilon))
+        return certify_matrix(self._law, Fraction(self.epsilon))
 
     def _law(self, budget: Fraction) -> Sequence[Sequence[int]]:
         """Return weights in a common unit: 1 for the true value, slightly more than e^-ε for others."""
@@ -215,7 +215,7 @@ class RankChoice:
     @property
     def weights(self) -> Weights:
         """Integer weights of the ranks, the nearest first: the law itself."""
-        return _certified(self.law, self.count, self.epsilon, self.near)
+        return _certify_weights(self.law, self.count, self.epsilon, self.near)
 
     @property
     def probabilities(self) -> tuple[Fraction, ...]:
@@ -272,7 +272,7 @@ def log_ratio(weights: Weights) -> Fraction:
 
 
 @lru_cache(maxsize=64)
-def _certified(law: str, count: int, epsilon: Fraction, near: int | None) -> Weights:
+def _certify_weights(law: str, count: int, epsilon: Fraction, near: int | None) -> Weights:
     """Return the integer weights of a law, checked to keep ε. Raises `NoiseError` if they do not."""
     refusal = NoiseError(
         f"62-bit weights cannot carry a budget of {float(epsilon):.4g} over {count} candidates",

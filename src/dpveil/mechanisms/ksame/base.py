@@ -64,13 +64,13 @@ def greedy(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
     """
     left, found = np.arange(len(away)), []
     while len(left) >= 2 * k:
-        taken = _around(away, left, left[0], k)
+        taken = _group_around(away, left, left[0], k)
         found.append(Group(taken, taken))
         left = np.setdiff1d(left, taken)
     return [*found, Group(left, left)]
 
 
-def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
+def exchange_pairs(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
     """Return pairs of distant groups of at least k faces, each shown as the mean of the other.
 
     The first remaining face with the k - 1 nearest is one group; the face farthest from it, with the k - 1
@@ -79,22 +79,24 @@ def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
     left, found = np.arange(len(away)), []
     while len(left):
         last = len(left) < 4 * k
-        one = _around(away, left, left[0], len(left) // 2 if last else k)
+        one = _group_around(away, left, left[0], len(left) // 2 if last else k)
         rest = np.setdiff1d(left, one)
         farthest = rest[np.argmax(away[left[0], rest])]
-        other = rest if last else _around(away, rest, farthest, k)
+        other = rest if last else _group_around(away, rest, farthest, k)
         found += [Group(one, other), Group(other, one)]
         left = np.setdiff1d(rest, other)
     return found
 
 
-def _around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) -> Members:
+def _group_around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) -> Members:
     """Return `face` and the k - 1 nearest to it of those left; `face` is the first of its duplicates."""
     taken: Members = left[nearest(away[face, left], k)]
     return taken
 
 
-def within(features: Features, classes: Sequence[str], k: int, grouping: Grouping) -> list[Group]:
+def group_within_classes(
+    features: Features, classes: Sequence[str], k: int, grouping: Grouping
+) -> list[Group]:
     """Return the groups within each class; none mixes two classes."""
     labels, found = np.asarray(classes), []
     for label in sorted(set(classes)):
@@ -143,7 +145,7 @@ class KSameResult:
     @property
     def group_of(self) -> Int64[np.ndarray, " n"]:
         """The index of every face's group."""
-        return numbered(self.groups)
+        return group_indices(self.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +196,7 @@ class KSame(ABC):
     def _in_the_clear(self) -> tuple[str, ...]:
         return ()
 
-    def _grouped(
+    def _group_faces(
         self,
         features: Features,
         people: Sequence[str],
@@ -216,10 +218,10 @@ class KSame(ABC):
                 )
         if count > MOST:
             raise InvalidParameter("faces", count, f"are more than {MOST}", hint="divide the gallery")
-        return tuple(within(features, labels, self.k, grouping))
+        return tuple(group_within_classes(features, labels, self.k, grouping))
 
 
-def numbered(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
+def group_indices(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
     """Return the index of every face's group."""
     numbers = np.empty(sum(len(group.members) for group in groups), np.int64)
     for number, group in enumerate(groups):

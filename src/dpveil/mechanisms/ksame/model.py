@@ -21,9 +21,9 @@ from dpveil.mechanisms.ksame.base import (
     KSameResult,
     check_codes,
     check_faces,
-    exchanged,
+    exchange_pairs,
     greedy,
-    numbered,
+    group_indices,
 )
 
 GENDERS: Final = {"male": -1.0, "female": 1.0}
@@ -78,21 +78,21 @@ class KSameNet(KSame):
         if self.genders and (classes is None or not set(classes) <= set(GENDERS)):
             hint = f"{' or '.join(GENDERS)} for each face"
             raise InvalidParameter("classes", None, "are not genders", hint=hint)
-        groups = self._grouped(self.space.codes_of(rows), people, classes, greedy)
-        shown = [self._shown(rows, group, classes) for group in groups]
-        return KSameResult(np.concatenate(shown)[numbered(groups)], groups)
+        groups = self._group_faces(self.space.codes_of(rows), people, classes, greedy)
+        shown = [self._render_group(rows, group, classes) for group in groups]
+        return KSameResult(np.concatenate(shown)[group_indices(groups)], groups)
 
-    def _shown(self, rows: Codes, group: Group, classes: Sequence[str] | None) -> Faces:
+    def _render_group(self, rows: Codes, group: Group, classes: Sequence[str] | None) -> Faces:
         codes = self.space.codes_of(rows[group.averaged].mean(axis=0)[None])
         if not self.genders or classes is None:
             return self.space.decode(codes)
         return self.space.render(codes, gender=GENDERS[classes[int(group.members[0])]])
 
 
-def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> KSameResult:
+def decode_means(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> KSameResult:
     """Return for every face the decoded mean code of its group."""
     means = np.stack([codes[group.averaged].mean(axis=0) for group in groups])
-    return KSameResult(space.decode(means)[numbered(groups)], tuple(groups))
+    return KSameResult(space.decode(means)[group_indices(groups)], tuple(groups))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +117,7 @@ class InSpace(KSame):
     ) -> KSameResult:
         """Return the decoded means for faces given as codes, n × m."""
         codes = check_codes(codes)
-        return decoded(codes, self._grouped(codes, people, classes, type(self).grouping), self.space)
+        return decode_means(codes, self._group_faces(codes, people, classes, type(self).grouping), self.space)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,10 +149,10 @@ class KSameFurthest(InSpace):
     summary: ClassVar[str] = "means of k or more codes of a group that lies far away, decoded"
     source: ClassVar[str] = "Meng & Sun 2014"
     fewest: ClassVar[int] = 2
-    grouping: ClassVar[Grouping] = exchanged
+    grouping: ClassVar[Grouping] = exchange_pairs
 
 
-def averaged(faces: Faces, groups: Sequence[Group]) -> Faces:
+def average_pictures(faces: Faces, groups: Sequence[Group]) -> Faces:
     """Return for every face the mean picture of its group, rounded to levels."""
     out = np.empty_like(faces)
     for group in groups:
@@ -183,8 +183,8 @@ class KSamePixel(KSame):
     ) -> KSameResult:
         """Return the mean pictures; see `KSame.release`."""
         rows = check_faces(faces).reshape(len(faces), -1)
-        groups = self._grouped(rows, people, classes, greedy)
-        return KSameResult(averaged(faces, groups), groups)
+        groups = self._group_faces(rows, people, classes, greedy)
+        return KSameResult(average_pictures(faces, groups), groups)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -214,5 +214,5 @@ class KSameSelect(KSame):
         if classes is None:
             raise InvalidParameter("classes", None, "are missing", hint="one label for each face")
         rows = check_faces(faces).reshape(len(faces), -1)
-        groups = self._grouped(rows, people, classes, greedy)
-        return KSameResult(averaged(faces, groups), groups)
+        groups = self._group_faces(rows, people, classes, greedy)
+        return KSameResult(average_pictures(faces, groups), groups)

@@ -144,7 +144,7 @@ class LatentMechanism(ABC):
         """How codes are prepared before distances are taken, in words: another clip is another distance."""
         return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
 
-    def measured(self, codec: str) -> Distance | None:
+    def distance_data(self, codec: str) -> Distance | None:
         """Return the distance between codes of the codec with this hash, as data; None without a metric."""
         if self.metric is None:
             return None

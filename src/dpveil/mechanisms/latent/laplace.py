@@ -14,12 +14,19 @@ from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.posterior import RULES, Allocation, Law, optimal_gaussian, rounded_up, whole
+from dpveil.mechanisms.latent.posterior import (
+    RULES,
+    Allocation,
+    Law,
+    optimal_gaussian,
+    rational_shares,
+    rounded_up,
+)
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import checked, discrete_gaussian
-from dpveil.noise.laplace import discrete_laplace, prepared
+from dpveil.noise.gaussian import check_variance, discrete_gaussian
+from dpveil.noise.laplace import digit_tables, discrete_laplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +50,12 @@ class BoxGaussian(LatentMechanism):
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
         for variance in self.variances(space):
-            checked(variance)
+            check_variance(variance)
 
     def variances(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the variance parameter of every coordinate, in steps squared."""
         box = space.bounds(self.clip)
-        shares = whole(optimal_gaussian(box.high - box.low, space.column_energy))
+        shares = rational_shares(optimal_gaussian(box.high - box.low, space.column_energy))
         return tuple(rounded_up(STEPS**2 / (2 * share * Fraction(self.rho))) for share in shares)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
@@ -100,7 +107,7 @@ class BoxTruncatedLaplace(LatentMechanism):
     def coordinates(self, space: CodeSpace) -> tuple[TruncatedLaplace, ...]:
         """Return the scalar mechanism of every coordinate, on grid steps."""
         box = space.bounds(self.clip)
-        shares = whole(RULES[self.allocation](box.high - box.low, space.column_energy))
+        shares = rational_shares(RULES[self.allocation](box.high - box.low, space.column_energy))
         return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
@@ -178,7 +185,7 @@ class CroftMetric(LatentMechanism):
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
-        prepared(self.scales(space)[0])
+        digit_tables(self.scales(space)[0])
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the noise scale of every coordinate, in steps."""
@@ -215,12 +222,12 @@ class BoxLaplace(LatentMechanism):
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
         for scale in set(self.scales(space)):
-            prepared(scale)
+            digit_tables(scale)
 
     def shares(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the shares w of the budget, which sum to 1."""
         box = space.bounds(self.clip)
-        return whole(RULES[self.allocation](box.high - box.low, space.column_energy))
+        return rational_shares(RULES[self.allocation](box.high - box.low, space.column_energy))
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the noise scale of every coordinate, in steps, rounded up to few different values."""

@@ -58,7 +58,7 @@ def likely_in(
     if laws is None:
         return codes
     parts = [
-        _drawn(prior, seen_of(codes[at : at + TOGETHER], laws, mechanism, space), bits)
+        _draw_codes(prior, seen_of(codes[at : at + TOGETHER], laws, mechanism, space), bits)
         for at in range(0, len(codes), TOGETHER)
     ]
     return np.concatenate([*parts, codes[:0]])
@@ -75,7 +75,7 @@ def seen_of(codes: Codes, laws: tuple[Law, ...], mechanism: LatentMechanism, spa
     return Seen(where, logs - logs.max(axis=2, keepdims=True))
 
 
-def _drawn(prior: Factors, seen: Seen, bits: BitSource) -> Codes:
+def _draw_codes(prior: Factors, seen: Seen, bits: BitSource) -> Codes:
     sites = [sites_of(prior, j, seen) for j in range(len(prior.weights))]
     joint = [posterior_of(prior, j, one) for j, one in enumerate(sites)]
     logs = np.log(prior.weights) + np.stack([one[2] for one in joint], axis=1)

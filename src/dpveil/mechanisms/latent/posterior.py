@@ -70,7 +70,7 @@ class Allocation(Value[str, str]):
         return value
 
 
-def whole(shares: Energies) -> tuple[Fraction, ...]:
+def rational_shares(shares: Energies) -> tuple[Fraction, ...]:
     """Return the shares as positive rationals that sum to exactly 1, each rounded to an eighth of a doubling.
 
     Rounding changes a share by at most 4.5 %, and the squared error, which is flat around its minimum, by 0.6

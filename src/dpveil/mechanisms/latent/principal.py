@@ -16,7 +16,7 @@ from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Poi
 from dpveil.mechanisms.latent.laplace import mean_apart, noisy
 from dpveil.mechanisms.latent.posterior import Law
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import prepared
+from dpveil.noise.laplace import digit_tables
 
 METRIC: Final = (
     "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon {epsilon}"
@@ -69,9 +69,9 @@ class PCABasis(LatentMechanism):
         epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
         return METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
 
-    def measured(self, codec: str) -> Distance | None:
+    def distance_data(self, codec: str) -> Distance | None:
         """Return the distance as data; it includes ε and the ratio, which decide on the components kept."""
-        plain = super().measured(codec)
+        plain = super().distance_data(codec)
         if plain is None:
             return None
         own = {"epsilon": to_json(Fraction(self.epsilon)), "ratio": to_json(Fraction(self.ratio))}
@@ -85,7 +85,7 @@ class PCABasis(LatentMechanism):
         """Raise `InvalidParameter` if no component is affordable, and `NoiseError` if the noise cannot be
         drawn.
         """
-        prepared(self.scale(space))
+        digit_tables(self.scale(space))
 
     def kept(self, space: CodeSpace) -> int:
         """Return how many leading components are kept. Raises `InvalidParameter` if none is affordable."""

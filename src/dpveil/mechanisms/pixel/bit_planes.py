@@ -31,7 +31,7 @@ COARSE, DETAIL, CROSS = "coarse", "detail", "cross"
 """Means 0..255; differences -255..255 along one axis; differences of differences, -510..510."""
 
 
-def padded(image: UInt8[np.ndarray, "h w c"], side: int) -> UInt8[np.ndarray, "H W c"]:
+def pad_edges(image: UInt8[np.ndarray, "h w c"], side: int) -> UInt8[np.ndarray, "H W c"]:
     """Return the image with its last row and column repeated up to multiples of `side`.
 
     Repeated pixels stay in the group of their original, so that no pixel affects another group.
@@ -62,7 +62,7 @@ def inverse(bands: list[Int16[np.ndarray, "rows columns c"]]) -> UInt8[np.ndarra
     means = bands[-1]
     for level in reversed(range(0, len(bands) - 1, 3)):
         down, across, cross = bands[level : level + 3]
-        means = _joined(_joined(means, down, 0), _joined(across, cross, 0), 1)
+        means = _join_halves(_join_halves(means, down, 0), _join_halves(across, cross, 0), 1)
     image: UInt8[np.ndarray, "h w c"] = np.clip(means, 0, 255).astype(np.uint8)
     return image
 
@@ -75,7 +75,7 @@ def _split(
     return (a + b) >> 1, a - b
 
 
-def _joined(
+def _join_halves(
     low: Int16[np.ndarray, "h w c"], high: Int16[np.ndarray, "h w c"], axis: int
 ) -> Int16[np.ndarray, ...]:
     """Return the values whose `_split` along an axis is `low` and `high`."""
@@ -126,15 +126,15 @@ class Plane:
         return min(TOTAL // 2, int(TOTAL * shrink / (1 + shrink)) + 1)
 
     @property
-    def decoded(self) -> tuple[float, float]:
+    def posterior_means(self) -> tuple[float, float]:
         """The posterior mean of the bit after a 0, and after a 1."""
         q = self.flip / TOTAL
         one, none = self.prior * (1 - q), (1 - self.prior) * (1 - q)
         return self.prior * q / (self.prior * q + none), one / (one + (1 - self.prior) * q)
 
-    def known(self, epsilon: float) -> float:
+    def posterior_variance(self, epsilon: float) -> float:
         """Return the variance of the posterior mean under the model at another ε: 0 at ε = 0."""
-        return _known(self.prior, epsilon)
+        return _posterior_variance(self.prior, epsilon)
 
     @property
     def missing(self) -> float:
@@ -144,7 +144,7 @@ class Plane:
 
 
 @lru_cache(maxsize=1 << 14)
-def _known(prior: float, epsilon: float) -> float:
+def _posterior_variance(prior: float, epsilon: float) -> float:
     """Return the variance of the posterior mean of a bit with this prior at ε."""
     q = exp(-epsilon) / (1 + exp(-epsilon))
     return (prior * (1 - prior) * (1 - 2 * q)) ** 2 / _plain_planes(prior, q)
@@ -194,10 +194,10 @@ class Band:
         plane = self.planes[place]
         sign = 1.0 if self.kind == COARSE else tanh(self.planes[0].epsilon / 2) ** 2
         if plane.value:
-            worth, before = self.weight * sign * plane.value**2, plane.known(plane.epsilon)
-            return lambda epsilon: worth * (plane.known(epsilon) - before)
+            worth, before = self.weight * sign * plane.value**2, plane.posterior_variance(plane.epsilon)
+            return lambda epsilon: worth * (plane.posterior_variance(epsilon) - before)
         mean = sum(plane.value * plane.prior for plane in self.bits)
-        known = sum(plane.value**2 * plane.known(plane.epsilon) for plane in self.bits)
+        known = sum(plane.value**2 * plane.posterior_variance(plane.epsilon) for plane in self.bits)
         size = self.weight * (mean**2 + known)
         return lambda epsilon: size * (tanh(epsilon / 2) ** 2 - sign)
 
@@ -212,7 +212,7 @@ class Band:
                     found = max(found, (ratio, place, epsilon))
         return found
 
-    def raised(self, place: int, epsilon: float) -> Band:
+    def with_epsilon(self, place: int, epsilon: float) -> Band:
         """Return the band with another ε for one plane."""
         planes = list(self.planes)
         planes[place] = replace(planes[place], epsilon=epsilon)
@@ -241,7 +241,7 @@ def _band(kind: str, level: int, count: int, pixels: float) -> Band:
     return Band(kind, count, SHARE[kind] * pixels, tuple(planes))
 
 
-def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
+def allocate_budget(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
     """Return the bands of a group in one channel, with planes whose ε sum to at most `budget`.
 
     Greedy on the concave envelope: repeatedly take the step, small or large, with the largest reduction of
@@ -262,7 +262,7 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
             best[place] = (0.0, 0, 0.0) if again == best[place] else again  # too expensive by rounding only
             continue
         left -= cost
-        made[place] = made[place].raised(plane, epsilon)
+        made[place] = made[place].with_epsilon(plane, epsilon)
         best[place] = made[place].best(left)
     return tuple(made)
 
@@ -325,7 +325,7 @@ class BitPlanes(BudgetedMethod):
     def bands(self, *, height: int, width: int, channels: int) -> tuple[Band, ...]:
         """Return the bands of a group in one channel, with the ε of every plane."""
         height, width, channels = check_size(height, width, channels)
-        return _calibrated(self, self.groups(height=height, width=width) * channels)
+        return _calibrate(self, self.groups(height=height, width=width) * channels)
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
         """Return the cost of the bits of all groups that a neighbour changes, in all channels."""
@@ -363,8 +363,11 @@ class BitPlanes(BudgetedMethod):
         out = np.empty_like(image)
         for top in range(0, height, rows):
             strip = image[top : top + rows]
-            coefficients = forward(padded(strip, side), self.wavelet)
-            seen = [_seen(band, values, bits) for band, (_, values) in zip(made, coefficients, strict=True)]
+            coefficients = forward(pad_edges(strip, side), self.wavelet)
+            seen = [
+                _decode_noisy(band, values, bits)
+                for band, (_, values) in zip(made, coefficients, strict=True)
+            ]
             out[top : top + rows] = inverse(seen)[: len(strip), :width]
         return out
 
@@ -380,14 +383,14 @@ def _account(made: Sequence[Band], groups: int) -> DrawsAccount:
 
 
 @lru_cache(maxsize=64)
-def _calibrated(method: BitPlanes, groups: int) -> tuple[Band, ...]:
+def _calibrate(method: BitPlanes, groups: int) -> tuple[Band, ...]:
     """Return the bands for a budget shared by so many groups; each channel counts as one."""
 
-    def made(scale: Fraction) -> tuple[Band, ...]:
-        return allocated(min(float(1 / scale), full), method.wavelet, coarse=not method.drop_coarse)
+    def bands_for(scale: Fraction) -> tuple[Band, ...]:
+        return allocate_budget(min(float(1 / scale), full), method.wavelet, coarse=not method.drop_coarse)
 
     def spent(scale: Fraction) -> Fraction:
-        return method.spent(_account(made(scale), groups))
+        return method.spent(_account(bands_for(scale), groups))
 
     limit = method.limit
     full = MOST * sum(band.count * len(band.planes) for band in bands(method.wavelet))
@@ -395,14 +398,14 @@ def _calibrated(method: BitPlanes, groups: int) -> tuple[Band, ...]:
     valid = limit / groups if method.rho is None else 1 / root_above(groups / (2 * limit))
     scale = 1 / (valid * NEARLY)
     if method.kind == "pure":
-        return made(scale)
+        return bands_for(scale)
     sharpest = 1 / Fraction(full)
     if scale <= sharpest or spent(sharpest) <= limit:
-        return made(sharpest)
-    return made(least_scale(spent, limit, scale))
+        return bands_for(sharpest)
+    return bands_for(least_scale(spent, limit, scale))
 
 
-def _seen(
+def _decode_noisy(
     band: Band, values: Int16[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Int16[np.ndarray, "rows columns c"]:
     """Return coefficients decoded from noisy bits: affine estimates of bits and sign."""
@@ -427,5 +430,7 @@ def _estimate(
     bits.
     """
     flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
-    means: Float64[np.ndarray, "rows columns c"] = np.array(plane.decoded)[(truth ^ flips).view(np.uint8)]
+    means: Float64[np.ndarray, "rows columns c"] = np.array(plane.posterior_means)[
+        (truth ^ flips).view(np.uint8)
+    ]
     return means

@@ -56,7 +56,7 @@ class Budget(NamedTuple):
     rho: Fraction | None
 
     @property
-    def given(self) -> tuple[str, ...]:
+    def given_names(self) -> tuple[str, ...]:
         """The names of the numbers that are given."""
         return tuple(name for name, value in self._asdict().items() if value is not None)
 
@@ -76,7 +76,7 @@ class BudgetedMethod(PixelMethod):
     rho: OptionalPositive = OptionalPositive(optional=True)
 
     def __post_init__(self) -> None:
-        given = self.budget.given
+        given = self.budget.given_names
         if given in self.budgets:
             return
         if not given and EPSILON in self.budgets:
@@ -99,7 +99,7 @@ class BudgetedMethod(PixelMethod):
     @property
     def kind(self) -> str:
         """The kind of guarantee, which follows from the budget: pure, approximate or zcdp."""
-        return KIND[self.budget.given]
+        return KIND[self.budget.given_names]
 
     @abstractmethod
     def account(self, *, height: int, width: int, channels: int) -> Account:

@@ -24,7 +24,7 @@ from dpveil.mechanisms.pixel.budget import (
 )
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import checked, discrete_gaussian
+from dpveil.noise.gaussian import check_variance, discrete_gaussian
 
 UNIT: Final = 1 << 10
 """Factor on cosines before they are rounded to integers."""
@@ -90,7 +90,7 @@ class BlockTransform:
         return rows**2 + columns**2
 
     @cached_property
-    def expected(self) -> Float64[np.ndarray, " coefficients"]:
+    def expected_spread(self) -> Float64[np.ndarray, " coefficients"]:
         """The public spread of each coefficient in orthonormal units: a power law of natural images."""
         falling = np.where(self.frequencies > 0, self.frequencies, 1) ** FALL
         planes = []
@@ -101,7 +101,7 @@ class BlockTransform:
         return np.concatenate(planes)
 
     @cached_property
-    def moved(self) -> Int64[np.ndarray, "t frequencies"]:
+    def largest_shifts(self) -> Int64[np.ndarray, "t frequencies"]:
         """The largest shift of a coefficient of one channel when 1, 2, ... pixels of its block change."""
         _, rows, columns = (np.abs(matrix) for matrix in self.matrices)
         weights = np.sort(np.einsum("ui,vj->uvij", rows, columns).reshape(self.frequencies.size, -1))
@@ -111,8 +111,8 @@ class BlockTransform:
     def bounds(self) -> Int64[np.ndarray, " coefficients"]:
         """The public bound on each coefficient's absolute value; larger ones are clipped before the noise."""
         mixed = np.abs(self.matrices[0]).sum(axis=1)
-        reach = np.outer(mixed, self.moved[-1]).ravel() // 2
-        usual = np.ceil(CLIP * self.expected * np.sqrt(self.norms)).astype(np.int64)
+        reach = np.outer(mixed, self.largest_shifts[-1]).ravel() // 2
+        usual = np.ceil(CLIP * self.expected_spread * np.sqrt(self.norms)).astype(np.int64)
         bounds: Int64[np.ndarray, " coefficients"] = np.minimum(reach, usual)
         bounds[0] = reach[0]
         return bounds
@@ -173,7 +173,7 @@ class Reach:
     @cached_property
     def of_frequency(self) -> Float64[np.ndarray, "t 1 frequencies"]:
         """The second bound, for each number of pixels and each frequency."""
-        moved = self.transform.moved[self.pixels - 1, None].astype(np.float64)
+        moved = self.transform.largest_shifts[self.pixels - 1, None].astype(np.float64)
         return self.transform.channels * moved**2 / (4 * UNIT**4)
 
     @cached_property
@@ -225,7 +225,7 @@ class Plan:
 
     def shrinkage(self) -> Float64[np.ndarray, " coefficients"]:
         """Return the factor on each noisy coefficient that has the least expected error."""
-        expected = self.transform.expected**2
+        expected = self.transform.expected_spread**2
         share: Float64[np.ndarray, " coefficients"] = expected / (expected + self.noise())
         return share
 
@@ -288,7 +288,7 @@ def _allocations(reach: Reach, kept: int) -> list[Steps]:
 
 def _error(transform: BlockTransform, steps: Steps, unit: float, raw: bool) -> float:
     """Return the expected squared error of a block under the public expectation."""
-    expected = transform.expected**2
+    expected = transform.expected_spread**2
     noise = unit * 0.5 ** np.maximum(steps, 0)
     kept = noise if raw else expected / (1 + expected / noise)
     return float(np.sum(np.where(steps >= 0, kept, expected)))
@@ -373,7 +373,7 @@ class DCTGaussian(ConcentratedMethod):
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
         for variance, _ in self.plan(height=height, width=width, channels=channels).groups():
-            checked(variance)
+            check_variance(variance)
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

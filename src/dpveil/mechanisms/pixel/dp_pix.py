@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
-from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
+from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shifts, pure_epsilon
 from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
@@ -20,8 +20,8 @@ from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, 
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, ConcentratedMethod, different, only
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import checked, discrete_gaussian
-from dpveil.noise.laplace import discrete_laplace, prepared
+from dpveil.noise.gaussian import check_variance, discrete_gaussian
+from dpveil.noise.laplace import digit_tables, discrete_laplace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,14 +52,14 @@ class DPPixGaussian(ConcentratedMethod):
         if variance is None:
             return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
-        squared = sizes[0]["channels"] * _squared(moved)
+        squared = sizes[0]["channels"] * _squared_norm(moved)
         return ZeroConcentrated(squared / (2 * variance))
 
     def sum_variance(self, *, height: int, width: int, channels: int) -> Fraction:
         """Return the exact variance parameter σ² of the noise on cell sums."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
-        return channels * _squared(moved) / (2 * self._rho)
+        return channels * _squared_norm(moved) / (2 * self._rho)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return σ in grey levels on a full cell."""
@@ -68,7 +68,7 @@ class DPPixGaussian(ConcentratedMethod):
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
-        checked(self.sum_variance(height=height, width=width, channels=channels))
+        check_variance(self.sum_variance(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
@@ -76,7 +76,7 @@ class DPPixGaussian(ConcentratedMethod):
         return pixelise(image, self.block, lambda n: discrete_gaussian(variance, n, bits))
 
 
-def _squared(moved: Mapping[int, int]) -> int:
+def _squared_norm(moved: Mapping[int, int]) -> int:
     """Return the squared L2 norm of the shifts."""
     return sum(movement**2 * count for movement, count in moved.items())
 
@@ -120,7 +120,7 @@ class DPPix(BudgetedMethod):
         if scale is None:
             return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
-        shifts = merged({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
+        shifts = merge_shifts({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
         return LaplaceAccount(scale, shifts)
 
     def sum_scale(self, *, height: int, width: int, channels: int) -> Fraction:
@@ -137,7 +137,7 @@ class DPPix(BudgetedMethod):
         """Return the worst shifts of the cell sums of all channels."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
-        return merged({shift: count * channels for shift, count in moved.items()})
+        return merge_shifts({shift: count * channels for shift, count in moved.items()})
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the Laplace scale in grey levels on a full cell."""
@@ -146,7 +146,7 @@ class DPPix(BudgetedMethod):
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
-        prepared(self.sum_scale(height=height, width=width, channels=channels))
+        digit_tables(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         scale = _sum_scale(self, *image.shape)

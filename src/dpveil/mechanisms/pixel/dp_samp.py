@@ -21,7 +21,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace, prepared
+from dpveil.noise.laplace import digit_tables, discrete_laplace
 
 LEVELS: Final = 256
 BAND: Final = 1 << 22
@@ -126,14 +126,14 @@ def most_shown(count: int, neighbourhood: int, epsilon: float) -> int:
     """
     rest = count - neighbourhood
 
-    def allowed(x: int) -> bool:
+    def is_allowed(x: int) -> bool:
         ratio = math.lgamma(count + 1) - math.lgamma(count - x + 1)
         return ratio - math.lgamma(rest + 1) + math.lgamma(rest - x + 1) <= epsilon * (1 + 1e-12) + 1e-9
 
     low, high = 0, max(0, rest) + 1
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if allowed(middle) else (low, middle)
+        low, high = (middle, high) if is_allowed(middle) else (low, middle)
     return low
 
 
@@ -144,7 +144,7 @@ SURE: Final = 7.0
 LARGEST: Final = 2**64 - 1
 
 
-def chosen(
+def choose_pixels(
     levels: UInt8[np.ndarray, "h w"], numbers: dict[int, tuple[int, int]], bits: BitSource
 ) -> Bool[np.ndarray, "h w"]:
     """Return a uniformly random set of x pixels of every intensity: those with the smallest random words.
@@ -198,7 +198,7 @@ def _first_pass(
     return taken, np.concatenate(places), np.concatenate(words)
 
 
-def drawn(
+def draw_pixels(
     levels: UInt8[np.ndarray, "h w"], thresholds: UInt64[np.ndarray, " levels"], bits: BitSource
 ) -> Bool[np.ndarray, "h w"]:
     """Return pixels chosen independently, each with the probability of its intensity, in units of 2^-64."""
@@ -296,7 +296,7 @@ class DPSamp(PixelMethod):
         return Guarantee(
             kind="approximate",
             epsilon=self.epsilon,
-            delta=any_of(self.rate, self._changed(height * width)),
+            delta=any_of(self.rate, self._changed_pixels(height * width)),
             relation=relation,
             scope=Scope(covers, (counted, TIME)),
         )
@@ -307,23 +307,23 @@ class DPSamp(PixelMethod):
 
     def count_scale(self, pixels: int) -> Fraction:
         """Return the noise scale on the counts of a region of so many pixels: 2m/ε."""
-        return 2 * self._changed(pixels) / self.epsilon
+        return 2 * self._changed_pixels(pixels) / self.epsilon
 
-    def _changed(self, pixels: int) -> int:
+    def _changed_pixels(self, pixels: int) -> int:
         return pixels if self.neighbourhood is None else min(self.neighbourhood, pixels)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""
         if self.rate is not None:
-            prepared(self.count_scale(height * width))
+            digit_tables(self.count_scale(height * width))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         levels = intensities(image)
         counts = histogram(levels)
         if self.rate is None:
-            return interpolate(image, chosen(levels, self.numbers_shown(counts, levels.size), bits))
+            return interpolate(image, choose_pixels(levels, self.numbers_shown(counts, levels.size), bits))
         noisy = counts + discrete_laplace(self.count_scale(levels.size), len(counts), bits)
-        return interpolate(image, drawn(levels, self.thresholds(noisy, levels.size), bits))
+        return interpolate(image, draw_pixels(levels, self.thresholds(noisy, levels.size), bits))
 
     def numbers_shown(self, counts: Int64[np.ndarray, " levels"], pixels: int) -> dict[int, tuple[int, int]]:
         """Return x_i and c_i for every selected intensity i: algorithm 2, lines 1 to 9.
@@ -333,7 +333,7 @@ class DPSamp(PixelMethod):
         counts = np.clip(counts, 0, pixels)
         chosen = frequent_levels(counts, self.clusters)
         total = sum(int(counts[level]) for level in chosen)
-        changed, numbers = self._changed(pixels), {}
+        changed, numbers = self._changed_pixels(pixels), {}
         for level in chosen:
             count = int(counts[level])
             epsilon = self.epsilon * count / total  # eq. 3

@@ -39,7 +39,7 @@ Painter = Callable[
 
 def painter(count: int) -> Painter:
     """Return `paint_plain`, or its compiled equivalent if that is worth it for so many pixels."""
-    code = backend.compiled((triangle_loops,), PLAIN_PIXEL * count)
+    code = backend.compiled_kernels((triangle_loops,), PLAIN_PIXEL * count)
     if code is None:
         return paint_plain
     return lambda pixels, triangles, nearest, part: code.paint(
@@ -223,7 +223,7 @@ def interpolate(
     [10, 20, 30, 40]
     """
     out = np.where(shown[:, :, None], image, np.uint8(EMPTY))
-    kept = needed(out, shown)
+    kept = needed_pixels(out, shown)
     most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
     windows = list(_windows(kept, Window(0, 0, *kept.shape), most))
     paint = painter(shown.size)
@@ -274,7 +274,9 @@ def _fill(
     paint(pixels, _triangles(points, wide.size), _nearest(points, wide.size), part)
 
 
-def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+def needed_pixels(
+    image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]
+) -> Bool[np.ndarray, "h w"]:
     """Return the shown pixels without redundant ones, whose removal changes nothing up to ties.
 
     If a shown pixel has others above, below, left and right within `NEAR`, its Voronoi cell lies in a square
@@ -298,10 +300,10 @@ def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> 
     hidden = seen - np.uint8(1)  # 255, and 0 where shown
     found = np.zeros(shown.shape, bool)
     amid = found[inner, inner]
-    amid |= _near(seen, LINE, (0, 0))[inner, 2:]
-    amid &= _near(seen, LINE, (NEAR - 1, 0))[inner, :-2]
-    amid &= _near(seen, LINE.T, (0, 0))[2:, inner]
-    amid &= _near(seen, LINE.T, (0, NEAR - 1))[:-2, inner]
+    amid |= _near_shown(seen, LINE, (0, 0))[inner, 2:]
+    amid &= _near_shown(seen, LINE, (NEAR - 1, 0))[inner, :-2]
+    amid &= _near_shown(seen, LINE.T, (0, 0))[2:, inner]
+    amid &= _near_shown(seen, LINE.T, (0, NEAR - 1))[:-2, inner]
     for channel in range(image.shape[2]):
         level = image[:, :, channel]
         least, most = cv2.erode(level | hidden, BOX), cv2.dilate(level & ~hidden, BOX)
@@ -309,7 +311,7 @@ def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> 
     return found
 
 
-def _near(
+def _near_shown(
     seen: UInt8[np.ndarray, "h w"], line: UInt8[np.ndarray, "_ _"], anchor: tuple[int, int]
 ) -> Bool[np.ndarray, "h w"]:
     """Return where the line, with its `anchor` at the pixel, covers a shown pixel."""

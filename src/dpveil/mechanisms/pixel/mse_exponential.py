@@ -127,11 +127,11 @@ class MSEExponential(BudgetedMethod):
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
         """Return the cost of the draws."""
         draws = self._draws(height, width, channels)
-        return DrawsAccount(((_calibrated(self, draws)[1], draws),))
+        return DrawsAccount(((_calibrate(self, draws)[1], draws),))
 
     def matrix(self, *, height: int, width: int, channels: int) -> IntegerMatrix:
         """Return the law that is drawn: a row for every level of a cell, in units of 2^-64."""
-        return _calibrated(self, self._draws(height, width, channels))[0]
+        return _calibrate(self, self._draws(height, width, channels))[0]
 
     def _draws(self, height: int, width: int, channels: int) -> int:
         height, width, channels = check_size(height, width, channels)
@@ -155,7 +155,7 @@ class MSEExponential(BudgetedMethod):
 
 
 @lru_cache(maxsize=16)
-def _calibrated(method: MSEExponential, draws: int) -> tuple[IntegerMatrix, MirrorPair]:
+def _calibrate(method: MSEExponential, draws: int) -> tuple[IntegerMatrix, MirrorPair]:
     """Return the law for so many draws within the method's budget, and the pair that dominates it."""
 
     def spent(one: MirrorPair) -> Fraction:

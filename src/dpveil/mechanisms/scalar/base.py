@@ -21,7 +21,7 @@ from dpveil.mechanisms.scalar.lattice import (
     Lattice,
     Rows,
     certificate,
-    certified,
+    certify_rows,
     coarsest,
     log_ratio,
     steepest,
@@ -112,7 +112,7 @@ class ScalarMechanism(ABC):
         return self.epsilon
 
     @property
-    def allowed(self) -> Range:
+    def allowed_range(self) -> Range:
         """The range of answers and responses; see `budget`."""
         return self.range
 
@@ -146,7 +146,7 @@ class ScalarMechanism(ABC):
         if not self._is_finite:
             return None
         least = self.epsilon / (self.lattice.reach if self.promise == ANY else 1)
-        return certified(self._rows_again, self.epsilon, least, self._cost)
+        return certify_rows(self._rows_again, self.epsilon, least, self._cost)
 
     @property
     def _is_finite(self) -> bool:

@@ -94,7 +94,7 @@ class TruncatedLaplace(NoisyMechanism):
                 minus_zero = (drawn < 0) & (folded == 0)
                 drawn = np.sign(drawn) * folded
             drawn += points[missing]
-            good = self.lattice.allowed(drawn) & ~minus_zero
+            good = self.lattice.is_allowed(drawn) & ~minus_zero
             out[missing[good]] = drawn[good]
             missing = missing[~good]
         return out

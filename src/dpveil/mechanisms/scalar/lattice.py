@@ -78,7 +78,7 @@ def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: 
     else:
         for row, point in enumerate(points):
             lowest[row] = logs[np.abs(points - point) <= reach].min(axis=0)
-    return _above(float((logs - lowest).max()))
+    return _upper_bound(float((logs - lowest).max()))
 
 
 def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fraction:
@@ -91,7 +91,7 @@ def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fract
         return Fraction(0)
     logs = _logs(matrix)
     slopes = np.abs(np.diff(logs, axis=0)) / np.diff(points)[:, None]
-    return _above(float(slopes.max()))
+    return _upper_bound(float(slopes.max()))
 
 
 def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
@@ -107,7 +107,7 @@ def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
     return np.log(kept)
 
 
-def _above(found: float) -> Fraction:
+def _upper_bound(found: float) -> Fraction:
     """Return an upper bound on a difference of logarithms that was found in floating point.
 
     A weight is rounded by a part in 2^53, and its logarithm, at most 45, by four units in its last place of
@@ -116,7 +116,7 @@ def _above(found: float) -> Fraction:
     return Fraction(found) + ROUNDING
 
 
-def certified(
+def certify_rows(
     rows_of: Callable[[Fraction], Rows],
     epsilon: Fraction,
     least: Fraction,
@@ -134,7 +134,7 @@ def certified(
         if spare < SPARE * ROUNDING or (small < enough and lowered < MIXING):
             continue  # lowering ε a little more costs less utility than mixing in much uniform law
         rows = rows_of(epsilon * (1 - lowered))
-        matrix = quantise(rows if small >= enough else mixed(rows, enough))
+        matrix = quantise(rows if small >= enough else mix_uniform(rows, enough))
         if cost(matrix) <= epsilon:
             return matrix
     raise NoiseError(
@@ -144,22 +144,22 @@ def certified(
 
 def smallest(rows: Rows) -> Fraction:
     """Return the smallest non-zero probability of a response."""
-    shown = [place for place, kept in enumerate(_shown(rows)) if kept]
+    shown = [place for place, kept in enumerate(_possible_responses(rows)) if kept]
     return min(Fraction(min(row[place] for place in shown), sum(row)) for row in rows)
 
 
-def _shown(rows: Rows) -> list[bool]:
+def _possible_responses(rows: Rows) -> list[bool]:
     """Return which responses have a non-zero weight for some answer."""
     return [any(column) for column in zip(*rows, strict=True)]
 
 
-def mixed(rows: Rows, least: Fraction) -> Rows:
+def mix_uniform(rows: Rows, least: Fraction) -> Rows:
     """Return rows mixed with a uniform law over all possible responses.
 
     No response gets a probability below `least`/2^64. The uniform law's share is the smallest power of two
     that achieves this.
     """
-    shown, count, inverse = _shown(rows), sum(_shown(rows)), 2
+    shown, count, inverse = _possible_responses(rows), sum(_possible_responses(rows)), 2
     while 2 * inverse * least * count <= TOTAL:
         inverse *= 2
     times = count * (inverse - 1)
@@ -248,7 +248,7 @@ class Reading:
         near = self.floats is None or abs(value - self.centre) <= self.floats
         return near or (value - self.origin) % self.step == 0
 
-    def first(self, point: int) -> Fraction:
+    def threshold_of(self, point: int) -> Fraction:
         """Return the threshold of a point: the smallest number that is rounded to it or to a larger one."""
         target = self.origin + (point - Fraction(1, 2)) * self.step - self.centre
         shift = target / (1 - self.pull) - target
@@ -259,7 +259,7 @@ class Reading:
 
     def meet(self, low: int, high: int) -> bool:
         """Return whether two neighbours' answers, as floats, can be rounded to these points, low < high."""
-        behind, ahead = self.first(low + 1), self.first(high)
+        behind, ahead = self.threshold_of(low + 1), self.threshold_of(high)
         apart = max(abs(behind - self.centre), abs(ahead - self.centre))
         spare = 0 if self.wide is not None and apart > self.wide else 2 * self.off
         return ahead - behind < self.sensitivity + spare
@@ -446,7 +446,7 @@ class Lattice:
             return (points * steps + start) / common
         return np.array([float(self.origin + int(point) * self.step) for point in points], np.float64)
 
-    def allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+    def is_allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
         """Return which points are in the range and in no gap."""
         inside = np.zeros(points.shape, bool)
         for first, last in self.spans:
@@ -480,15 +480,15 @@ def _check_kind(answers: Any) -> None:
     try:
         array = np.asarray(answers)
     except (TypeError, ValueError):
-        raise _unknown(type(answers).__name__) from None
+        raise _type_error(type(answers).__name__) from None
     if array.dtype == object and array.ndim:
         for answer in array.ravel().tolist():
             _check_kind(answer)
     elif array.dtype.kind not in "iufUO" or (array.dtype.kind == "f" and array.dtype.itemsize < FLOAT):
-        raise _unknown(array.dtype.name)
+        raise _type_error(array.dtype.name)
 
 
-def _unknown(kind: str) -> InvalidParameter:
+def _type_error(kind: str) -> InvalidParameter:
     hint = "compute it in float64, or give an int or a fractions.Fraction"
     return InvalidParameter(
         "answer", None, f"is of type {kind}, which is rounded too much or unknown", hint=hint

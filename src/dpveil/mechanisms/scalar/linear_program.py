@@ -45,13 +45,13 @@ def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
         column[middle - 1] += spare // 2
     columns = [column]
     for j in range(middle - 1, -1, -1):
-        column = _filled(column, j, power, total)
+        column = _fill_column(column, j, power, total)
         columns.append(column)
     first = columns[::-1]
     return first + [row[::-1] for row in first[: size // 2][::-1]]
 
 
-def _filled(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
+def _fill_column(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
     """Return column j from the next one: the upper triangle is determined, the rest filled from the
     diagonal.
     """
@@ -211,7 +211,7 @@ def _inequalities(program: Program) -> tuple[Ints, Ints, Floats]:
     name, factor = program.entries
     own = factor == 1
     if program.fair:
-        rows = _monotone(program, name, own)
+        rows = _monotone_inequalities(program, name, own)
     else:
         j, k = program.pairs
         both = own[:, j] & own[:, k]
@@ -223,7 +223,7 @@ def _inequalities(program: Program) -> tuple[Ints, Ints, Floats]:
     return small[kept], large[kept], times[kept]
 
 
-def _monotone(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Ints, Floats]]:
+def _monotone_inequalities(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Ints, Floats]]:
     """Return the inequalities left of the diagonal, which symmetry carries to the right.
 
     Rows rise towards the diagonal, so only the answer nearest to it within one record has to be bounded.
@@ -242,7 +242,7 @@ def _monotone(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Int
     ]
 
 
-def repaired(solved: Floats, program: Program) -> Floats:
+def repair_matrix(solved: Floats, program: Program) -> Floats:
     """Return a matrix near `solved` that satisfies R.1 and R.3 of `program`, whose ε may be slightly smaller.
 
     Responses with negligible probability are dropped. Every entry is raised to what R.1 requires given the
@@ -286,7 +286,7 @@ class _LinearProgram(ScalarMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.closed:
+        if self.has_closed_form:
             return
         if self.budget > STEEPEST:
             raise InvalidParameter(
@@ -306,7 +306,7 @@ class _LinearProgram(ScalarMechanism):
             )
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """Whether the optimum has a closed form, so that no solver is needed."""
         raise NotImplementedError
 
@@ -320,11 +320,11 @@ class _LinearProgram(ScalarMechanism):
         return Program(self.lattice.points, self.lattice.reach, float(epsilon), metric=every, fair=self.fair)
 
     @cached_property
-    def _solved(self) -> Float64[np.ndarray, "points points"]:
+    def _solution(self) -> Float64[np.ndarray, "points points"]:
         return solve(self._program(self.budget))
 
     def _repaired_rows(self, epsilon: Fraction) -> Rows:
-        columns = repaired(self._solved, self._program(epsilon)).T
+        columns = repair_matrix(self._solution, self._program(epsilon)).T
         return [[int(ldexp(value, BITS)) for value in column] for column in columns.tolist()]
 
 
@@ -349,12 +349,12 @@ class LinearProgram1(_LinearProgram):
     fair: ClassVar[bool] = False
 
     @property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """Whether the optimum has a closed form, so that no solver is needed."""
         return self._chain
 
     def _rows(self, epsilon: Fraction) -> Rows:
-        return self._remapped_rows(epsilon) if self.closed else self._repaired_rows(epsilon)
+        return self._remapped_rows(epsilon) if self.has_closed_form else self._repaired_rows(epsilon)
 
     def _remapped_rows(self, epsilon: Fraction) -> Rows:
         """Return the snapped geometric law with every response replaced by its posterior median."""
@@ -399,14 +399,14 @@ class LinearProgram2(_LinearProgram):
         super().__post_init__()
 
     @cached_property
-    def closed(self) -> bool:
+    def has_closed_form(self) -> bool:
         """Whether the optimum has a closed form, so that no solver is needed."""
         lattice, size = self.lattice, self.lattice.size or 1
         best = self._chain and largest_diagonal_is_best(size, self.budget / lattice.reach)
         return best or (self._chain and size > DEGENERATE)
 
     def _rows(self, epsilon: Fraction) -> Rows:
-        if not self.closed:
+        if not self.has_closed_form:
             return self._repaired_rows(epsilon)
         return fair_rows(self.lattice.size or 1, epsilon / self.lattice.reach)
 
@@ -416,7 +416,7 @@ class LinearProgram2(_LinearProgram):
         found = super().integers
         if found is None:
             return None
-        mirrored = _mirrored(found)
+        mirrored = _mirror_rows(found)
         if self._cost(mirrored) > self.budget:
             raise NoiseError("the mirrored integers cost more than epsilon")
         return mirrored
@@ -428,7 +428,7 @@ def _median(weights: list[int]) -> int:
     return next(place for place, seen in enumerate(accumulate(weights)) if 2 * seen >= total)
 
 
-def _mirrored(matrix: IntegerMatrix) -> IntegerMatrix:
+def _mirror_rows(matrix: IntegerMatrix) -> IntegerMatrix:
     """Return rows of which the last ones mirror the first ones; only the last bits of large weights
     change.
     """

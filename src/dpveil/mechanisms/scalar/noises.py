@@ -15,7 +15,7 @@ from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, Rows
 from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import TOTAL_BITS, discrete_laplace, exp_below, prepared
+from dpveil.noise.laplace import TOTAL_BITS, digit_tables, discrete_laplace, exp_below
 from dpveil.noise.matrix import LazyTable
 
 PRECISION = 256
@@ -68,7 +68,7 @@ class LaplaceNoise(LatticeNoise):
 
     def prepare(self) -> None:
         """Raise `NoiseError` if it cannot be drawn."""
-        prepared(self.scale)
+        digit_tables(self.scale)
 
     def weights(self, count: int) -> tuple[list[int], int]:
         """Return e^(-j/scale)·2^256, and the sum from `count` on; see `LatticeNoise`."""
@@ -129,7 +129,7 @@ class StaircaseNoise(LatticeNoise):
 
     def prepare(self) -> None:
         """Raise `NoiseError` if draws would not fit into 64 bits."""
-        prepared(self.reach / self.epsilon)
+        digit_tables(self.reach / self.epsilon)
 
     def _stair(self, j: Any) -> Any:
         return (j + self.reach - self.inner) // self.reach
@@ -139,8 +139,8 @@ class StaircaseNoise(LatticeNoise):
         out, missing = np.empty(size, np.int64), np.arange(size)
         while len(missing):
             stair = _stairs(self.epsilon, self.reach, self.inner, len(missing), bits)
-            on_first = _below(self.inner, len(missing), bits)
-            further = self.inner + (stair - 1) * self.reach + _below(self.reach, len(missing), bits)
+            on_first = _uniform_below(self.inner, len(missing), bits)
+            further = self.inner + (stair - 1) * self.reach + _uniform_below(self.reach, len(missing), bits)
             found = np.where(stair == 0, on_first, further)
             negative = bits.words(len(missing)) >> np.uint64(63) == 1
             good = ~(negative & (found == 0))
@@ -150,11 +150,11 @@ class StaircaseNoise(LatticeNoise):
 
     def beyond(self, j: Any) -> Floats:
         """Return P(Z ≥ j)."""
-        half = self._above(np.asarray(j, np.float64))
-        found: Floats = half / (2 * self._above(np.zeros(1)) - 1)
+        half = self._tail_sum(np.asarray(j, np.float64))
+        found: Floats = half / (2 * self._tail_sum(np.zeros(1)) - 1)
         return found
 
-    def _above(self, j: Floats) -> Floats:
+    def _tail_sum(self, j: Floats) -> Floats:
         """Return the sum of the heights from j on."""
         decay = float(np.exp(-float(self.epsilon)))
         finite = np.where(np.isinf(j), 0, j)
@@ -165,7 +165,7 @@ class StaircaseNoise(LatticeNoise):
 
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""
-        whole = 2 * self._above(np.zeros(1)) - 1
+        whole = 2 * self._tail_sum(np.zeros(1)) - 1
         found: Floats = -float(self.epsilon) * self._stair(np.abs(np.asarray(z))) - np.log(whole)
         return found
 
@@ -215,7 +215,7 @@ def _stair_table(epsilon: Fraction, reach: int, inner: int) -> LazyTable:
     return LazyTable(law, total_bits=TOTAL_BITS, column_bits=STAIR_BITS)
 
 
-def _below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+def _uniform_below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
     """Return uniform integers below `count`, by rejection of words above its largest multiple."""
     limit = (1 << 64) // count * count
     words = bits.words(size)
@@ -256,7 +256,7 @@ class NoisyMechanism(ScalarMechanism):
 
         The latter also if FINE points would leave less than two steps to ΔF/ε and less than STEPS to ΔF.
         """
-        step, width = self.coarsest, self.allowed.width
+        step, width = self.coarsest, self.allowed_range.width
         if width is not None and width / step <= FINE:
             while 2 * width / step <= FINE:
                 step /= 2

@@ -75,11 +75,11 @@ def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fractio
     valid = rough if many else fine
     if valid(0):
         return low
-    guess = _first(rough, 0, PARTS)
+    guess = _first_true(rough, 0, PARTS)
     return at(guess if many else _first_near(fine, guess))
 
 
-def _first(holds: Callable[[int], bool], left: int, right: int) -> int:
+def _first_true(holds: Callable[[int], bool], left: int, right: int) -> int:
     """Return the first part in (left, right] at which a monotone condition holds."""
     while right - left > 1:
         middle = (left + right) // 2
@@ -94,7 +94,7 @@ def _first_near(holds: Callable[[int], bool], guess: int) -> int:
         left, right, step = max(0, left - step), left, 4 * step
     while right < PARTS and not holds(right):
         left, right, step = right, min(PARTS, right + step), 4 * step
-    return _first(holds, left, right)
+    return _first_true(holds, left, right)
 
 
 def cost(spans: Spans, pair: Pair, scale: Fraction) -> mpmath.mpf:
@@ -164,7 +164,7 @@ def _near_gaps(lattice: Lattice, widest: float) -> list[Pair]:
             hint="choose a larger step, or relation any-database",
         )
     points = np.arange(low, high + 1)
-    points = points[lattice.allowed(points)]
+    points = points[lattice.is_allowed(points)]
     furthest = np.searchsorted(points, points + lattice.reach, side="right") - 1
     return [
         (point, other)

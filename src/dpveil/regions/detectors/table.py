@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
+from dpveil.assets.network_process import Confined
 from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.core.registry import DETECTORS
@@ -191,13 +191,13 @@ def choose(name: str, model: Path | None = None) -> Detector:
     if model is not None:
         return YuNet(model)
     if name != AUTO:
-        return _made(name)
+        return _make_detector(name)
     for own in DETECTORS.rows:
         if DETECTORS[own].installed():
-            return _made(own)
+            return _make_detector(own)
     raise UsageError("no face detector is installed", hint=INSTALL)
 
 
-def _made(name: str) -> Detector:
+def _make_detector(name: str) -> Detector:
     detector: Detector = DETECTORS[name]()
     return detector

@@ -12,7 +12,7 @@ from dpveil.core.numbers import Json, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.amounts import DELTA_UNIT, UNIT, Cost, Total
 from dpveil.ledger.limits import Account, Limit, check_subject, show_left
-from dpveil.service.budget import ASK, SETS, Limits, known_to, like, limits_of, refused
+from dpveil.service.budget import ASK, SETS, Limits, first_refusal, known_to, limits_of, similar_subject
 from dpveil.service.keys import Caller
 from dpveil.service.problems import BadRequest
 
@@ -65,7 +65,7 @@ def prices(words: Sequence[str]) -> list[Total]:
         raise BadRequest("a price is not what /page/plan states", hint="send it as it is") from error
 
 
-def told(
+def account_json(
     ledger: Ledger, caller: Caller, subject: str | None, asked: Sequence[Total], paid: Sequence[Total] = ()
 ) -> dict[str, Json]:
     """Return what is left for a subject, and of each of the `asked` releases whether that pays for it.
@@ -79,28 +79,36 @@ def told(
     """
     named, none = payers(ledger, caller, asked)
     own = caller.subjects[0] if caller.subjects else ""
-    choice: dict[str, Json] = {"subjects": [*named], "none": none, "own": own, "paid": _paid(paid)}
+    choice: dict[str, Json] = {"subjects": [*named], "none": none, "own": own, "paid": _price_text(paid)}
     one = caller.subjects is not None and len(caller.subjects) == 1
     if subject is None and not one:
-        return {"subject": "", **choice, "left": "", "share": 0.0, "each": _unpaid(none or UNNAMED, asked)}
+        return {
+            "subject": "",
+            **choice,
+            "left": "",
+            "share": 0.0,
+            "each": _refuse_all(none or UNNAMED, asked),
+        }
     name = check_subject(caller.subject(subject))
     limits = limits_of(ledger.show(name))
     seen = known_to(caller, limits)
-    none = "" if limits else _unlimited(name, like(ledger, caller, name))
+    none = "" if limits else _unlimited_text(name, similar_subject(ledger, caller, name))
     return {
         "subject": name,
         **choice,
-        "left": none or _left(name, limits, seen, Total()),
+        "left": none or _remaining_text(name, limits, seen, Total()),
         "share": min((_share(account, limit) for account, limit in seen), default=0.0),
-        "each": _unpaid(none, asked) if none else _each(name, limits, seen, caller, asked),
+        "each": _refuse_all(none, asked) if none else _each(name, limits, seen, caller, asked),
     }
 
 
-def _paid(prices: Sequence[Total]) -> str:
+def _price_text(prices: Sequence[Total]) -> str:
     """Return what releases cost together; empty if there is none.
 
-    >>> _paid([Total(Cost.parse("2500000 0 0 0")), Total(Cost.parse("1 0 0 0"))]), _paid([Total()])
-    ('for ε 2.500001', 'at no cost')
+    >>> _price_text([Total(Cost.parse("2500000 0 0 0")), Total(Cost.parse("1 0 0 0"))])
+    'for ε 2.500001'
+    >>> _price_text([Total()])
+    'at no cost'
     """
     if not prices:
         return ""
@@ -111,11 +119,11 @@ def _paid(prices: Sequence[Total]) -> str:
     return f"for {some}" if some else "at no cost"
 
 
-def _unlimited(name: str, near: str | None) -> str:
+def _unlimited_text(name: str, near: str | None) -> str:
     return UNLIMITED.format(name) + ("" if near is None else f" Did you mean {near}?")
 
 
-def _unpaid(problem: str, asked: Sequence[Total]) -> list[Json]:
+def _refuse_all(problem: str, asked: Sequence[Total]) -> list[Json]:
     """Return that none of the releases can be paid."""
     return [{"problem": problem, "after": "", "in_turn": False} for _ in asked]
 
@@ -125,15 +133,15 @@ def _each(name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequen
     now, paid = int(time.time()), Total()
     each: list[Json] = []
     for price in asked:
-        problem = _problem(refused(seen, caller, name, price, price, now))
-        in_turn = not problem and refused(seen, caller, name, paid + price, price, now) is None
+        problem = _problem(first_refusal(seen, caller, name, price, price, now))
+        in_turn = not problem and first_refusal(seen, caller, name, paid + price, price, now) is None
         paid = paid + price if in_turn else paid
-        after = "" if problem else _left(name, limits, seen, price)
+        after = "" if problem else _remaining_text(name, limits, seen, price)
         each.append({"problem": problem, "after": after, "in_turn": in_turn})
     return each
 
 
-def _used(account: Account) -> Total:
+def _usage(account: Account) -> Total:
     return account.spent + account.reserved
 
 
@@ -147,11 +155,11 @@ def _problem(error: BudgetRefused | None) -> str:
     return f"{error.message}: {error.hint}." if error.hint else f"{error.message}."
 
 
-def _left(name: str, limits: Limits, seen: Limits, more: Total) -> str:
+def _remaining_text(name: str, limits: Limits, seen: Limits, more: Total) -> str:
     """Return what is left of every limit that is `seen` once `more` was paid, in one sentence."""
     if not seen:
         return HIDDEN.format(name)
-    told = "; ".join(_of(account, limit, (_used(account) + more).cost) for account, limit in seen)
+    told = "; ".join(_of(account, limit, (_usage(account) + more).cost) for account, limit in seen)
     return told + (BESIDE if len(seen) < len(limits) else "")
 
 
@@ -164,7 +172,7 @@ def _of(account: Account, limit: Limit, used: Cost) -> str:
 def _share(account: Account, limit: Limit) -> float:
     """Return which share of a limit is left, from 0 to 1."""
     whole = next(iter(limit.amounts.values()))
-    return float(limit.left(_used(account).cost) / whole)
+    return float(limit.left(_usage(account).cost) / whole)
 
 
 def payers(ledger: Ledger, caller: Caller, asked: Sequence[Total]) -> tuple[list[str], str]:
@@ -192,5 +200,5 @@ def _accounts(ledger: Ledger, caller: Caller) -> list[Account]:
 def _can_pay(account: Account, caller: Caller, prices: Iterable[Total], now: int) -> bool:
     known = known_to(caller, limits_of(account))
     return account.limited and any(
-        refused(known, caller, account.subject, price, price, now) is None for price in prices
+        first_refusal(known, caller, account.subject, price, price, now) is None for price in prices
     )

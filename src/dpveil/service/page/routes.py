@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from dpveil.core.certificate import parse_certificate
 from dpveil.service.answers import JSONResponse
-from dpveil.service.app import Asking, Parts, Using, done, planned
+from dpveil.service.app import Asking, Parts, Using, answer_plans, finished_release
 from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
 
 READ: Final = ["GET", "HEAD"]
@@ -47,7 +47,7 @@ def _file(text: str | bytes, kind: str) -> Any:
 @router.post("/plan")
 async def plan(request: Request, parts: Using, caller: Asking) -> Response:
     """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
-    return await planned(request, parts, caller, "page-plan")
+    return await answer_plans(request, parts, caller, "page-plan")
 
 
 @router.api_route("/offers", methods=READ)
@@ -65,23 +65,23 @@ async def budget(request: Request, parts: Using, caller: Asking, subject: str | 
     ledger = parts.jobs.budget.ledger
     if ledger is None:
         return JSONResponse(None)
-    from dpveil.service.page.account import prices, told
+    from dpveil.service.page.account import account_json, prices
 
     asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
-    return JSONResponse(await parts.jobs.payments(told, ledger, caller, subject or None, asked, paid))
+    return JSONResponse(await parts.jobs.payments(account_json, ledger, caller, subject or None, asked, paid))
 
 
 @router.api_route("/releases/{id}", methods=READ)
 async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
     """Return the certificate of a release in words."""
-    made = await done(parts.jobs, caller, id)
+    made = await finished_release(parts.jobs, caller, id)
     return JSONResponse(await asyncio.to_thread(_words, str(made.certificate)))
 
 
 def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
     from dpveil.release.quote import with_sentences
-    from dpveil.service.page.planned import warnings
+    from dpveil.service.page.plan_details import warnings
 
     certificate = with_sentences(parse_certificate(text))
     total, signed = certificate.composition, certificate.signature

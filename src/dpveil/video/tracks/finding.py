@@ -25,9 +25,9 @@ from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Key, Track
 from dpveil.video.reading import ahead, room_for
-from dpveil.video.tracks.following import completed, continuations, inside, matches, overlap, share
+from dpveil.video.tracks.following import clip_boxes, complete_box, continuations, matches, overlap, share
 from dpveil.video.tracks.looking import Looker, Memory, Moment, Sight, TrackSettings
-from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, outside
+from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, is_outside
 
 LEAST: Final = 40
 """Height in pixels of faces in which landmarks are looked for."""
@@ -41,7 +41,7 @@ def turn_of(
     It is looked for with a `roll` in degrees where one is expected, and upright. None if landmarks are not
     installed or not sure, and for small faces.
     """
-    asked = _installed()
+    asked = _landmark_locator()
     left, top, right, bottom = (round(float(value)) for value in box)
     if asked is None or bottom - top < LEAST or right <= left:
         return None
@@ -58,7 +58,7 @@ def turn_of(
 
 
 @lru_cache(maxsize=1)
-def _installed() -> Locator | None:
+def _landmark_locator() -> Locator | None:
     """Return what finds landmarks; None without it."""
     try:
         return locator()
@@ -160,12 +160,12 @@ class Tracker:
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         ahead = np.array([trace.ahead for trace in traces]).reshape(-1, 4)
-        alone = np.array([trace.alone for trace in traces])
+        alone = np.array([trace.seconds_lost for trace in traces])
         pairs = matches(held, ahead, alone, boxes, narrow)
         again = [(i, j) for i, j in pairs if not traces[i].place.sure]
         before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
         for i, j in pairs:
-            box = completed(boxes[j], held[i], *self._size)
+            box = complete_box(boxes[j], held[i], *self._size)
             traces[i].find(box, found[j].score, before.get((i, j), []))
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
@@ -179,7 +179,7 @@ class Tracker:
         pairs = continuations(held, last, boxes, followed, *self._size)
         before = self._memory.backwards(now, [boxes[j] for _, j in pairs])
         for (i, j), places in zip(pairs, before, strict=True):
-            box = completed(boxes[j], held[i], *self._size)
+            box = complete_box(boxes[j], held[i], *self._size)
             traces[i].continue_at_border(box, found[j].score, places)
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
@@ -197,7 +197,7 @@ class Tracker:
         found = np.array([trace.found.frame == now.frame for trace in traces])
         for n, trace in enumerate(missing):
             same = there[n] & [other in trace.doubles for other in traces]
-            if trace.merged:
+            if trace.is_merged:
                 self._close(trace, LOST)
                 self._live.remove(trace)
             elif (same & found).any():
@@ -213,7 +213,7 @@ class Tracker:
         boxes, there = (np.array([trace.box for trace in each]) for each in (some, others))
         alike = overlap(boxes, there) > TAKEN
         followed = np.array([[trace.place.sure] for trace in some])
-        return alike, alike | (followed & (share(inside(boxes, *self._size), there) >= HELD))
+        return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD))
 
     def _begin(self, finder: str, found: list[Seen], missing: list[Trace], now: Moment) -> None:
         """Begin tracks, each of which is followed backwards.
@@ -247,9 +247,9 @@ class Tracker:
     def _drop(self, now: Moment) -> None:
         """Close the tracks of what left the picture or was not found for too long."""
         for trace in list(self._live):
-            gone = outside(trace.box, self.facts.width, self.facts.height)
+            gone = is_outside(trace.box, self.facts.width, self.facts.height)
             if gone or now.seconds - trace.waits_since > self.settings.gap:
-                left = trace.left(self.facts.width, self.facts.height)
+                left = trace.has_left(self.facts.width, self.facts.height)
                 self._close(trace, "left" if left else LOST)
                 self._live.remove(trace)
 
@@ -318,7 +318,7 @@ def hold(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     ]
 
 
-def whole(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
+def with_whole_frames(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, and one of the whole frame for all frames in which something is lost."""
     answered = _until(closed, shots)
     spans = sorted((one.sure + 1, until) for one, until in answered if until is not None)
@@ -329,7 +329,7 @@ def whole(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
         else:
             joined.append([start, stop])
     tracks = [one for one, _ in answered]
-    return [*tracks, *(_whole(start, stop, shots, facts) for start, stop in joined)]
+    return [*tracks, *(_whole_frame_track(start, stop, shots, facts) for start, stop in joined)]
 
 
 def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
@@ -347,7 +347,7 @@ def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]
 
 
 ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Closed]]]] = MappingProxyType(
-    {"hold": hold, "whole": whole, "refuse": refuse}
+    {"hold": hold, "whole": with_whole_frames, "refuse": refuse}
 )
 """What is done for each of `settings.ON_LOST`."""
 
@@ -384,7 +384,7 @@ def _place(one: Closed, frame: int) -> np.ndarray:
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
 
 
-def _whole(start: int, stop: int, shots: Shots, facts: Facts) -> Closed:
+def _whole_frame_track(start: int, stop: int, shots: Shots, facts: Facts) -> Closed:
     """Return a track of the whole frame."""
     keys = [Key(frame, 0, 0, facts.width, facts.height) for frame in sorted({start, stop})]
     cut = any(first == stop + 1 for first, _ in shots)

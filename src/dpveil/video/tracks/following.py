@@ -35,7 +35,7 @@ def overlap(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
     >>> overlap(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 0, 3, 2], [5, 5, 6, 6]])).round(2).tolist()
     [[0.33, 0.0]]
     """
-    shared, area, areas = _shared(one, two)
+    shared, area, areas = _intersections(one, two)
     return np.asarray(shared / np.maximum(area[:, None] + areas - shared, 1e-9))
 
 
@@ -45,11 +45,11 @@ def share(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
     >>> share(np.array([[0.0, 0, 2, 2]]), np.array([[1.0, 0, 3, 2], [0, 0, 9, 9]])).tolist()
     [[0.5, 1.0]]
     """
-    shared, area, _ = _shared(one, two)
+    shared, area, _ = _intersections(one, two)
     return np.asarray(shared / np.maximum(area[:, None], 1e-9))
 
 
-def _shared(
+def _intersections(
     one: Boxes, two: Boxes
 ) -> tuple[Float[np.ndarray, "n m"], Float[np.ndarray, " n"], Float[np.ndarray, " m"]]:
     """Return the area of the intersection of all pairs of boxes, and their own areas."""
@@ -69,19 +69,19 @@ def cut(boxes: Boxes, width: int, height: int) -> Bool[np.ndarray, "n 4"]:
     return np.concatenate([boxes[:, :2] <= near, boxes[:, 2:] >= (width, height) - near], axis=1)
 
 
-def inside(boxes: Boxes, width: int, height: int) -> Boxes:
+def clip_boxes(boxes: Boxes, width: int, height: int) -> Boxes:
     """Return the parts of boxes that are in the picture."""
     return np.asarray(np.clip(boxes, 0, (width, height, width, height)))
 
 
-def completed(
+def complete_box(
     box: Float[np.ndarray, " 4"], known: Float[np.ndarray, " 4"], width: int, height: int
 ) -> Float[np.ndarray, " 4"]:
     """Return a box that is cut at the border at its whole size, which that of the object before tells.
 
     It grows beyond the border only.
 
-    >>> completed(np.array([180.0, 30, 200, 70]), np.array([150.0, 30, 190, 70]), 200, 100).tolist()
+    >>> complete_box(np.array([180.0, 30, 200, 70]), np.array([150.0, 30, 190, 70]), 200, 100).tolist()
     [180.0, 30.0, 220.0, 70.0]
     """
     whole, at = box.copy(), cut(box[None], width, height)[0].reshape(2, 2)
@@ -111,7 +111,7 @@ def continuations(
 
     if not len(held) or not len(found):
         return []
-    seen, seen_found = inside(held, width, height), inside(found, width, height)
+    seen, seen_found = clip_boxes(held, width, height), clip_boxes(found, width, height)
     shared = np.maximum(share(seen, seen_found), share(seen_found, seen).T)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (seen, seen_found))
     change = np.log(sizes[None] / size[:, None])
@@ -221,17 +221,17 @@ def follow(before: Small, after: Small, boxes: Boxes) -> Followed:
     few come back, as pyramids of flow blur small objects that are fast, they are followed again from where
     the contents of the box are most alike.
     """
-    moved, sure, turns = _followed(before, after, boxes, np.zeros((len(boxes), 2)), LEVELS)
+    moved, sure, turns = _follow_flow(before, after, boxes, np.zeros((len(boxes), 2)), LEVELS)
     retry = np.flatnonzero(~sure)
     guesses = [_alike(before, after, boxes[n]) for n in retry]
     known = [n for n, guess in zip(retry, guesses, strict=True) if guess is not None]
     if known:
         guess = np.array([one for one in guesses if one is not None])
-        moved[known], sure[known], turns[known] = _followed(before, after, boxes[known], guess, 0)
+        moved[known], sure[known], turns[known] = _follow_flow(before, after, boxes[known], guess, 0)
     return moved, sure, turns
 
 
-def _followed(
+def _follow_flow(
     before: Small, after: Small, boxes: Boxes, guess: Float[np.ndarray, "n 2"], levels: int
 ) -> Followed:
     """Return the same by flow alone, which starts at a `guess` of the motion."""
@@ -251,7 +251,7 @@ def _followed(
     good = (near & inside & one & two).reshape(len(boxes), -1)
     for n, (p, q, kept) in enumerate(zip(start, there.reshape(start.shape), good, strict=True)):
         if kept.sum() >= LEAST:
-            moved[n], sure[n], turns[n] = _moved(boxes[n], p[kept], q[kept].astype(np.float64))
+            moved[n], sure[n], turns[n] = _move_box(boxes[n], p[kept], q[kept].astype(np.float64))
     sure &= _correlation(before, after, boxes, moved) >= SAME
     return np.where(sure[:, None], moved, boxes), sure, np.where(sure, turns, 0.0)
 
@@ -308,8 +308,10 @@ def _alike(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[n
 
     size = box[2:] - box[:2]
     inner = np.concatenate([box[:2] + INNER * size, box[2:] - INNER * size])
-    left, top, right, bottom = np.rint(_within(inner, before)).astype(int)
-    wide = np.rint(_within(inner + np.repeat([-FARTHEST, FARTHEST], 2) * np.tile(size, 2), after)).astype(int)
+    left, top, right, bottom = np.rint(_clip_box(inner, before)).astype(int)
+    wide = np.rint(_clip_box(inner + np.repeat([-FARTHEST, FARTHEST], 2) * np.tile(size, 2), after)).astype(
+        int
+    )
     if min(right - left, bottom - top) < SMALLEST:
         return None
     step = max(1, min(right - left, bottom - top) // TEMPLATE)
@@ -321,12 +323,12 @@ def _alike(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[n
     return np.array(wide[:2] + np.array(at) * step - (left, top), np.float64) if best >= ALIKE else None
 
 
-def _within(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4"]:
+def _clip_box(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4"]:
     """Return a box clipped to an image."""
     return np.asarray(np.clip(box, 0, np.tile(image.shape[::-1], 2)))
 
 
-def _moved(
+def _move_box(
     box: Float[np.ndarray, " 4"], p: Float[np.ndarray, "k 2"], q: Float[np.ndarray, "k 2"]
 ) -> tuple[Float[np.ndarray, " 4"], bool, float]:
     """Return a box after its points `p` went to `q`, whether most of them agree, and how they turned."""

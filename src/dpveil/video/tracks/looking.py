@@ -18,10 +18,10 @@ from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
-from dpveil.video.asked import ON_LOST, check_word
+from dpveil.video.choices import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
-from dpveil.video.tracks.trace import Edges, Place, outside
+from dpveil.video.tracks.trace import Edges, Place, is_outside
 
 LONG_SIDE: Final = 1280
 """Longer side, in pixels, to which frames are downscaled that are searched."""
@@ -120,7 +120,7 @@ class Memory:
             for n, (box, known, turn) in zip(asked, moved, strict=True):
                 newest[n], sure[n] = box, known
                 turned[n] += turn
-                inside[n] = not outside(box, *self._size)
+                inside[n] = not is_outside(box, *self._size)
             for n in range(len(boxes)):
                 if inside[n]:
                     places[n].append(Place(moment.frame, moment.seconds, newest[n], sure[n], turned[n]))
@@ -149,10 +149,10 @@ NOISE: Final = 1.2
 """Standard deviation in pixels of the blur that takes noise away."""
 
 
-def lightened(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
+def lighten(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
     """Return a frame to search: a brighter copy with less noise of a dark one, all others as they are.
 
-    >>> int(lightened(np.full((8, 8, 3), 16, np.uint8)).max())
+    >>> int(lighten(np.full((8, 8, 3), 16, np.uint8)).max())
     235
     """
     import cv2
@@ -280,9 +280,9 @@ class Looker:
 
     def _search(self, frame: Frame) -> dict[str, list[Seen]]:
         """Return what every finder sees: of faces, in a brighter copy of a dark frame."""
-        photo, light = Photo(frame.image), Photo(lightened(frame.image))
+        photo, light = Photo(frame.image), Photo(lighten(frame.image))
         return {
-            name: finder.seen(light if finder.kind == FACE else photo)
+            name: finder.find_in_frame(light if finder.kind == FACE else photo)
             for name, finder in self.finders.items()
         }
 

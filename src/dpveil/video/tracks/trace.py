@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.core.arrays import Float, UInt8
 from dpveil.video.facts import MERGED, Key
-from dpveil.video.tracks.following import inside
+from dpveil.video.tracks.following import clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
@@ -86,15 +86,15 @@ class Path:
         """Return the number of keys that are fixed."""
         return len(self._frames)
 
-    def written(self) -> tuple[Key, ...]:
+    def as_keys(self) -> tuple[Key, ...]:
         """Return the keys; on the straight lines between them, boxes hold every place that was added."""
         self._fix()
         first, last = self._frames[0], self._frames[-1]
-        turns = _followed(self._turns, self._spins)
+        turns = _turns_between(self._turns, self._spins)
         frames = sorted({*self._frames, *(turn[0] for turn in turns if first < turn[0] < last)})
         grown = np.array(self._boxes) + np.array(self._grown) * OUTWARD
-        boxes = _between(frames, self._frames, grown)
-        angles = _between(frames, [turn[0] for turn in turns], np.array([turn[1:] for turn in turns]))
+        boxes = _interpolate(frames, self._frames, grown)
+        angles = _interpolate(frames, [turn[0] for turn in turns], np.array([turn[1:] for turn in turns]))
         return tuple(_key(*row) for row in zip(frames, boxes, angles, strict=True))
 
     def _fix(self) -> None:
@@ -104,10 +104,10 @@ class Path:
             return
         spins = np.array(self._spins)
         near = np.full((len(spins), 1), SPUN)
-        self._spins = [self._spins[n] for n in simplified(spins[:, 0], spins[:, 1:], near)]
+        self._spins = [self._spins[n] for n in simplify(spins[:, 0], spins[:, 1:], near)]
         frames, boxes = rows[:, 0], rows[:, 1:]
         size = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
-        chosen = simplified(frames, boxes, TOLERANCE * size)
+        chosen = simplify(frames, boxes, TOLERANCE * size)
         grown = np.zeros((len(chosen), 4))
         for n, (i, j) in enumerate(pairwise(chosen)):
             line = _line(frames[i : j + 1], boxes[i : j + 1])
@@ -127,7 +127,7 @@ def _row(frame: int, box: Float[np.ndarray, " 4"]) -> Row:
     return frame, left, top, right, bottom
 
 
-def simplified(
+def simplify(
     frames: Float[np.ndarray, " n"], values: Float[np.ndarray, "n d"], near: Float[np.ndarray, "n d"]
 ) -> list[int]:
     """Return rows, with the first and the last, between which straight lines are as `near` to all others.
@@ -135,7 +135,7 @@ def simplified(
     Source: Douglas and Peucker 1973.
 
     >>> bend = np.array([[0.0], [1.0], [2.0], [1.0], [0.0]])
-    >>> simplified(np.arange(5.0), bend, np.full((5, 1), 0.5))
+    >>> simplify(np.arange(5.0), bend, np.full((5, 1), 0.5))
     [0, 2, 4]
     """
     chosen, open_ = {0, len(frames) - 1}, [(0, len(frames) - 1)]
@@ -158,7 +158,7 @@ def _line(frames: Float[np.ndarray, " n"], values: Float[np.ndarray, "n d"]) -> 
     return np.asarray(values[0] + share * (values[-1] - values[0]))
 
 
-def _between(
+def _interpolate(
     frames: Sequence[int], known: Sequence[int], values: Float[np.ndarray, "k d"]
 ) -> Float[np.ndarray, "n d"] | list[None]:
     """Return values on straight lines in `frames`, the outermost ones before and after; None without any."""
@@ -167,7 +167,7 @@ def _between(
     return np.stack([np.interp(frames, known, column) for column in values.T], axis=1)
 
 
-def _followed(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[int, float, float]]:
+def _turns_between(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[int, float, float]]:
     """Return frames with roll and yaw, which straight lines between others do not tell.
 
     Between two `turns`, the roll changes as the head was turned, and what that missed is spread evenly.
@@ -179,7 +179,7 @@ def _followed(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[i
     frames = np.union1d(known, seen)
     rolled = np.interp(frames, seen, spun) + np.interp(frames, known, rolls - turned)
     rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
-    chosen = simplified(frames, rows, np.broadcast_to(NEAR, rows.shape))
+    chosen = simplify(frames, rows, np.broadcast_to(NEAR, rows.shape))
     return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
 
 
@@ -299,7 +299,7 @@ class Trace:
         It was followed backwards through places `before`, in order.
         """
         here = Place(self.place.frame, self.place.seconds, box, True, self.place.turned)
-        for place, corrected in zip(self.loose, self._corrected(box, before), strict=True):
+        for place, corrected in zip(self.loose, self._correct(box, before), strict=True):
             self.path.add(place.frame, corrected, place.turned)
         self.uncover()
         self.doubles = []
@@ -338,7 +338,7 @@ class Trace:
         return max(self.found.seconds, self.covered_at)
 
     @property
-    def merged(self) -> bool:
+    def is_merged(self) -> bool:
         """Whether flow lost the object where another track was, so that it cannot come out any more."""
         return self.merges is not None and not self.place.sure and self.last_sure.seconds >= self.merges
 
@@ -369,7 +369,7 @@ class Trace:
         """The roll of a head in degrees, as it was turned since its landmarks; None before any."""
         return self.path.roll(self.place.turned)
 
-    def _corrected(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
+    def _correct(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.
 
         What flow missed is spread over all frames. Where it lost the object, the box goes straight from there
@@ -408,21 +408,21 @@ class Trace:
         return self.place.box
 
     @property
-    def alone(self) -> float:
+    def seconds_lost(self) -> float:
         """For how many seconds the object was not followed."""
         return float(self.place.seconds - self.last_sure.seconds)
 
     @property
     def ahead(self) -> Edges:
         """Where the object is if its motion went on after it was not followed any more."""
-        return self.place.box + np.tile(self.motion * min(self.alone, AHEAD), 2)
+        return self.place.box + np.tile(self.motion * min(self.seconds_lost, AHEAD), 2)
 
-    def left(self, width: int, height: int) -> bool:
+    def has_left(self, width: int, height: int) -> bool:
         """Whether the object is out of the picture, or what is seen of it will be within `LEAVING`."""
         box = self.last_sure.box
-        seen = inside(box, width, height)
+        seen = clip_boxes(box, width, height)
         centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
-        return outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
+        return is_outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
     def close(self, end: str, margin: Fraction) -> Closed:
         """Return the track; what was followed no more is held for a `margin` in seconds.
@@ -440,7 +440,7 @@ class Trace:
         return Closed(
             kind=self.kind,
             finder=self.finder,
-            keys=self.path.written(),
+            keys=self.path.as_keys(),
             end=end,
             score=None if self.score is None else round(self.score, 4),
             begun=self.begun,
@@ -449,6 +449,6 @@ class Trace:
         )
 
 
-def outside(box: Edges, width: int, height: int) -> bool:
+def is_outside(box: Edges, width: int, height: int) -> bool:
     """Whether a box has no pixel in a picture of this size."""
     return bool((box[:2] >= (width, height)).any() or (box[2:] <= 0).any())

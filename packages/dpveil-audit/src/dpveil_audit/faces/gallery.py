@@ -139,22 +139,22 @@ class FacesCase:
         return tuple((*map(int, row), 0) for row in zip(*labels, strict=True))
 
     @property
-    def turned(self) -> bool:
+    def has_pose(self) -> bool:
         """Whether heads are turned by an answer."""
         return isinstance(self.gallery, HeadGallery) and POSE in self.names
 
     @property
     def outcomes(self) -> int:
         """How many faces may be seen: heads in every pose that is an answer."""
-        return len(self.gallery) * (len(VALUES[POSE]) if self.turned else 1)
+        return len(self.gallery) * (len(VALUES[POSE]) if self.has_pose else 1)
 
-    def seen(self, faces: Sequence[int], pose: int = 0) -> tuple[int, ...]:
+    def outcome(self, faces: Sequence[int], pose: int = 0) -> tuple[int, ...]:
         """Return the outcomes of these faces in a pose."""
         return tuple(face + len(self.gallery) * pose for face in faces)
 
     def pose(self, answer: Row) -> int:
         """Return the pose of heads for a combination of answers, or 0."""
-        return answer[self.names.index(POSE)] if self.turned else 0
+        return answer[self.names.index(POSE)] if self.has_pose else 0
 
     def draw(self, rows: Rows, bits: BitSource) -> Numbers:
         """Return the outcome that the method releases for each row; -1 if it is none of them.
@@ -286,7 +286,7 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
     return spread(
         case,
         independent_draws(parts),
-        lambda answer: case.seen(table[answer], case.pose(answer)),
+        lambda answer: case.outcome(table[answer], case.pose(answer)),
     )
 
 
@@ -341,7 +341,7 @@ def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]
 
 def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
     """Return what may be seen for a combination of answers: its faces, and heads in its pose."""
-    return case.seen(faces_for(case, answer), case.pose(answer))
+    return case.outcome(faces_for(case, answer), case.pose(answer))
 
 
 @lru_cache(maxsize=1024)
@@ -351,7 +351,7 @@ def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
     The pose of heads does not count: they have every one.
     """
     own: Any = case.method
-    counted = [place for place, (name, _) in enumerate(own.costs) if not (case.turned and name == POSE)]
+    counted = [place for place, (name, _) in enumerate(own.costs) if not (case.has_pose and name == POSE)]
     dearest = sorted(counted, key=lambda place: -own.costs[place][1])
 
     def away(face: int) -> list[int]:
@@ -428,13 +428,13 @@ def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -
     """Yield lower bounds on the cost of pairs of crops, from faces alone."""
     case = setting.case
 
-    def shown(row: Row, count: int) -> Draws:
+    def draw(row: Row, count: int) -> Draws:
         return version.draw(case, np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None].astype(
             np.uint8
         )
 
     least = partial(least_epsilon, setting.draws)
-    yield from bounds(setting, shown, lambda one, two: case.epsilon, least=least)
+    yield from bounds(setting, draw, lambda one, two: case.epsilon, least=least)
 
 
 DIGITS: Final = 60
@@ -491,7 +491,7 @@ def _flips(case: FacesCase, row: Row) -> Chances:
     return by_rank(shares(flips(len(row), _epsilon(case))), row)
 
 
-def _unmargined(case: FacesCase, row: Row) -> Chances:
+def _round_up_larger(case: FacesCase, row: Row) -> Chances:
     """Round up the larger of two weights."""
     own: Any = case.method
     if str(own.law) != "two-level":
@@ -516,13 +516,13 @@ OF_GALLERY: Final = (
     wrong("distances for ranks", _raw),
     wrong("ties share a rank", _ties),
     wrong("permute-and-flip at rate ε", _flips),
-    wrong("larger weight rounded up", _unmargined),
+    wrong("larger weight rounded up", _round_up_larger),
     wrong("farthest face left out", _never_last),
     wrong("every draw used twice", own_choice, reused=True),
 )
 
 
-def _shown(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
+def _shown_law(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
     return spread(case, independent_draws(parts), lambda answer: shown_for(case, answer))
 
 
@@ -532,7 +532,7 @@ def _two_values(case: FacesCase, row: Row) -> Chances:
         kept_with(math.exp(float(budget)) * (len(VALUES[name]) - 1), len(VALUES[name]), true)
         for (name, budget), true in _true(case, row)
     ]
-    return _shown(case, row, parts)
+    return _shown_law(case, row, parts)
 
 
 def _among_all(case: FacesCase, row: Row) -> Chances:
@@ -541,17 +541,17 @@ def _among_all(case: FacesCase, row: Row) -> Chances:
     for right, (_, true) in zip(responses(case, row), _true(case, row), strict=True):
         spilt = (1 - right[true]) / len(right)
         parts.append(tuple(spilt + (right[true] if value == true else 0) for value in range(len(right))))
-    return _shown(case, row, parts)
+    return _shown_law(case, row, parts)
 
 
 def _one_draw(case: FacesCase, row: Row) -> Chances:
     return spread(case, single_draw(responses(case, row)), lambda answer: shown_for(case, answer))
 
 
-def _undivided(case: FacesCase, row: Row) -> Chances:
+def _whole_budget_each(case: FacesCase, row: Row) -> Chances:
     """Give every attribute the whole budget."""
     odds = math.exp(_epsilon(case))
-    return _shown(
+    return _shown_law(
         case, row, [kept_with(odds, len(VALUES[name]), true) for (name, _), true in _true(case, row)]
     )
 
@@ -560,7 +560,7 @@ def _last_shown(case: FacesCase, row: Row) -> Chances:
     """Release the last attribute without noise."""
     *parts, last = responses(case, row)
     (_, true) = _true(case, row)[-1]
-    return _shown(case, row, [*parts, tuple(Fraction(value == true) for value in range(len(last)))])
+    return _shown_law(case, row, [*parts, tuple(Fraction(value == true) for value in range(len(last)))])
 
 
 def _nearest(case: FacesCase, row: Row) -> Chances:
@@ -568,7 +568,7 @@ def _nearest(case: FacesCase, row: Row) -> Chances:
 
     def nearest(answer: Row) -> tuple[int, ...]:
         face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
-        return case.seen((face,), case.pose(answer))
+        return case.outcome((face,), case.pose(answer))
 
     return spread(case, independent_draws(responses(case, row)), nearest)
 
@@ -579,7 +579,7 @@ def _own_pose(case: FacesCase, row: Row) -> Chances:
     return spread(
         case,
         independent_draws(responses(case, row)),
-        lambda answer: case.seen(faces_for(case, answer), own),
+        lambda answer: case.outcome(faces_for(case, answer), own),
     )
 
 
@@ -593,7 +593,7 @@ OF_ATTRIBUTES: Final = (
     wrong("kept as with two values", _two_values),
     wrong("drawn among all values", _among_all),
     wrong("one draw for all attributes", _one_draw),
-    wrong("budgets not divided", _undivided),
+    wrong("budgets not divided", _whole_budget_each),
     wrong("last attribute not randomised", _last_shown),
     wrong("nearest face of the right kind", _nearest),
     wrong("turned as the crop's head", _own_pose),
@@ -636,14 +636,14 @@ def faces_audit(
     )
 
 
-def _ranked(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
+def _rank_case(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
     """Return a choice by rank among `count` faces."""
     faces = MadeGallery(tuple((number,) for number in range(count)), {}, {})
     method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
 
 
-def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) -> FacesCase:
+def _attributes_case(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) -> FacesCase:
     """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
 
     The first attribute has labels, in another order than the model's; for the last face they disagree with
@@ -682,12 +682,16 @@ def _heads(attributes: str, *, each: int = 2) -> FacesCase:
 
 
 def _choices() -> Audit:
-    exact = (_ranked(4, 2, "two-level"), _ranked(3, 1, "exponential"), _ranked(3, 1, "permute-and-flip"))
+    exact = (
+        _rank_case(4, 2, "two-level"),
+        _rank_case(3, 1, "exponential"),
+        _rank_case(3, 1, "permute-and-flip"),
+    )
     deep = (
-        _ranked(4, "0.1", "two-level", 3),
-        _ranked(4, 8, "two-level", 1),
-        _ranked(4, 8, "exponential"),
-        _ranked(4, 8, "permute-and-flip"),
+        _rank_case(4, "0.1", "two-level", 3),
+        _rank_case(4, 8, "two-level", 1),
+        _rank_case(4, 8, "exponential"),
+        _rank_case(4, 8, "permute-and-flip"),
     )
     settings = []
     for case in exact:
@@ -698,19 +702,19 @@ def _choices() -> Audit:
     return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, level, deep)
 
 
-def _kept() -> Audit:
+def _kept_audit() -> Audit:
     exact = (
-        _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
+        _attributes_case("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
         _heads("gender=0.5,tone=1"),
         _heads("gender=0.5,pose=1"),
     )
     deep = (
-        _answered("gender=0.5,perceived-race=1"),
+        _attributes_case("gender=0.5,perceived-race=1"),
         _heads("tone=2", each=3),
-        _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
-        _answered("pose=8", each=3),
-        _answered("gender=4,age=4", ((1, 3),), each=1),
-        _answered("glasses=1,beard=2"),
+        _attributes_case("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
+        _attributes_case("pose=8", each=3),
+        _attributes_case("gender=4,age=4", ((1, 3),), each=1),
+        _attributes_case("glasses=1,beard=2"),
         _heads("glasses=1,beard=2"),
         _heads("beard=1,tone=2", each=1),
     )
@@ -724,4 +728,4 @@ def _kept() -> Audit:
     return faces_audit(Attributes, own_answers, written_answers, OF_ATTRIBUTES, level, deep)
 
 
-AUDITS: Final[dict[str, Audit]] = {audit.method.name: audit for audit in (_choices(), _kept())}
+AUDITS: Final[dict[str, Audit]] = {audit.method.name: audit for audit in (_choices(), _kept_audit())}

@@ -23,7 +23,7 @@ from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES
-from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Level, Variant, counted
+from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Level, Variant, count_finding
 
 Pixels = UInt8[np.ndarray, "h w c"]
 Places = Bool[np.ndarray, "h w"]
@@ -188,7 +188,7 @@ class GrowthCase:
     boxes: tuple[Box, ...]
     masked: bool = False
 
-    def asked(self, bits: BitSource) -> tuple[Region, ...]:
+    def requested_regions(self, bits: BitSource) -> tuple[Region, ...]:
         """Return the requested regions; masks have few pixels."""
         if not self.masked:
             return tuple(Region(box) for box in self.boxes)
@@ -219,20 +219,20 @@ class MadeLossy:
     bits: Bits
 
     @cached_property
-    def asked(self) -> tuple[Region, ...]:
+    def requested_regions(self) -> tuple[Region, ...]:
         """The requested regions."""
-        return self.case.asked(self.bits(f"{self.case} asked"))
+        return self.case.requested_regions(self.bits(f"{self.case} asked"))
 
     @cached_property
     def photos(self) -> list[tuple[str, Photo]]:
         """The photo and its neighbours as decoded, by the contents of their regions."""
-        return list(self.case.photos(self.asked, self.bits(f"{self.case} photos")))
+        return list(self.case.photos(self.requested_regions, self.bits(f"{self.case} photos")))
 
 
 ReleaseOf = Callable[[Photo, tuple[Region, ...], PixelMethod, BitSource], Release]
 
 
-def released(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
+def own_release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
     """Return dpveil's own release."""
     return obfuscate(photo, method, regions=list(asked), bits=bits)
 
@@ -241,9 +241,9 @@ def released(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits:
 class GrowthVersion(Variant):
     """One way to release regions of a lossy photo: dpveil's own, or a mutant."""
 
-    release: ReleaseOf = released
+    release: ReleaseOf = own_release
 
-    def painted(self, photo: Photo, asked: tuple[Region, ...], bits: BitSource) -> tuple[Places, Release]:
+    def paint_twice(self, photo: Photo, asked: tuple[Region, ...], bits: BitSource) -> tuple[Places, Release]:
         """Return which pixels are replaced, by painting them in two levels, and one of the releases."""
         black, white = (self.release(photo, asked, Fill(level=level), bits) for level in (0, 255))
         seen: Places = (black.image != white.image).any(axis=2)
@@ -255,7 +255,7 @@ def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVe
 
     def release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
         own = tuple(grown(region, photo) for region in asked)
-        return released(Photo(photo.image), own, method, bits)
+        return own_release(Photo(photo.image), own, method, bits)
 
     return GrowthVersion(name=name, gates=("escape", "release"), release=release)
 
@@ -269,12 +269,12 @@ DRAWN_WITH: Final = 1
 
 def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
     """Yield how many decoded pixels outside the replaced ones differ between neighbours."""
-    asked, ((_, first), *others) = made.asked, made.photos
-    replaced, release = version.painted(first, asked, SeededBits(DRAWN_WITH))
+    asked, ((_, first), *others) = made.requested_regions, made.photos
+    replaced, release = version.paint_twice(first, asked, SeededBits(DRAWN_WITH))
     apart = {
         name: int(((other.image != first.image).any(axis=2) & ~replaced).sum()) for name, other in others
     }
-    yield _worst("escape", "outside pixels that reveal a region", made, apart, named=_named(release))
+    yield _worst("escape", "outside pixels that reveal a region", made, apart, named=_names_webp(release))
 
 
 def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
@@ -282,26 +282,28 @@ def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
 
     After a fill, anywhere; after noise, outside the regions that the certificate lists.
     """
-    asked, ((_, first), *others) = made.asked, made.photos
+    asked, ((_, first), *others) = made.requested_regions, made.photos
     for method, anywhere in ((Fill(level=0), True), (DRAWN, False)):
         one = version.release(first, asked, method, SeededBits(DRAWN_WITH))
-        inside = np.zeros_like(_listed(one)) if anywhere else _listed(one)
+        inside = np.zeros_like(_listed_boxes(one)) if anywhere else _listed_boxes(one)
         apart = {}
         for name, other in others:
             two = version.release(other, asked, method, SeededBits(DRAWN_WITH))
             apart[name] = int(((two.image != one.image).any(axis=2) & ~inside).sum())
         what = f"pixels that tell releases by {method.name} apart"
-        yield _worst("release", what, made, apart, named=_named(one))
+        yield _worst("release", what, made, apart, named=_names_webp(one))
 
 
 def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
     """Yield how many pixels a certificate lists and a release does not replace, or vice versa."""
-    asked, (_, photo) = made.asked, made.photos[0]
-    replaced, release = version.painted(photo, asked, SeededBits(DRAWN_WITH))
+    asked, (_, photo) = made.requested_regions, made.photos[0]
+    replaced, release = version.paint_twice(photo, asked, SeededBits(DRAWN_WITH))
     wrong = {
         "asked for and not replaced": int((_of(asked, photo) & ~replaced).sum()),
-        "replaced and not listed": int((replaced & ~_listed(release)).sum()),
-        "changed and not listed": int(((release.image != photo.image).any(axis=2) & ~_listed(release)).sum()),
+        "replaced and not listed": int((replaced & ~_listed_boxes(release)).sum()),
+        "changed and not listed": int(
+            ((release.image != photo.image).any(axis=2) & ~_listed_boxes(release)).sum()
+        ),
         "listed and not replaced": abs(_count(release.certificate.regions, photo) - int(replaced.sum())),
     }
     yield _worst("stated", "pixels that are not as the certificate says", made, wrong)
@@ -312,10 +314,10 @@ def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, nam
     worst = max(counts, key=lambda name: counts[name])
     count = 0 if named else counts[worst]
     what = f"{what}, worst of {len(counts)}: {worst}"
-    return counted(gate, what, made.case, count, "pixels", sees=SEES)
+    return count_finding(gate, what, made.case, count, "pixels", sees=SEES)
 
 
-def _named(release: Release) -> bool:
+def _names_webp(release: Release) -> bool:
     return all(
         TRACES.format("WebP") in guarantee.scope.in_the_clear for guarantee in release.certificate.guarantees
     )
@@ -325,7 +327,7 @@ def _of(regions: Sequence[Region], photo: Photo) -> Places:
     return places(regions, photo.height, photo.width)
 
 
-def _listed(release: Release) -> Places:
+def _listed_boxes(release: Release) -> Places:
     """Return the boxes that a certificate lists."""
     inside = np.zeros(release.image.shape[:2], np.bool_)
     for record in release.certificate.regions:
@@ -480,8 +482,8 @@ def _thin(region: Region, photo: Photo) -> Region:
 
 def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
     """List every region in the certificate, but leave the last of several unprotected."""
-    release = released(photo, asked, method, bits)
-    some = released(photo, asked[: max(1, len(asked) - 1)], method, bits)
+    release = own_release(photo, asked, method, bits)
+    some = own_release(photo, asked[: max(1, len(asked) - 1)], method, bits)
     return replace(release, image=some.image)
 
 
@@ -489,7 +491,7 @@ def _listed_as_asked(
     photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource
 ) -> Release:
     """Grow regions, but list them as requested."""
-    release = released(photo, asked, method, bits)
+    release = own_release(photo, asked, method, bits)
     records = tuple(region.record for region in asked)
     return replace(release, certificate=replace(release.certificate, regions=records))
 

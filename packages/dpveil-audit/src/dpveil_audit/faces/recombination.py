@@ -30,7 +30,7 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.chroma import chroma_beside, keep_blocks
 from dpveil.release.plan import obfuscate
-from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, counted
+from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, count_finding
 from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -127,7 +127,7 @@ class RecombinationCase:
         """The post-processing steps."""
         return parse_all(self.steps)
 
-    def treated(self, photo: Photo, number: int = 0) -> Placement:
+    def placement(self, photo: Photo, number: int = 0) -> Placement:
         """Return dpveil's own placement for a photo with this number, with faces placed as in this case."""
         treated = self.method.place(photo, self.regions)
         if self.angle is not None and isinstance(treated, Heads):
@@ -157,7 +157,7 @@ class RecombinationCase:
         image = SCENES[self.scene](scene(bits, self.height, self.width, self.channels))
         stored = Photo if self.encoding is None else self.encoding.photo
         first = stored(image)
-        before = [region.before or region for region in self.treated(first).regions]
+        before = [region.before or region for region in self.placement(first).regions]
         inside = places(before, self.height, self.width)
         yield "as it was", first
         for name, other in neighbours(image, inside, bits):
@@ -196,9 +196,9 @@ class Made:
         return self.photos[0][1]
 
     @cached_property
-    def treated(self) -> Placement:
+    def placement(self) -> Placement:
         """The placement for the first photo."""
-        return self.case.treated(self.photo)
+        return self.case.placement(self.photo)
 
     def by(self, version: RecombinationVersion) -> Placement:
         """Return a version's placement for the first photo."""
@@ -207,7 +207,7 @@ class Made:
         treated: Placement = self.kept[version]
         return treated
 
-    def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
+    def draw(self, version: RecombinationVersion, number: int = 0) -> Pixels:
         """Return a version's release of a photo with the common draw, faces in the cells of the first one."""
         if (version, number) not in self.kept:
             treated = self._among(self.by(version), number)
@@ -217,7 +217,7 @@ class Made:
         released: Pixels = self.kept[version, number]
         return released
 
-    def listed(self, version: RecombinationVersion) -> Places:
+    def listed_places(self, version: RecombinationVersion) -> Places:
         """Return which pixels a version says it replaces."""
         return places(version.listed(self.by(version)), self.case.height, self.case.width)
 
@@ -225,7 +225,7 @@ class Made:
         """Return this placement applied to another photo; cells, and boxes alone, are in the clear."""
         photo = self.photos[number][1]
         if not isinstance(treated, Heads) or self.case.angle is not None:
-            return self.case.treated(photo, number)
+            return self.case.placement(photo, number)
         other = copy(treated)
         other.photo = photo
         return other
@@ -239,7 +239,7 @@ class RecombinationVersion(Variant):
     """One way to put faces back: dpveil's own, or a mutant; `listed` are its regions."""
 
     draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
-    treated: Callable[[Made], Placement] = lambda made: made.treated
+    treated: Callable[[Made], Placement] = lambda made: made.placement
     listed: Callable[[Placement], Sequence[Region]] = lambda treated: treated.regions
 
 
@@ -254,27 +254,27 @@ def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     case = made.case
     if case.angle is not None:
         return
-    own = version.draw(made.treated, SeededBits(DRAWN_WITH), case.following)
-    own, _ = keep_blocks(made.photo, own, made.treated.regions)
+    own = version.draw(made.placement, SeededBits(DRAWN_WITH), case.following)
+    own, _ = keep_blocks(made.photo, own, made.placement.regions)
     release = obfuscate(
         made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
     )
     unlike = int((own != release.image).any(axis=2).sum())
-    placed = [region.record for region in made.treated.regions]
+    placed = [region.record for region in made.placement.regions]
     stated = release.certificate.regions
     unlike += sum(a.box != b.box or a.masked != b.masked for a, b in zip(placed, stated, strict=True))
-    yield counted("same", "pixels and regions unlike a release", made.case, unlike, "pixels", sees=SEES)
+    yield count_finding("same", "pixels and regions unlike a release", made.case, unlike, "pixels", sees=SEES)
 
 
 def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     """Yield how many released pixels change with hidden ones, under one draw."""
     apart = {
-        name: int((made.drawn(version, number) != made.drawn(version)).any(axis=2).sum())
+        name: int((made.draw(version, number) != made.draw(version)).any(axis=2).sum())
         for number, (name, _) in enumerate(made.photos[1:], 1)
     }
     worst = max(apart, key=lambda name: apart[name])
     what = f"pixels that hidden ones change, worst of {len(apart)}: {worst}"
-    yield counted("hidden", what, made.case, apart[worst], "pixels", sees=SEES)
+    yield count_finding("hidden", what, made.case, apart[worst], "pixels", sees=SEES)
 
 
 def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
@@ -282,23 +282,27 @@ def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]
 
     Not counted are those of a JPEG's blocks of chroma that hold something of a region.
     """
-    changed = (made.drawn(version) != made.photo.image).any(axis=2) & ~made.listed(version)
+    changed = (made.draw(version) != made.photo.image).any(axis=2) & ~made.listed_places(version)
     if made.photo.blocks is not None:
         regions = made.by(version).regions
         hidden = places(regions, made.case.height, made.case.width)
         changed &= ~chroma_beside(made.photo.blocks(), regions, hidden)
     count = int(changed.sum())
-    yield counted("outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES)
+    yield count_finding(
+        "outside", "pixels changed outside of the regions", made.case, count, "pixels", sees=SEES
+    )
 
 
 def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     """Yield how many listed pixels are released unchanged, in photos that differ in all of them."""
     images = [photo.image for _, photo in made.photos[:EVERYWHERE]]
-    kept = made.listed(version)
+    kept = made.listed_places(version)
     kept &= np.logical_or.reduce([(image != images[0]).any(axis=2) for image in images])
     for number, image in enumerate(images):
-        kept &= (made.drawn(version, number) == image).all(axis=2)
-    yield counted("copy", "pixels of regions released as they are", made.case, kept, "pixels", sees=SEES)
+        kept &= (made.draw(version, number) == image).all(axis=2)
+    yield count_finding(
+        "copy", "pixels of regions released as they are", made.case, kept, "pixels", sees=SEES
+    )
 
 
 # The photos on which recombination is audited, and its mutants
@@ -400,11 +404,11 @@ def _crops(heads: Heads) -> Pixels:
     return np.stack([one.crop(heads.photo) for one in heads.places])
 
 
-def _hidden(image: Pixels, at: Sequence[Placed]) -> Places:
+def _hidden_places(image: Pixels, at: Sequence[Placed]) -> Places:
     return places([one.region for one in at], *image.shape[:2])
 
 
-def _eroded(region: Region, by: int) -> Region:
+def _erode(region: Region, by: int) -> Region:
     """Return a region without its outermost pixels, or unchanged if none would be left."""
     box = region.box
     full = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask
@@ -414,18 +418,18 @@ def _eroded(region: Region, by: int) -> Region:
 
 
 def _smaller(at: Sequence[Placed], by: int) -> list[Placed]:
-    return [replace(one, region=_eroded(one.region, by)) for one in at]
+    return [replace(one, region=_erode(one.region, by)) for one in at]
 
 
 def _filled_from_hidden(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Fill a hole that leaves out the outermost hidden pixels."""
     out, inner = recombine(image, at, faces), _smaller(at, 2)
-    inside = _hidden(image, inner)
+    inside = _hidden_places(image, inner)
     out[inside] = recombine(image, inner, faces)[inside]
     return out
 
 
-def _toned(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
+def _take_photo_colours(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Take colours from the whole photo, hidden pixels included."""
     match = match_of(image, np.zeros(image.shape[:2], np.bool_))
     return recombine(
@@ -448,10 +452,10 @@ def _levels(levels: np.ndarray) -> Pixels:
     return whole
 
 
-def _feathered(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
+def _blend_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Blend the seam into the photo within the region."""
-    out, inside = recombine(image, at, faces), _hidden(image, at)
-    seam = inside & ~_hidden(image, _smaller(at, 2))
+    out, inside = recombine(image, at, faces), _hidden_places(image, at)
+    seam = inside & ~_hidden_places(image, _smaller(at, 2))
     out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
     return out
 
@@ -460,7 +464,7 @@ def _one_by_one(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Put every face into the original photo, with the other faces."""
     out = image.copy()
     for one, face in zip(at, faces, strict=True):
-        inside = _hidden(image, [one])
+        inside = _hidden_places(image, [one])
         out[inside] = recombine(image, [one], [face])[inside]
     return out
 
@@ -470,9 +474,9 @@ def _where_it_is(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     return recombine(image, [replace(one, pose=one.exact or one.pose) for one in at], faces)
 
 
-def _softened(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
+def _smooth_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Smooth the photo at the seam, from both sides, before faces are put back."""
-    inside = _hidden(image, at).astype(np.uint8)
+    inside = _hidden_places(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
     soft = cv2.blur(image, (5, 5)).reshape(image.shape)
     return recombine(np.where(seam, soft, image), at, faces)
@@ -481,7 +485,7 @@ def _softened(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Smooth over the seam after faces were put back, which changes unlisted pixels."""
     out = recombine(image, at, faces)
-    inside = _hidden(image, at).astype(np.uint8)
+    inside = _hidden_places(image, at).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
     return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
 
@@ -530,9 +534,9 @@ def _chroma_of_faces(treated: Placement, bits: BitSource, steps: Sequence[Step])
 
 MUTANTS: Final = (
     wrong("filled from hidden pixels", _filled_from_hidden, gates=HIDDEN),
-    wrong("colours of the whole photo", _toned, gates=HIDDEN),
+    wrong("colours of the whole photo", _take_photo_colours, gates=HIDDEN),
     wrong("colours of the original face", _toned_by_face, gates=HIDDEN),
-    wrong("seam feathered into the photo", _feathered, gates=HIDDEN),
+    wrong("seam feathered into the photo", _blend_seam, gates=HIDDEN),
     wrong(
         "mask eroded by a pixel",
         lambda image, at, faces: recombine(image, _smaller(at, 1), faces),
@@ -540,20 +544,20 @@ MUTANTS: Final = (
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
     wrong("placement not rounded", _where_it_is, gates=HIDDEN),
-    wrong("seam blurred before", _softened, gates=("hidden", "outside")),
+    wrong("seam blurred before", _smooth_seam, gates=("hidden", "outside")),
     wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
     wrong(
         "less listed than replaced",
         recombine,
         gates=OUTSIDE,
-        listed=lambda treated: [_eroded(region, 1) for region in treated.regions],
+        listed=lambda treated: [_erode(region, 1) for region in treated.regions],
     ),
     RecombinationVersion(name="original crop put back", gates=HIDDEN, draw=_not_released),
     RecombinationVersion(
         name="faces in a JPEG not grown",
         gates=HIDDEN,
-        treated=lambda made: made.case.treated(Photo(made.photo.image)),
+        treated=lambda made: made.case.placement(Photo(made.photo.image)),
     ),
     RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, draw=_chroma_of_faces),
     RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),

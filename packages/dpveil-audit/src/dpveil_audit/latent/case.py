@@ -132,7 +132,7 @@ class CodeDistribution:
     parts: tuple[Logs, ...]
 
     @cached_property
-    def drawn(self) -> list[tuple[Logs, Distribution]]:
+    def part_laws(self) -> list[tuple[Logs, Distribution]]:
         """The probabilities of every part, and the same as a distribution of outcomes."""
         masses = [np.exp(part) for part in self.parts]
         return [(mass / mass.sum(), finite_distribution(mass / mass.sum())) for mass in masses]
@@ -162,7 +162,7 @@ class LatentCase:
         return Circle(round(self.space.far * SIDE / 2)) if isinstance(self.mechanism, Directional) else None
 
     @cached_property
-    def kept(self) -> int:
+    def coordinates_read(self) -> int:
         """How many leading coordinates are read: all except for pca-basis, where it is searched for."""
         method, spread = self.mechanism, self.space.spread
         if not isinstance(method, PCABasis) or spread is None:
@@ -195,7 +195,7 @@ class LatentCase:
             ends = [np.array(self.direction(code)) for code in (first, second)]
             return math.dist(*(end / math.hypot(*end) for end in ends))
         moved = [abs(a - b) for a, b in zip(self.points(first), self.points(second), strict=True)]
-        return sum(moved[: self.kept]) / SIDE / self.kept
+        return sum(moved[: self.coordinates_read]) / SIDE / self.coordinates_read
 
     def read(self, released: Codes) -> Outcomes:
         """Return the outcome of every part; -1 off the grid of the public box."""

@@ -188,7 +188,7 @@ class Recipe:
         columns = []
         for number, (amount, point) in enumerate(zip(self.amounts(case), points, strict=True)):
             own = SeededBits(seed) if self.reused else bits
-            columns.append(self._drawn(amount, point, len(codes), case, number, own))
+            columns.append(self._draw(amount, point, len(codes), case, number, own))
         low, high = (np.array(end) for end in self._box(case, code))
         released: Codes = low + (high - low) * np.clip(np.stack(columns, axis=1), 0, SIDE) / SIDE
         return released
@@ -208,13 +208,13 @@ class Recipe:
             return always(point if amount == SHOWN else middle(case, number))
         return FAMILIES[self.family](point, amount)
 
-    def _drawn(
+    def _draw(
         self, amount: Amount, point: int, count: int, case: LatentCase, number: int, bits: BitSource
     ) -> Points:
         if isinstance(amount, str):
             return np.full(count, point if amount == SHOWN else middle(case, number), np.int64)
         if self.family == "truncated":
-            return truncated(amount).draw(np.full(count, point, np.int64), bits)
+            return truncated_mechanism(amount).draw(np.full(count, point, np.int64), bits)
         draw = discrete_gaussian if self.family == "gaussian" else discrete_laplace
         return point + draw(amount, count, bits)
 
@@ -225,7 +225,7 @@ def middle(case: LatentCase, number: int) -> int:
     return min(max(place, 0), SIDE)
 
 
-def truncated(scale: Fraction) -> TruncatedLaplace:
+def truncated_mechanism(scale: Fraction) -> TruncatedLaplace:
     """Return a truncated Laplace mechanism of this scale over a whole side."""
     return TruncatedLaplace(range=(0, SIDE), sensitivity=SIDE, epsilon=SIDE / scale, relation=RECORD, step=1)
 
@@ -239,19 +239,19 @@ def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = ()) -> LatentVersi
 def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
     """Return all amounts times a factor."""
 
-    def changed(case: LatentCase) -> tuple[Amount, ...]:
+    def scale_amounts(case: LatentCase) -> tuple[Amount, ...]:
         return tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
 
-    return changed
+    return scale_amounts
 
 
 def without_last(amounts: Amounts) -> Amounts:
     """Return the amounts without noise on the last coordinate."""
 
-    def changed(case: LatentCase) -> tuple[Amount, ...]:
+    def drop_last(case: LatentCase) -> tuple[Amount, ...]:
         return (*amounts(case)[:-1], SHOWN)
 
-    return changed
+    return drop_last
 
 
 # Latent mechanisms, intact and mutated
@@ -280,7 +280,7 @@ def own_variances(case: LatentCase) -> tuple[Amount, ...]:
 def own_leading(case: LatentCase) -> tuple[Amount, ...]:
     """Return the scale of the kept components; the others are dropped."""
     method: Any = case.mechanism
-    return leading(case, case.kept, method.scale(case.space))
+    return leading(case, case.coordinates_read, method.scale(case.space))
 
 
 def leading(case: LatentCase, count: int, scale: Fraction) -> tuple[Amount, ...]:
@@ -292,7 +292,7 @@ def _epsilon(case: LatentCase) -> Fraction:
     return Fraction(case.guarantee.epsilon or 1)
 
 
-def _undivided(case: LatentCase) -> tuple[Amount, ...]:
+def _undivided_noise(case: LatentCase) -> tuple[Amount, ...]:
     """Use the noise of a single coordinate for each."""
     return (SIDE / _epsilon(case),) * case.space.length
 
@@ -304,18 +304,18 @@ def _parts(case: LatentCase) -> list[float]:
     return [part / max(found) for part in found]
 
 
-def _unnormalised(case: LatentCase) -> tuple[Amount, ...]:
-    return _divided(case, [Fraction(part) for part in _parts(case)])
+def _unnormalised_shares(case: LatentCase) -> tuple[Amount, ...]:
+    return _divide_noise(case, [Fraction(part) for part in _parts(case)])
 
 
 def _partial(case: LatentCase) -> tuple[Amount, ...]:
     """Use FaceIDP's allocation: the coordinates that matter least for recognition get no noise."""
     parts = _parts(case)
     total = Fraction(sum(parts) - min(parts))
-    return _divided(case, [Fraction(part) / total if part > min(parts) else None for part in parts])
+    return _divide_noise(case, [Fraction(part) / total if part > min(parts) else None for part in parts])
 
 
-def _divided(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[Amount, ...]:
+def _divide_noise(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[Amount, ...]:
     return tuple(SHOWN if share is None else SIDE / (share * _epsilon(case)) for share in shares)
 
 
@@ -329,7 +329,7 @@ def _whole_rho(case: LatentCase) -> tuple[Amount, ...]:
 
 
 def _count_forgotten(case: LatentCase) -> tuple[Amount, ...]:
-    return leading(case, case.kept, SIDE / _epsilon(case))
+    return leading(case, case.coordinates_read, SIDE / _epsilon(case))
 
 
 def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
@@ -364,17 +364,17 @@ def _instead(family: str, name: str, amounts: Amounts) -> LatentVersion:
 EIGHT: Final = Fraction(4, 5)
 CROFT: Final = (
     *common("laplace", own_scales, EIGHT, gates=()),
-    _instead("laplace", "number of coordinates forgotten", _undivided),
+    _instead("laplace", "number of coordinates forgotten", _undivided_noise),
 )
 LAPLACE: Final = (
     *common("laplace", own_scales, EIGHT),
-    _instead("laplace", "weights not normalised", _unnormalised),
+    _instead("laplace", "weights not normalised", _unnormalised_shares),
     _instead("laplace", "budget over a part of the coordinates", _partial),
     _instead("laplace", "weights in the numerator", _in_the_numerator),
 )
 TRUNCATED: Final = (
     *common("truncated", own_ranges, EIGHT),
-    _instead("truncated", "weights not normalised", _unnormalised),
+    _instead("truncated", "weights not normalised", _unnormalised_shares),
 )
 GAUSSIAN: Final = (
     *common("gaussian", own_variances, EIGHT**2),
@@ -389,7 +389,9 @@ LEADING: Final = (
 # Directions
 
 
-def around(case: LatentCase, code: Code, concentration: float, *, half: bool = False) -> CodeDistribution:
+def directional_law(
+    case: LatentCase, code: Code, concentration: float, *, half: bool = False
+) -> CodeDistribution:
     """Return the law of a direction in two coordinates, on the whole circle or its nearer half."""
     circle = case.circle
     if circle is None:
@@ -407,7 +409,7 @@ def around(case: LatentCase, code: Code, concentration: float, *, half: bool = F
 
 def right_direction(case: LatentCase, code: Code) -> CodeDistribution:
     """Return the law ∝ e^(ε·⟨x, μ⟩) for a unit vector μ."""
-    return around(case, code, float(_epsilon(case)))
+    return directional_law(case, code, float(_epsilon(case)))
 
 
 def drawn_from(
@@ -425,20 +427,22 @@ def drawn_from(
     return release
 
 
-def _directed(name: str, distribution: Callable[[LatentCase, Code], CodeDistribution]) -> LatentVersion:
+def _directional_version(
+    name: str, distribution: Callable[[LatentCase, Code], CodeDistribution]
+) -> LatentVersion:
     return LatentVersion(name=name, distribution=distribution, release=drawn_from(distribution))
 
 
 def _narrow(case: LatentCase, code: Code) -> CodeDistribution:
-    return around(case, code, float(_epsilon(case)) * 1.25)
+    return directional_law(case, code, float(_epsilon(case)) * 1.25)
 
 
 def _by_length(case: LatentCase, code: Code) -> CodeDistribution:
-    return around(case, code, float(_epsilon(case)) * float(np.hypot(*case.direction(code))))
+    return directional_law(case, code, float(_epsilon(case)) * float(np.hypot(*case.direction(code))))
 
 
 def _nearer_half(case: LatentCase, code: Code) -> CodeDistribution:
-    return around(case, code, float(_epsilon(case)), half=True)
+    return directional_law(case, code, float(_epsilon(case)), half=True)
 
 
 def _sign_kept(case: LatentCase, code: Code) -> CodeDistribution:
@@ -455,10 +459,10 @@ def _twice(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
 
 
 DIRECTIONAL: Final = (
-    _directed("noise ×0.8", _narrow),
-    _directed("length of the code kept", _by_length),
-    _directed("nearer half of the sphere only", _nearer_half),
-    _directed("sign of the first coordinate kept", _sign_kept),
+    _directional_version("noise ×0.8", _narrow),
+    _directional_version("length of the code kept", _by_length),
+    _directional_version("nearer half of the sphere only", _nearer_half),
+    _directional_version("sign of the first coordinate kept", _sign_kept),
     LatentVersion(name="every draw used twice", distribution=None, release=_twice),
 )
 
@@ -505,7 +509,7 @@ def fit_gate(
     case, found = setting.case, dict[str, float]()
     for code, released in _releases(version, setting, bits):
         seen = case.read(released)
-        made = right(case, code).drawn
+        made = right(case, code).part_laws
         for number, (mass, law) in enumerate(made):
             name = f"coordinate {number} of {_place(code)}"
             own = seen[:, number]
@@ -534,10 +538,10 @@ def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource)
     case = setting.case
     unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
 
-    def shown(code: Code, count: int) -> Draws:
+    def draw(code: Code, count: int) -> Draws:
         return case.levels(version.release(case, np.tile(np.array([code]), (count, 1)), bits))
 
-    yield from bounds(setting, shown, case.allowance, label=_place, measure=measure, unit=unit)
+    yield from bounds(setting, draw, case.allowance, label=_place, measure=measure, unit=unit)
 
 
 def _place(code: Code) -> str:
@@ -619,11 +623,11 @@ def _audit(
     deep: Settings,
 ) -> Audit:
     exact = _cases(method, quick)
-    level = LatentLevel(exact, tuple(map(_drawn, exact)))
+    level = LatentLevel(exact, tuple(map(_drawn_setting, exact)))
     return latent_audit(method, recipe.distribution, mutants, level, _cases(method, deep))
 
 
-def _drawn(case: LatentCase) -> LatentDrawn:
+def _drawn_setting(case: LatentCase) -> LatentDrawn:
     """Return pairs of both ends, of one coordinate alone, and of an end and a code outside."""
     low, high, middle, *_, alone, outside, _ = codes_of(case.space)
     return LatentDrawn(case, DRAWS, (low, middle, outside), ((low, high), (low, alone), (low, outside)))

@@ -29,7 +29,7 @@ from dpveil_audit.engine import (
     Level,
     Variant,
     bounds,
-    counted,
+    count_finding,
     drawing,
     fit_finding,
     p_values,
@@ -37,7 +37,7 @@ from dpveil_audit.engine import (
 )
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
-from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, released
+from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, release_points
 
 Table = tuple[int, ...]
 """Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
@@ -71,7 +71,7 @@ class LearnCase:
         return [table for rows in self.rows for table in combinations_with_replacement(every, rows)]
 
     @property
-    def added(self) -> bool:
+    def is_add_remove(self) -> bool:
         """Whether neighbours have one record more or less."""
         return bool(self.settings.get("neighbours") == "added")
 
@@ -79,17 +79,17 @@ class LearnCase:
         """Yield every pair of neighbours once: with a record replaced, or with one less."""
         for row, held in enumerate(table):
             rest = table[:row] + table[row + 1 :]
-            if self.added and rest:
+            if self.is_add_remove and rest:
                 yield rest
-            for other in () if self.added else range(held + 1, len(self.records)):
+            for other in () if self.is_add_remove else range(held + 1, len(self.records)):
                 yield tuple(sorted((*rest, other)))
 
     @cached_property
-    def asked(self) -> Fraction:
+    def requested_epsilon(self) -> Fraction:
         """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
-    def written(self, table: Table, copies: int = 1) -> tuple[Any, Any, Any]:
+    def columns(self, table: Table, copies: int = 1) -> tuple[Any, Any, Any]:
         """Return features, labels and classes; each of several copies has its own classes, by number."""
         held = [self.records[number] for number in table]
         features = np.tile(np.array([record.features for record in held], np.float64), (copies, 1))
@@ -104,9 +104,9 @@ class LearnCase:
         """Return an unfitted model."""
         return PrivateGaussianNB(**self.settings, classes=classes, random_state=bits)
 
-    def fitted(self, table: Table, copies: int, bits: BitSource) -> PrivateGaussianNB:
+    def fit(self, table: Table, copies: int, bits: BitSource) -> PrivateGaussianNB:
         """Return a model of one or more copies of a table, fitted through the public interface."""
-        features, labels, classes = self.written(table, copies)
+        features, labels, classes = self.columns(table, copies)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so many classes are no mistake here
             return self.model(classes, bits).fit(features, labels)
@@ -160,7 +160,7 @@ def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
 def own_asks(plan: Plan) -> Learned:
     """Return all queries of a plan: deviations about some centres, at some released sizes."""
     sizes, sums = plan.sizes(), plan.sums()
-    first = released(sizes.mechanism, sizes.points) + released(sums.mechanism, sums.points)
+    first = release_points(sizes.mechanism, sizes.points) + release_points(sums.mechanism, sums.points)
     shape = len(plan.groups), plan.groups[0].shape[1]
     then = [
         spreads_of(plan, *plan.spreads(np.full(shape, centre, np.int64)), size)
@@ -174,7 +174,7 @@ def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
     """Return these deviations as released numbers, if every class was released with one size."""
     deviations: Any = plan.deviations
     asked = deviations.plan(squares, reach, [size] * len(squares))
-    return tuple(number for one in asked.values() for number in released(one.mechanism, one.points))
+    return tuple(number for one in asked.values() for number in release_points(one.mechanism, one.points))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,16 +193,16 @@ class LearnVersion(Variant):
         """Whether its laws are the model's own, so that only draws can detect a fault."""
         return self is not INTACT and self.plan is own_plan and self.asks is own_asks
 
-    def learned(self, case: LearnCase, table: Table) -> Learned:
+    def learn(self, case: LearnCase, table: Table) -> Learned:
         """Return all queries about a table."""
-        return self.asks(self.plan(case, *case.written(table)))
+        return self.asks(self.plan(case, *case.columns(table)))
 
     def release(self, case: LearnCase, table: Table, copies: int, bits: BitSource) -> Moments:
         """Return the release for copies of a table; for the model itself, its fitted values."""
         if self is not INTACT:
-            found = self.draw(self.plan(case, *case.written(table, copies)), bits)
+            found = self.draw(self.plan(case, *case.columns(table, copies)), bits)
             return replace(found, counts=np.maximum(found.counts, 1))
-        model = case.fitted(table, copies, bits)
+        model = case.fit(table, copies, bits)
         lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
         means = np.rint((model.theta_ - lower) / (upper - lower) * LEVELS).astype(np.int64)
         deviations = np.sqrt(model.var_) / (upper - lower)
@@ -248,7 +248,7 @@ def _end(end: Any, feature: int) -> Fraction:
     return Fraction(end if np.ndim(end) == 0 else end[feature])
 
 
-def written(case: LearnCase, table: Table, plan: Plan) -> Learned:
+def true_answers(case: LearnCase, table: Table, plan: Plan) -> Learned:
     """Return the true answers to all queries about a table, as points on the lattices of a plan."""
     features = range(len(case.records[0].features))
     every = [[codes(case, table, label, feature) for feature in features] for label in case.classes]
@@ -256,7 +256,7 @@ def written(case: LearnCase, table: Table, plan: Plan) -> Learned:
     sums = [sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)) for cls in every for own in cls]
     about_sums = plan.sums().mechanism
     points = [int(about_sums.lattice.index(total)[0]) for total in sums]
-    first = released(plan.sizes().mechanism, sizes) + released(about_sums, points)
+    first = release_points(plan.sizes().mechanism, sizes) + release_points(about_sums, points)
     flat = [own for of_class in every for own in of_class]
     then = [_spreads(plan, flat, centre, size) for centre in CENTRES for size in SIZES]
     return Learned(first, tuple(then))
@@ -271,7 +271,7 @@ def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Rele
         square = Fraction(sum((u - centre) ** 2 for u in own), most**2)
         point = _nearest(square, mechanism.lattice.step, squared=deviations.squared)
         points.append(point if last is None else min(point, last))
-    return released(mechanism, points)
+    return release_points(mechanism, points)
 
 
 def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
@@ -300,7 +300,7 @@ class Definition:
         features = len(case.records[0].features)
         given = case.settings.get("parts", (1, features, features))
         parts = [exact(part) for part in given]
-        unit = case.asked / (1 if case.added else 2) / sum(parts)
+        unit = case.requested_epsilon / (1 if case.is_add_remove else 2) / sum(parts)
         each = unit / features
         name = case.settings.get("mechanism", "truncated-laplace")
         relation = case.settings.get("relation", "database-record")
@@ -416,22 +416,22 @@ def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield whether a fit's queries are those of the definition, and its values those of its plan."""
     unlike = 0
     for table in case.tables:
-        plan = version.plan(case, *case.written(table))
-        unlike += version.asks(plan) != written(case, table, plan)
+        plan = version.plan(case, *case.columns(table))
+        unlike += version.asks(plan) != true_answers(case, table, plan)
     what = f"answers unlike the definition, {len(case.tables)} tables"
-    yield counted("same", what, case, unlike, "tables")
+    yield count_finding("same", what, case, unlike, "tables")
     others = apart = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        plan = version.plan(case, *case.written(table))
+        plan = version.plan(case, *case.columns(table))
         released = plan.release(SeededBits(1, f"same {table}"))
         apart += not _alike(released, _in_turn(plan, SeededBits(1, f"same {table}")))
         seen = version.release(case, table, 1, SeededBits(1, f"same {table}"))
         others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
         others += bool(np.any(released.means != seen.means))
         others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
-    yield counted("same", "fits unlike their plan", case, others, "statistics")
+    yield count_finding("same", "fits unlike their plan", case, others, "statistics")
     what = "releases unlike one that knows released sizes alone"
-    yield counted("same", what, case, apart, "tables")
+    yield count_finding("same", what, case, apart, "tables")
 
 
 def _in_turn(plan: Plan, bits: BitSource) -> Moments:
@@ -454,12 +454,12 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
     if version.lawful:
         return
-    limit = stated(case)
-    beyond = max(Fraction(0), limit - case.asked)
+    limit = stated_epsilon(case)
+    beyond = max(Fraction(0), limit - case.requested_epsilon)
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
-    limit = min(limit, case.asked)
+    limit = min(limit, case.requested_epsilon)
     learned: dict[Learned, int] = {}  # most tables are asked the same as others are
-    asks = {table: learned.setdefault(version.learned(case, table), len(learned)) for table in case.tables}
+    asks = {table: learned.setdefault(version.learn(case, table), len(learned)) for table in case.tables}
     kinds = list(learned)
     worst: tuple[Fraction, Table, Table] = Fraction(0), (), ()
     pairs = 0
@@ -474,17 +474,17 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
                 worst = max(worst, (known[both], one, other))
     value, one, other = worst
     what = f"log-ratio of all that is released, {pairs:,} pairs of tables"
-    where = f"{case}, {_shown(case, one)} and {_shown(case, other)}"
+    where = f"{case}, {_table_text(case, one)} and {_table_text(case, other)}"
     yield Finding("exact", what, where, float(value), float(limit), value <= limit + ROUNDED, "ε")
 
 
-def stated(case: LearnCase) -> Fraction:
+def stated_epsilon(case: LearnCase) -> Fraction:
     """Return what a fitted model states, which is the same for all tables."""
-    guarantee = case.fitted(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
+    guarantee = case.fit(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
     return Fraction(guarantee.epsilon or 0)
 
 
-def _shown(case: LearnCase, table: Table) -> str:
+def _table_text(case: LearnCase, table: Table) -> str:
     held = [case.records[number] for number in table]
     return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
 
@@ -511,12 +511,12 @@ def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, "
 def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
     """Yield lower bounds on the cost of pairs of tables, from models alone."""
     case = setting.case
-    limit = min(stated(case), case.asked)
+    limit = min(stated_epsilon(case), case.requested_epsilon)
 
     def models(table: Table, count: int) -> Draws:
         return _bytes(version.release(case, table, count, bits), count)
 
-    yield from bounds(setting, models, lambda one, other: limit, label=partial(_shown, case))
+    yield from bounds(setting, models, lambda one, other: limit, label=partial(_table_text, case))
 
 
 def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:
@@ -532,7 +532,7 @@ def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:
 SharesOf = Callable[[LearnCase, Shares, int], Shares]
 
 
-def _charged(name: str, shares: SharesOf) -> LearnVersion:
+def _share_mutant(name: str, shares: SharesOf) -> LearnVersion:
     """Return a mutant that divides ε in another way, given the number of features."""
 
     def plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
@@ -549,7 +549,7 @@ def _times(shares: Shares, count: int | Fraction, each: int | Fraction) -> Share
 
 
 def _as_added(case: LearnCase, shares: Shares, features: int) -> Shares:
-    return shares if case.added else _times(shares, 2, 2)
+    return shares if case.is_add_remove else _times(shares, 2, 2)
 
 
 def _for_each_feature(case: LearnCase, shares: Shares, features: int) -> Shares:
@@ -557,11 +557,11 @@ def _for_each_feature(case: LearnCase, shares: Shares, features: int) -> Shares:
 
 
 def _for_each_number(case: LearnCase, shares: Shares, features: int) -> Shares:
-    whole = case.asked / (1 if case.added else 2)
+    whole = case.requested_epsilon / (1 if case.is_add_remove else 2)
     return Shares(whole, whole, whole)
 
 
-def _unclipped(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
+def _unclipped_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
     """Return codes of unclipped values."""
     own = own_plan(case, features, labels, classes)
     lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
@@ -660,7 +660,7 @@ def _draw_too_short(plan: Plan, bits: BitSource) -> Moments:
 def _sizes_shown(plan: Plan) -> Learned:
     own, count = own_asks(plan), len(plan.groups)
     shown = replace(plan, shares=replace(plan.shares, count=Fraction(60)))
-    sizes = released(shown.sizes().mechanism, shown.sizes().points)
+    sizes = release_points(shown.sizes().mechanism, shown.sizes().points)
     return Learned((*sizes, *own.first[count:]), own.then)
 
 
@@ -686,9 +686,9 @@ def _draw_one_for_all(plan: Plan, bits: BitSource) -> Moments:
 
 
 MUTANTS: Final = (
-    _charged("replaced records charged as added ones", _as_added),
-    replace(_charged("budget not divided over features", _for_each_feature), gates=BY_LAW),
-    _charged("budget not divided over statistics", _for_each_number),
+    _share_mutant("replaced records charged as added ones", _as_added),
+    replace(_share_mutant("budget not divided over features", _for_each_feature), gates=BY_LAW),
+    _share_mutant("budget not divided over statistics", _for_each_number),
     LearnVersion(
         name="sensitivities from true class sizes", gates=BY_LAW, asks=_true_sizes, draw=_draw_true_sizes
     ),
@@ -696,7 +696,7 @@ MUTANTS: Final = (
     LearnVersion(
         name="half the bounds for the reach of a spread", gates=BY_LAW, asks=_too_short, draw=_draw_too_short
     ),
-    LearnVersion(name="features not clipped", gates=BY_LAW, plan=_unclipped),
+    LearnVersion(name="features not clipped", gates=BY_LAW, plan=_unclipped_plan),
     LearnVersion(name="class sizes without noise", asks=_sizes_shown, draw=_draw_sizes_shown),
     LearnVersion(name="empty classes left out", plan=_only_with_records, gates=("exact",)),
     LearnVersion(name="one draw for all features", gates=("fit",), draw=_draw_one_for_all),

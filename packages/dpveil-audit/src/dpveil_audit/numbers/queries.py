@@ -31,7 +31,7 @@ from dpveil_audit.engine import (
     Level,
     Variant,
     bounds,
-    counted,
+    count_finding,
     drawing,
     fit_finding,
     p_values,
@@ -39,7 +39,7 @@ from dpveil_audit.engine import (
 )
 from dpveil_audit.fit import fit
 from dpveil_audit.lower_bound import Draws
-from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, released
+from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, release_points
 
 Table = tuple[int, ...]
 """A column as indices into the case's cells, one per row."""
@@ -81,7 +81,7 @@ class QueryCase:
         return [self.cells[cell].written for cell in table]
 
     @cached_property
-    def asked(self) -> Fraction:
+    def requested_epsilon(self) -> Fraction:
         """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
@@ -92,7 +92,7 @@ class QueryCase:
 
     def allowance(self, plan: Plan, one: Table, other: Table) -> Fraction | None:
         """Return the largest promised log-ratio for two columns, None if nothing is promised."""
-        limit = min(self.asked, plan.guarantee.epsilon or Fraction(0))
+        limit = min(self.requested_epsilon, plan.guarantee.epsilon or Fraction(0))
         replaced = sum(a != b for a, b in zip(one, other, strict=True))
         if not self.metric:
             return limit if replaced == 1 else None
@@ -154,7 +154,7 @@ class QueryCase:
     def __str__(self) -> str:
         shown = {name: value for name, value in self.settings.items() if name != "epsilon"}
         words = [f"{name} {_word(value)}" for name, value in shown.items()]
-        return ", ".join([f"n = {self.rows}", *words, f"ε = {show(self.asked)}"])
+        return ", ".join([f"n = {self.rows}", *words, f"ε = {show(self.requested_epsilon)}"])
 
 
 def _word(value: Any) -> str:
@@ -236,13 +236,13 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
         points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
         unlike += points != case.points(table, plan.mechanism.lattice)
     what = f"answers unlike the definition, {len(case.tables)} columns"
-    yield counted("same", what, case, unlike, "columns")
+    yield count_finding("same", what, case, unlike, "columns")
     others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
         own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
         seen = planned_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
         others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
-    yield counted("same", "releases unlike those of the plan", case, others, "columns")
+    yield count_finding("same", "releases unlike those of the plan", case, others, "columns")
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
@@ -254,12 +254,12 @@ def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     if first is None:
         yield Finding("exact", "columns that are refused", str(case), len(plans), 0, False, "columns")
         return
-    beyond = max(Fraction(0), (first.guarantee.epsilon or Fraction(0)) - case.asked)
+    beyond = max(Fraction(0), (first.guarantee.epsilon or Fraction(0)) - case.requested_epsilon)
     kept = not beyond and first.guarantee.kind == ("metric" if case.metric else "pure")
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
     unlike = sum(_public(plan) != _public(first) for plan in plans.values())
     what = "columns whose public part differs, or that are refused"
-    yield counted("exact", what, case, unlike, "columns")
+    yield count_finding("exact", what, case, unlike, "columns")
     yield _losses(case, plans, first)
 
 
@@ -278,7 +278,7 @@ def _public(plan: Plan | None) -> tuple[object, ...]:
 
 def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
     """Return the log-ratio closest to its limit, or furthest beyond, over neighbours and other pairs."""
-    distributions = {table: _released(plan) for table, plan in plans.items()}
+    distributions = {table: _release_law(plan) for table, plan in plans.items()}
     known: dict[tuple[Released | None, Released | None], Fraction] = {}
     worst: tuple[Fraction, Fraction, Table, Table] | None = None
     pairs = 0
@@ -307,11 +307,11 @@ def _pairs(case: QueryCase) -> Iterator[tuple[Table, Table]]:
             yield table, other
 
 
-def _released(plan: Plan | None) -> Released | None:
+def _release_law(plan: Plan | None) -> Released | None:
     if plan is None:
         return None
     points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object))
-    return released(plan.mechanism, points.tolist())
+    return release_points(plan.mechanism, points.tolist())
 
 
 def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
@@ -393,16 +393,16 @@ def wrong(name: str, plan: PlanOf) -> QueryVersion:
 
 
 @lru_cache(maxsize=256)
-def _made(mechanism: ScalarMechanism, changes: tuple[tuple[str, Any], ...]) -> ScalarMechanism:
+def _build(mechanism: ScalarMechanism, changes: tuple[tuple[str, Any], ...]) -> ScalarMechanism:
     own = ("range", "sensitivity", "epsilon", "relation", "step")
     made = build(mechanism.name, **({name: getattr(mechanism, name) for name in own} | dict(changes)))
     made.prepare()
     return made
 
 
-def _changed(plan: Plan, **changes: Any) -> Plan:
+def _change(plan: Plan, **changes: Any) -> Plan:
     """Return a plan with changed parameters of the mechanism and an unchanged promise."""
-    return replace(plan, mechanism=_made(plan.mechanism, tuple(changes.items())))
+    return replace(plan, mechanism=_build(plan.mechanism, tuple(changes.items())))
 
 
 def _with(plan: Plan, answer: Fraction) -> Plan:
@@ -413,15 +413,15 @@ def _with(plan: Plan, answer: Fraction) -> Plan:
 
 def _half(case: QueryCase, table: Table) -> Plan:
     plan = own_plan(case, table)
-    return _changed(plan, sensitivity=plan.mechanism.sensitivity / 2)
+    return _change(plan, sensitivity=plan.mechanism.sensitivity / 2)
 
 
-def _moved(share: Callable[[int], Fraction]) -> PlanOf:
+def _scaled_sensitivity(share: Callable[[int], Fraction]) -> PlanOf:
     """Return plans whose ΔF is this fraction of the width, as a function of the number of rows."""
 
     def plan(case: QueryCase, table: Table) -> Plan:
         low, high = (exact(end) for end in case.settings["range"])
-        return _changed(own_plan(case, table), sensitivity=(high - low) * share(case.rows))
+        return _change(own_plan(case, table), sensitivity=(high - low) * share(case.rows))
 
     return plan
 
@@ -435,7 +435,7 @@ def _present(case: QueryCase, table: Table) -> Plan:
 
 def _from_data(case: QueryCase, table: Table) -> Plan:
     """Take the range of values from the column."""
-    numbers = _unclipped(case, table)
+    numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
     settings = {**case.settings, "range": (low, high if high > low else low + 1), "step": None}
     if case.query == "histogram":
@@ -444,13 +444,13 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
     return plan
 
 
-def _unclipped(case: QueryCase, table: Table) -> list[Fraction]:
+def _unclipped_values(case: QueryCase, table: Table) -> list[Fraction]:
     instead, given = exact(case.settings.get("missing", 0)), [case.cells[cell].number for cell in table]
     return [instead if number is None else number for number in given]
 
 
 def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
-    numbers = _unclipped(case, table)
+    numbers = _unclipped_values(case, table)
     return _with(own_plan(case, table), sum(numbers, Fraction(0)) / len(numbers))
 
 
@@ -464,7 +464,7 @@ def _root(case: QueryCase, table: Table, numbers: list[Fraction], rows: int) -> 
 
 
 def _root_unclipped(case: QueryCase, table: Table) -> Plan:
-    return _root(case, table, _unclipped(case, table), case.rows)
+    return _root(case, table, _unclipped_values(case, table), case.rows)
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
@@ -473,12 +473,12 @@ def _twice(case: QueryCase, table: Table) -> Plan:
     return _with(plan, 2 * plan.answers[0])
 
 
-def _doubled(case: QueryCase, table: Table) -> Plan:
+def _doubled_epsilon(case: QueryCase, table: Table) -> Plan:
     plan = own_plan(case, table)
-    return _changed(plan, epsilon=2 * plan.mechanism.epsilon)
+    return _change(plan, epsilon=2 * plan.mechanism.epsilon)
 
 
-def _refused(case: QueryCase, table: Table) -> Plan:
+def _refuse_empty(case: QueryCase, table: Table) -> Plan:
     """Refuse if no row satisfies the condition."""
     plan = own_plan(case, table)
     if not plan.answers[0]:
@@ -490,12 +490,12 @@ def _top(case: QueryCase, table: Table) -> Plan:
     """End the range at the number of rows with a value."""
     present = sum(case.cells[cell].written not in (None, "") for cell in table)
     plan = own_plan(case, table)
-    return _changed(plan, range=(0, max(present, 1)))
+    return _change(plan, range=(0, max(present, 1)))
 
 
 def _stated_too(case: QueryCase, table: Table) -> Plan:
     """Draw every bin with all of ε, and state the true cost, which was not requested."""
-    plan = _doubled(case, table)
+    plan = _doubled_epsilon(case, table)
     stated = 2 * (plan.guarantee.epsilon or Fraction(0))
     return replace(plan, guarantee=replace(plan.guarantee, epsilon=stated))
 
@@ -503,14 +503,14 @@ def _stated_too(case: QueryCase, table: Table) -> Plan:
 def _overlapping(case: QueryCase, table: Table) -> Plan:
     """Count a value on an edge in the bins on both sides."""
     plan = own_plan(case, table)
-    edges, numbers = plan.edges or (), _clipped(case, table)
+    edges, numbers = plan.edges or (), _clipped_values(case, table)
     counts = [Fraction(sum(low <= x <= high for x in numbers)) for low, high in pairwise(edges)]
     return replace(plan, answers=tuple(counts))
 
 
-def _clipped(case: QueryCase, table: Table) -> list[Fraction]:
+def _clipped_values(case: QueryCase, table: Table) -> list[Fraction]:
     low, high = (exact(end) for end in case.settings["range"])
-    return [min(max(number, low), high) for number in _unclipped(case, table)]
+    return [min(max(number, low), high) for number in _unclipped_values(case, table)]
 
 
 def _empty_out(case: QueryCase, table: Table) -> Plan:
@@ -534,27 +534,30 @@ def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, b
 
 MEAN: Final = (
     wrong("sensitivity halved", _half),
-    wrong("sensitivity of one row more", _moved(lambda n: Fraction(1, n + 1))),
+    wrong("sensitivity of one row more", _scaled_sensitivity(lambda n: Fraction(1, n + 1))),
     wrong("clipped after the mean", _mean_unclipped),
     wrong("missing values left out", _present),
     wrong("range from the data", _from_data),
 )
 DEVIATION: Final = (
     wrong("sensitivity halved", _half),
-    wrong("sensitivity of a mean", _moved(lambda n: Fraction(1, n))),
-    wrong("divided by n - 1", lambda case, table: _root(case, table, _clipped(case, table), case.rows - 1)),
+    wrong("sensitivity of a mean", _scaled_sensitivity(lambda n: Fraction(1, n))),
+    wrong(
+        "divided by n - 1",
+        lambda case, table: _root(case, table, _clipped_values(case, table), case.rows - 1),
+    ),
     wrong("variance of values that are not clipped", _root_unclipped),
     wrong("missing values left out", _present),
 )
 COUNT: Final = (
-    wrong("ε doubled", _doubled),
+    wrong("ε doubled", _doubled_epsilon),
     wrong("rows counted twice, then clipped", _twice),
     wrong("missing values left out", _top),
-    wrong("refused where no row matches", _refused),
-    wrong("response without noise", lambda case, table: _changed(own_plan(case, table), epsilon=40)),
+    wrong("refused where no row matches", _refuse_empty),
+    wrong("response without noise", lambda case, table: _change(own_plan(case, table), epsilon=40)),
 )
 HISTOGRAM: Final = (
-    wrong("ε for every bin", _doubled),
+    wrong("ε for every bin", _doubled_epsilon),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
     wrong("bins from the data", _from_data),
@@ -577,27 +580,27 @@ GATES: Final = (
 )
 
 
-def _written(*held: tuple[Any, Any]) -> tuple[Cell, ...]:
+def _make_cells(*held: tuple[Any, Any]) -> tuple[Cell, ...]:
     return tuple(Cell(written, None if number is None else Fraction(number)) for written, number in held)
 
 
-UNIT: Final = _written(
+UNIT: Final = _make_cells(
     ("0", 0), (1, 1), (0.5, "1/2"), ("", None), ("1/3", "1/3"), (float("inf") * 0, None), ("7e0", 7)
 )
 """Both ends of 0:1, a half, a third, two ways to be missing, and a value that is clipped."""
-ENDS: Final = _written(("0", 0), (1.0, 1))
-BELOW: Final = _written((-4e6, -4 * 10**6), ("-3", -3), ("1e6", 10**6), (" NA ", None), ("3.7", "3.7"))
+ENDS: Final = _make_cells(("0", 0), (1.0, 1))
+BELOW: Final = _make_cells((-4e6, -4 * 10**6), ("-3", -3), ("1e6", 10**6), (" NA ", None), ("3.7", "3.7"))
 """Values for -3:9, some of them below."""
-WORDS: Final = _written(("yes", None), (" yes ", None), ("no", None), ("", None), (None, None))
-NUMBERS: Final = _written(("2", 2), (2.0, 2), (7, 7), ("", None), ("-1e1", -10))
-EDGES: Final = _written(("0", 0), (0.5, "1/2"), ("1/3", "1/3"), (1, 1), (None, None), (-0.25, "-1/4"))
+WORDS: Final = _make_cells(("yes", None), (" yes ", None), ("no", None), ("", None), (None, None))
+NUMBERS: Final = _make_cells(("2", 2), (2.0, 2), (7, 7), ("", None), ("-1e1", -10))
+EDGES: Final = _make_cells(("0", 0), (0.5, "1/2"), ("1/3", "1/3"), (1, 1), (None, None), (-0.25, "-1/4"))
 
 
 def _case(query: str, cells: tuple[Cell, ...], rows: int, /, **settings: Any) -> QueryCase:
     return QueryCase(query, cells, rows, {"epsilon": 1, **settings})
 
 
-def _drawn(case: QueryCase, *fits: Table, pairs: tuple[tuple[Table, Table], ...]) -> QueryDrawn:
+def _drawn_setting(case: QueryCase, *fits: Table, pairs: tuple[tuple[Table, Table], ...]) -> QueryDrawn:
     return QueryDrawn(case, DRAWS, fits, pairs)
 
 
@@ -617,8 +620,8 @@ def _mean() -> Audit:
     first = _case("mean", UNIT, 3, mechanism="geometric", **unit)
     second = _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4")
     settings = (
-        _drawn(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 3)))),
-        _drawn(second, (0, 1), (3, 4), pairs=(((0, 1), (0, 2)),)),
+        _drawn_setting(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 3)))),
+        _drawn_setting(second, (0, 1), (3, 4), pairs=(((0, 1), (0, 2)),)),
     )
     exact = (
         _case("mean", UNIT, 3, mechanism="laplace", relation=ANY, step="1/4", **unit),
@@ -644,8 +647,8 @@ def _deviation() -> Audit:
     first = _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit)
     second = _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2")
     settings = (
-        _drawn(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 0)))),
-        _drawn(second, (0, 1), (2, 4), pairs=(((2, 2), (2, 1)),)),
+        _drawn_setting(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 0)))),
+        _drawn_setting(second, (0, 1), (2, 4), pairs=(((2, 2), (2, 1)),)),
     )
     exact = (
         _case(query, UNIT, 3, mechanism="laplace", relation=ANY, step="1/12", **unit),
@@ -667,8 +670,8 @@ def _count() -> Audit:
     first = _case("count", WORDS, 3, mechanism="geometric", equals="yes")
     second = _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7)
     settings = (
-        _drawn(first, (0, 1, 3), (2, 3, 4), pairs=(((0, 0, 0), (0, 0, 2)), ((2, 2, 2), (2, 2, 1)))),
-        _drawn(second, (0, 1), (2, 4), pairs=(((0, 0), (0, 2)),)),
+        _drawn_setting(first, (0, 1, 3), (2, 3, 4), pairs=(((0, 0, 0), (0, 0, 2)), ((2, 2, 2), (2, 2, 1)))),
+        _drawn_setting(second, (0, 1), (2, 4), pairs=(((0, 0), (0, 2)),)),
     )
     exact = (
         _case("count", WORDS, 1, mechanism="staircase", equals="no"),
@@ -690,8 +693,8 @@ def _histogram() -> Audit:
     first = _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit)
     second = _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit)
     settings = (
-        _drawn(first, (0, 1, 5), (3, 3, 3), pairs=(((0, 0, 0), (0, 0, 3)), ((1, 1, 4), (1, 1, 1)))),
-        _drawn(second, (0, 2), (1, 4), pairs=(((0, 0), (0, 3)),)),
+        _drawn_setting(first, (0, 1, 5), (3, 3, 3), pairs=(((0, 0, 0), (0, 0, 3)), ((1, 1, 4), (1, 1, 1)))),
+        _drawn_setting(second, (0, 2), (1, 4), pairs=(((0, 0), (0, 3)),)),
     )
     exact = (
         _case("histogram", EDGES, 1, mechanism="geometric", bins=3, **unit),

@@ -99,15 +99,15 @@ class ProductLaw:
         return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
 
     @cached_property
-    def drawn(self) -> list[DrawLaw]:
+    def draw_laws(self) -> list[DrawLaw]:
         """The probabilities of every draw of the first image, and the same as a distribution of outcomes."""
-        return [_drawn(chances[row]) for chances, row in zip(self.floats, self.index[0], strict=True)]
+        return [_draw_law(chances[row]) for chances, row in zip(self.floats, self.index[0], strict=True)]
 
     @cached_property
-    def seen(self) -> list[DrawLaw]:
+    def visible_laws(self) -> list[DrawLaw]:
         """The same, with outcomes that look alike merged into the first of them."""
-        pairs = zip(self.parts, self.drawn, strict=True)
-        return [_drawn(np.bincount(part.first, mass, len(mass))) for part, (mass, _) in pairs]
+        pairs = zip(self.parts, self.draw_laws, strict=True)
+        return [_draw_law(np.bincount(part.first, mass, len(mass))) for part, (mass, _) in pairs]
 
     @property
     def exact(self) -> bool:
@@ -150,7 +150,7 @@ class ProductLaw:
         return float(max(gaps)) if alike else 1.0
 
 
-def _drawn(mass: Float64[np.ndarray, " outcomes"]) -> DrawLaw:
+def _draw_law(mass: Float64[np.ndarray, " outcomes"]) -> DrawLaw:
     return mass, finite_distribution(mass)
 
 
@@ -422,13 +422,13 @@ def made_once(distribution_of: DistributionOf) -> DistributionOf:
     """Return a function that computes the law for the same images only once."""
     kept: dict[object, ProductLaw] = {}
 
-    def found(method: Method, images: Images) -> ProductLaw:
+    def find(method: Method, images: Images) -> ProductLaw:
         key = method, images.shape, images.tobytes()
         if key not in kept:
             kept[key] = distribution_of(method, images)
         return kept[key]
 
-    return found
+    return find
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:

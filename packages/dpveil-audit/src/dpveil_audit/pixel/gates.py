@@ -37,7 +37,7 @@ from dpveil_audit.engine import (
     Finding,
     Gate,
     bound_findings,
-    counted,
+    count_finding,
     drawing,
     fit_finding,
     of_releases,
@@ -154,7 +154,7 @@ def pld_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
     kind = version.noise.kind
     images = all_images(case.height, case.width, case.channels, case.levels)
     moves = version.noise.moves(case.method, images, entry.neighbours(case, images))
-    promises = implied(case)
+    promises = implied_pairs(case)
     worst = max(
         ((move, loss) for move in moves for loss in [move_loss(kind, move)]),
         key=lambda made: made[1].delta(promises[0][0]),
@@ -176,7 +176,7 @@ def _apart(theirs: Any, ours: LossDistribution, epsilon: float) -> float:
     return max(0.0, abs(first - second) - FLOOR) / max(first, second, FLOOR)
 
 
-def implied(case: Case) -> list[tuple[float, float]]:
+def implied_pairs(case: Case) -> list[tuple[float, float]]:
     """Return pairs (ε, δ) that the promise implies, the most telling first."""
     promise = case.guarantee
     if promise.rho is not None:
@@ -213,7 +213,7 @@ def same_gate(version: Version, case: Case) -> Iterator[Finding]:
     released = case.method.release(image, bits=SeededBits(3, "same"))
     differ = int(np.sum(version.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
     what = "values unlike release()"
-    yield counted("same", what, case, differ, "values", sees="any")
+    yield count_finding("same", what, case, differ, "values", sees="any")
 
 
 @dataclass(frozen=True, eq=False)
@@ -370,7 +370,7 @@ def fit_gate(
     `value` is -log10 of the corrected p-value; alpha covers the whole gate.
     """
     case, draws = setting.case, setting.draws
-    outcomes, right = _observed(version, setting, distribution_of, bits)
+    outcomes, right = _observe(version, setting, distribution_of, bits)
     columns = enumerate(zip(np.ascontiguousarray(outcomes.T), right, strict=True))
     p_values = {f"draw {j}": fit(seen, distribution).p_value for j, (seen, (_, distribution)) in columns}
     masses = [mass for mass, _ in right]
@@ -380,20 +380,20 @@ def fit_gate(
     yield fit_finding(case, f"{draws:,} draws", p_values, sees=sees)
 
 
-def _observed(
+def _observe(
     version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
 ) -> tuple[Outcomes, list[DrawLaw]]:
     """Return the outcomes of every draw, -1 for impossible ones, and their laws."""
     image, method = uneven_image(setting.case.size), setting.case.method
     distribution = distribution_of(method, image[None])
     if version.outcomes is not None:
-        return version.outcomes(method, image, setting.draws, bits), distribution.drawn
+        return version.outcomes(method, image, setting.draws, bits), distribution.draw_laws
     if len(distribution.parts) != len(distribution.masses):
         raise InvalidParameter(
             "distribution", None, "shows no places", hint="give parts, or outcomes of the version"
         )
     shown = version.releases(method, image, setting.draws, bits)
-    return np.stack([part.read(shown) for part in distribution.parts], axis=1), distribution.seen
+    return np.stack([part.read(shown) for part in distribution.parts], axis=1), distribution.visible_laws
 
 
 @lru_cache(maxsize=256)
@@ -406,16 +406,16 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
     """
     wanted = finite_distribution(np.array(mass) / sum(mass))
 
-    def seen(hundredths: int) -> bool:
+    def is_detected(hundredths: int) -> bool:
         raised = np.array(mass) ** (hundredths / 100)
         return power(wanted, finite_distribution(raised / raised.sum()), draws, alpha=alpha) > 1 - MISSED_FIT
 
     low, high = 100, SHARPEST
-    if not seen(high):
+    if not is_detected(high):
         return 0.0
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if seen(middle) else (middle, high)
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
     return high / 100
 
 

@@ -32,11 +32,11 @@ from dpveil_audit.engine import (
     Level,
     Variant,
     bound_findings,
-    counted,
+    count_finding,
     fit_finding,
     least_epsilon,
     p_values,
-    refused,
+    refusal_finding,
 )
 from dpveil_audit.lower_bound import Bound, certain, epsilon_at, scores
 from dpveil_audit.scalar.laws import MP, ROUNDED, UNBOUNDED, PointDistribution, distribution_of, real
@@ -91,10 +91,10 @@ def beside_turns(lattice: Lattice) -> Iterator[Pair]:
         below, above = _turn(lattice, lower, upper)
         for start, sign in ((below, 1), (above, -1), (middle, 1)):
             further = _further(start, sign * lattice.sensitivity, lattice.range)
-            yield from (pair for pair in further if all(_taken(lattice, number) for number in pair))
+            yield from (pair for pair in further if all(_is_accepted(lattice, number) for number in pair))
 
 
-def _taken(lattice: Lattice, number: Any) -> bool:
+def _is_accepted(lattice: Lattice, number: Any) -> bool:
     try:
         read(lattice, number)
     except InvalidParameter:
@@ -110,8 +110,8 @@ def _probes(lattice: Lattice) -> list[int]:
     spans = [span for span in lattice.spans if span[0] is not None and span[1] is not None]
     middle = [(first + last) // 2 + k for first, last in spans for k in (0, 1)]  # type: ignore[operator]
     found, far = (np.unique(np.array(some, np.int64)) for some in ([*near, *middle], FAR_POINTS))
-    kept = found[lattice.allowed(found)]
-    chosen = [*kept[:: max(1, len(kept) // (PROBES * len(ends)))], *far[lattice.allowed(far)]]
+    kept = found[lattice.is_allowed(found)]
+    chosen = [*kept[:: max(1, len(kept) // (PROBES * len(ends)))], *far[lattice.is_allowed(far)]]
     return [int(point) for point in chosen]
 
 
@@ -293,10 +293,10 @@ class ScalarCase:
         spans = self.method.lattice.spans
         return [edge for span in spans for edge in span if edge is not None] or [0]
 
-    def allowed(self, points: Any) -> Points:
+    def allowed_points(self, points: Any) -> Points:
         """Return which of these integers are points of the range, in order, once each."""
         unique = np.unique(np.asarray(points, np.int64))
-        found: Points = unique[self.method.lattice.allowed(unique)]
+        found: Points = unique[self.method.lattice.is_allowed(unique)]
         return found
 
     @cached_property
@@ -308,7 +308,7 @@ class ScalarCase:
         steps = [0, 1, reach, reach + 1, 2 * reach, self.length, 3 * self.length, 50 * self.length]
         around = [edge + sign * step for edge in self.edges for step in steps for sign in (1, -1)]
         inside = [(a + b) // 2 for a, b in self.method.lattice.spans if a is not None and b is not None]
-        return [int(point) for point in self.allowed([*around, *inside])]
+        return [int(point) for point in self.allowed_points([*around, *inside])]
 
     @cached_property
     def outputs(self) -> list[int]:
@@ -316,7 +316,10 @@ class ScalarCase:
         answers = self.answers
         far = [s * k * self.length for k in (1, 2, 5, 10, 20, 50, 100, 300, FAR) for s in (1, -1)]
         near = [base + step for base in (*answers, *self.edges) for step in (-1, 0, 1)]
-        return [int(y) for y in self.allowed([*near, *(base + step for base in self.edges for step in far)])]
+        return [
+            int(y)
+            for y in self.allowed_points([*near, *(base + step for base in self.edges for step in far)])
+        ]
 
     @cached_property
     def cells(self) -> Points:
@@ -328,7 +331,7 @@ class ScalarCase:
         near = range(-8, 9)
         wide = np.linspace(low - 30 * self.length, high + 30 * self.length, 240).round()
         fine = np.linspace(low - 4 * self.length, high + 4 * self.length, 80).round()
-        found = self.allowed([*wide, *fine, *(edge + step for edge in self.edges for step in near)])
+        found = self.allowed_points([*wide, *fine, *(edge + step for edge in self.edges for step in near)])
         gaps = np.array([right for _, right in lattice.gaps], np.int64)
         return np.unique(np.concatenate([found, gaps]))
 
@@ -340,7 +343,7 @@ class ScalarCase:
         if self.method.promise == ANY:
             wanted += [*self.method.lattice.gaps, (self.edges[0], self.edges[0] + 2 * reach)]
         ordered = dict.fromkeys((min(pair), max(pair)) for pair in wanted)
-        return [pair for pair in ordered if len(self.allowed(pair)) == 2]
+        return [pair for pair in ordered if len(self.allowed_points(pair)) == 2]
 
     def __str__(self) -> str:
         method = self.method
@@ -430,7 +433,7 @@ def cases(method: type[ScalarMechanism], *settings: dict[str, Any]) -> tuple[Sca
     return tuple(ScalarCase(method(**(usual | setting))) for setting in settings)
 
 
-def gapped(low: Any, high: Any, *gaps: tuple[Any, Any]) -> Range:
+def range_with_gaps(low: Any, high: Any, *gaps: tuple[Any, Any]) -> Range:
     """Return a range with gaps."""
     return Range(low, high, gaps=gaps)
 
@@ -451,9 +454,9 @@ def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     released = method.release(numbers, SeededBits(1, "same"))
     drawn = method.lattice.value(method.draw(points, SeededBits(1, "same")))
     unlike = int(np.sum(released != drawn))
-    outside = int(np.sum(~method.lattice.allowed(method.lattice.index(released))))
-    yield counted("same", "values unlike those of release", case, unlike, "values")
-    yield counted("same", "values out of range", case, outside, "values")
+    outside = int(np.sum(~method.lattice.is_allowed(method.lattice.index(released))))
+    yield count_finding("same", "values unlike those of release", case, unlike, "values")
+    yield count_finding("same", "values out of range", case, outside, "values")
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
@@ -462,12 +465,12 @@ def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     if matrix is not None:
         yield _integers(matrix, case)
         if version.intact:
-            yield from _stated(matrix, version.distribution(case.method), case)
+            yield from _certificate_findings(matrix, version.distribution(case.method), case)
     distribution = version.distribution(case.method)
     yield from _losses(distribution, case)
     yield _whole(distribution, case)
     if version.intact and matrix is None:
-        yield _tabulated(distribution, case)
+        yield _table_finding(distribution, case)
 
 
 def _integers(matrix: IntegerMatrix, case: ScalarCase) -> Finding:
@@ -487,7 +490,7 @@ def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, F
     looked: list[tuple[float, int, int, int, Fraction]] = []
     pairs = 0
     for i in range(len(points)):
-        near = range(i + 1, min(i + 2, len(points))) if far else range(i + 1, _reached(points, i, case))
+        near = range(i + 1, min(i + 2, len(points))) if far else range(i + 1, _first_beyond(points, i, case))
         if not near:
             continue
         pairs += len(near)
@@ -513,7 +516,7 @@ def log_weights(rows: Sequence[Sequence[int]]) -> Float64[np.ndarray, "rows resp
     return logs
 
 
-def _reached(points: Points, row: int, case: ScalarCase) -> int:
+def _first_beyond(points: Points, row: int, case: ScalarCase) -> int:
     """Return the first row that is more than one record away."""
     return int(np.searchsorted(points, points[row] + case.reach, side="right"))
 
@@ -524,11 +527,13 @@ def ratio_of(first: int, second: int) -> Fraction | None:
     return Fraction(high, low) if low else None if high else Fraction(1)
 
 
-def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
+def _certificate_findings(
+    matrix: IntegerMatrix, distribution: PointDistribution, case: ScalarCase
+) -> Iterator[Finding]:
     """Yield the cost of integers beyond their certificate, and their distance from the law."""
     stated = case.method.certificate
     if stated is not None:
-        below = _uncertified(matrix, case)
+        below = _excess_ratio(matrix, case)
         what = "cost of integers beyond their certificate"
         yield Finding("exact", what, str(case), max(0.0, below), 0, below <= 0, "ε")
     distance = 0.0
@@ -540,14 +545,14 @@ def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: Scalar
     yield Finding("exact", what, str(case), distance, UNLIKE, distance <= UNLIKE, "total variation")
 
 
-def _uncertified(matrix: IntegerMatrix, case: ScalarCase) -> float:
+def _excess_ratio(matrix: IntegerMatrix, case: ScalarCase) -> float:
     """Return by how much a column's ratio, over one record or over all, exceeds the certificate."""
     stated, points, logs = case.method.certificate, case.method.lattice.points, log_weights(matrix.weights)
     if stated is None:
         return 0.0
     most = float((logs.max(axis=0) - logs.min(axis=0)).max()) - float(stated.overall)
     for row in range(len(points)):
-        near = logs[row : _reached(points, row, case)]
+        near = logs[row : _first_beyond(points, row, case)]
         most = max(most, float(np.abs(near - logs[row]).max()) - float(stated.epsilon))
     return most
 
@@ -595,7 +600,7 @@ def _whole(distribution: PointDistribution, case: ScalarCase) -> Finding:
     return Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE, "")
 
 
-def _tabulated(distribution: PointDistribution, case: ScalarCase) -> Finding:
+def _table_finding(distribution: PointDistribution, case: ScalarCase) -> Finding:
     """Return the log-distance of the mechanism's own matrix, which figures use, from the law."""
     lattice, answers = case.method.lattice, case.answers[:6]
     shown = [lattice.origin + int(y) * lattice.step for y in case.outputs]
@@ -641,7 +646,7 @@ def tables_gate(
         try:
             found.append(_finding(version, case, points, what))
         except NoiseError as error:
-            found.append(refused("arrive", case, error))
+            found.append(refusal_finding("arrive", case, error))
     if found:
         yield max(found, key=lambda finding: finding.value - finding.limit)
 
@@ -691,7 +696,7 @@ def _of_distribution(
         return pair[0] - pair[1], min(abs(point - edge) for point in pair for edge in edges)
 
     for x, other in sorted(pairs, key=rank)[:DISTRIBUTIONS]:
-        near = case.allowed([x, other, *case.outputs[:: max(1, len(case.outputs) // DISTRIBUTIONS)]])
+        near = case.allowed_points([x, other, *case.outputs[:: max(1, len(case.outputs) // DISTRIBUTIONS)]])
         logs = [(distribution.log(x, int(y)), distribution.log(other, int(y))) for y in near]
         # Noise that no 50 digits see is the same nothing for both.
         seen = [abs(one - two) for one, two in logs if max(one, two) > -MP.inf]
@@ -744,11 +749,11 @@ def bound_gate(version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource)
     case, draws = setting.case, setting.draws
 
     @cache  # an answer is in several pairs, whose bounds hold each by itself
-    def counted(z: int) -> list[Counts]:
+    def count(z: int) -> list[Counts]:
         return [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)]
 
     def bound(pair: tuple[int, int], share: float) -> Bound:
-        sides = [counted(z) for z in pair]
+        sides = [count(z) for z in pair]
         event = _best(sides, case, draws // 2)
         first, second = sides[::-1] if event.swapped else sides
         hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())

@@ -156,7 +156,7 @@ class Spans:
         def place(value: Fraction | None) -> End:
             return None if value is None else round((value - start) / step)
 
-        allowed = method.allowed
+        allowed = method.allowed_range
         gaps = tuple((round((a - start) / step), round((b - start) / step)) for a, b in allowed.gaps)
         return cls(place(allowed.low), place(allowed.high), gaps)
 
@@ -305,13 +305,13 @@ def _uniform(method: ScalarMechanism) -> Table:
     return Table(points, ((1,) * len(points),) * len(points), len(points))
 
 
-def _snapped(method: ScalarMechanism) -> Snapped:
+def _snapped_law(method: ScalarMechanism) -> Snapped:
     return Snapped(Spans.of(method), Exponential(method.budget / method.lattice.reach))
 
 
 DISTRIBUTIONS: Final[dict[str, Callable[[Any], PointDistribution]]] = {
-    "laplace": _snapped,
-    "geometric": _snapped,
+    "laplace": _snapped_law,
+    "geometric": _snapped_law,
     "staircase": lambda method: Snapped(Spans.of(method), stairs_of(method)),
     "truncated-laplace": lambda method: Truncated(Spans.of(method), method.lattice.step / method.scale),
     "explicit-fair": fair_distribution,
@@ -362,7 +362,7 @@ Released = tuple[Number, ...]
 """All numbers released about one table."""
 
 
-def released(mechanism: ScalarMechanism, points: Iterable[int]) -> Released:
+def release_points(mechanism: ScalarMechanism, points: Iterable[int]) -> Released:
     """Return numbers that are drawn by one mechanism."""
     return tuple(Number(mechanism, int(point)) for point in points)
 
@@ -421,4 +421,4 @@ def _looked_at(one: Number, other: Number) -> list[int]:
     stairs = [point + sign * lattice.reach for point in (one.point, other.point) for sign in (-1, 1)]
     out = [one.point - far, other.point + far, one.point + far, other.point - far]
     found = np.unique(np.array([*ends, *near, *stairs, *out], np.int64))
-    return [int(point) for point in found[lattice.allowed(found)]]
+    return [int(point) for point in found[lattice.is_allowed(found)]]

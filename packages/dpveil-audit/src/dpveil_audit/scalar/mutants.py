@@ -32,8 +32,8 @@ from dpveil_audit.scalar.case import (
     drawn_from,
     exact_gate,
     fit_gate,
-    gapped,
     log_weights,
+    range_with_gaps,
     same_gate,
     tables_gate,
     wrong,
@@ -82,7 +82,7 @@ def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
     missing = np.arange(count)
     while len(missing):
         tried = x + discrete_laplace(1 / _rate(case.method), len(missing), bits)
-        good = lattice.allowed(tried)
+        good = lattice.is_allowed(tried)
         out[missing[good]] = tried[good]
         missing = missing[~good]
     return np.searchsorted(case.cells, out, side="right").astype(np.int64).clip(1) - 1
@@ -150,7 +150,7 @@ class Published(PointDistribution):
         return Fraction(int(10**30 / (scale * self.reach)), 10**30)
 
 
-def published(method: Any) -> Published:
+def published_law(method: Any) -> Published:
     """Return the law with the thesis's variable scale."""
     return Published(Spans.of(method), method.budget, method.lattice.reach)
 
@@ -221,7 +221,7 @@ TRUNCATED: Final = (
 """Mutants of the truncated Laplace; the published one has its own setting (`table`)."""
 
 
-def snapped(change: Callable[[Any], Noise]) -> Callable[[Any], PointDistribution]:
+def snapped_law(change: Callable[[Any], Noise]) -> Callable[[Any], PointDistribution]:
     """Return the law of other noise, snapped."""
     return lambda method: Snapped(Spans.of(method), change(method))
 
@@ -231,30 +231,30 @@ def _laplace(method: Any, times: Fraction = Fraction(1)) -> Exponential:
 
 
 LAPLACE: Final = (
-    wrong("half the scale", snapped(partial(_laplace, times=Fraction(2)))),
+    wrong("half the scale", snapped_law(partial(_laplace, times=Fraction(2)))),
     wrong("redrawn until in range", one_scale, has_edge),
     wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge, gates=BY_LAW),
-    wrong("one-sided noise", snapped(lambda m: OneSided(_laplace(m)))),
-    wrong("noise ×0.8", snapped(partial(_laplace, times=Fraction(5, 4)))),
+    wrong("one-sided noise", snapped_law(lambda m: OneSided(_laplace(m)))),
+    wrong("noise ×0.8", snapped_law(partial(_laplace, times=Fraction(5, 4)))),
 )
 
 STAIRCASE: Final = (
     wrong(
         "first stair of full width",
-        snapped(lambda m: Stairs(m.budget, m.lattice.reach, m.lattice.reach)),
+        snapped_law(lambda m: Stairs(m.budget, m.lattice.reach, m.lattice.reach)),
         lambda case: case.method.lattice.reach > 2,
         gates=("fit",),
     ),
     wrong(
         "stairs of half the width",
-        snapped(lambda m: Stairs(m.budget, m.lattice.reach // 2, max(1, m.lattice.reach // 4))),
+        snapped_law(lambda m: Stairs(m.budget, m.lattice.reach // 2, max(1, m.lattice.reach // 4))),
         lambda case: case.method.lattice.reach > 2,
     ),
-    wrong("ε doubled", snapped(lambda m: stairs_of(m, 2 * m.budget))),
+    wrong("ε doubled", snapped_law(lambda m: stairs_of(m, 2 * m.budget))),
     wrong(
         "mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge, gates=BY_LAW
     ),
-    wrong("one-sided noise", snapped(lambda m: OneSided(stairs_of(m)))),
+    wrong("one-sided noise", snapped_law(lambda m: OneSided(stairs_of(m)))),
 )
 
 
@@ -275,7 +275,7 @@ FAIR: Final = (
 )
 
 
-def uneven(method: ScalarMechanism) -> Table:
+def uneven_law(method: ScalarMechanism) -> Table:
     """Return the law in which the true answer is a quarter more likely."""
     distribution, points = distribution_of(method), tuple(method.lattice.points.tolist())
     rows = []
@@ -285,7 +285,10 @@ def uneven(method: ScalarMechanism) -> Table:
     return Table(points, tuple(rows))
 
 
-UNIFORM: Final = (wrong("the truth a quarter likelier", uneven), wrong("distances not halved", not_halved))
+UNIFORM: Final = (
+    wrong("the truth a quarter likelier", uneven_law),
+    wrong("distances not halved", not_halved),
+)
 
 
 # Wrong integer matrices: mutants that apply to every finite scalar mechanism
@@ -295,7 +298,7 @@ SMALL: Final = 64
 EXACT: Final = ("exact", "arrive")
 
 
-def own(method: ScalarMechanism) -> IntegerMatrix:
+def own_integers(method: ScalarMechanism) -> IntegerMatrix:
     """Return the integers of a finite mechanism."""
     if method.integers is None:
         raise ValueError(method.name)
@@ -304,7 +307,7 @@ def own(method: ScalarMechanism) -> IntegerMatrix:
 
 def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
     """Return the integers with one weight raised, so that its log-ratio exceeds the limit by `excess`."""
-    rows = [list(row) for row in own(method).weights]
+    rows = [list(row) for row in own_integers(method).weights]
     points, case = method.lattice.points.tolist(), ScalarCase(method)
     limit = case.allowance(points[0], points[1]) or Fraction(0)
     logs = log_weights(rows)
@@ -314,7 +317,7 @@ def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
     # What is added is taken where both answers are most alike, so that nothing else comes near the limit.
     others = [z for z in range(len(points)) if z != y and rows[1][z] > need]
     if not others:
-        return own(method)  # a budget that no single weight can exceed here
+        return own_integers(method)  # a budget that no single weight can exceed here
     rows[1][min(others, key=lambda z: abs(logs[0][z] - logs[1][z]))] -= need
     rows[1][y] = raised
     return IntegerMatrix(tuple(tuple(row) for row in rows))
@@ -322,20 +325,20 @@ def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
 
 def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
     """Return the mechanism's integers with every probability raised to a power, which multiplies ε."""
-    logs = log_weights(own(method).weights)
+    logs = log_weights(own_integers(method).weights)
     raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
     return quantise([[int(weight * PARTS**2) for weight in row] for row in raised])
 
 
-def shifted(method: ScalarMechanism) -> IntegerMatrix:
+def shift_rows(method: ScalarMechanism) -> IntegerMatrix:
     """Return the integers with each row replaced by that of the next answer, the last one repeated."""
-    rows = own(method).weights
+    rows = own_integers(method).weights
     return IntegerMatrix((*rows[1:], rows[-1]))
 
 
-def emptied(method: ScalarMechanism) -> IntegerMatrix:
+def drop_response(method: ScalarMechanism) -> IntegerMatrix:
     """Return the mechanism's integers without one response, for the first answer only."""
-    rows = [list(row) for row in own(method).weights]
+    rows = [list(row) for row in own_integers(method).weights]
     lightest = min((y for y in range(len(rows[0])) if rows[0][y]), key=lambda y: (rows[0][y], y))
     heaviest = max((y for y in range(len(rows[0])) if y != lightest), key=lambda y: rows[0][y])
     rows[0][heaviest] += rows[0][lightest]
@@ -347,7 +350,7 @@ def _small(case: ScalarCase) -> bool:
     return case.method.integers is not None and 2 <= len(case.method.lattice.points) <= SMALL
 
 
-def _uneven(case: ScalarCase) -> bool:
+def _has_uneven_rows(case: ScalarCase) -> bool:
     return _small(case) and len({*case.method.integers.weights}) > 1  # type: ignore[union-attr]
 
 
@@ -376,12 +379,12 @@ def integers(
 WEIGHTS: Final = (
     integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3), gates=EXACT),
     integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=EXACT),
-    integers("a response never given", emptied),
+    integers("a response never given", drop_response),
 )
 """Mutants of every finite mechanism."""
 ROWS: Final = (
-    integers("chances to the power 1.25", sharper, _uneven),
-    integers("row of the next answer", shifted, _uneven, ("fit",)),
+    integers("chances to the power 1.25", sharper, _has_uneven_rows),
+    integers("row of the next answer", shift_rows, _has_uneven_rows, ("fit",)),
 )
 """Mutants of finite mechanisms whose rows differ."""
 
@@ -456,9 +459,9 @@ mechanisms.
 MANY: Final = 20_000_000
 """Draws that detect the published variable scale: the responses at which it breaks its promise are rare."""
 
-GAP: Final = gapped(None, None, (0, 2))
-GAPS: Final = gapped(0, None, (1, "2.5"), (4, 6))
-BETWEEN: Final = gapped(0, 6, (1, 2), (3, "4.5"))
+GAP: Final = range_with_gaps(None, None, (0, 2))
+GAPS: Final = range_with_gaps(0, None, (1, "2.5"), (4, 6))
+BETWEEN: Final = range_with_gaps(0, 6, (1, 2), (3, "4.5"))
 OPEN: Final[tuple[dict[str, Any], ...]] = (
     {"range": (0, 4), "step": "1/4"},
     {"range": "0:", "step": "1/8"},
@@ -561,7 +564,7 @@ def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     if not method.finite_only:
         raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
     settings = _settings(method, FINITE)
-    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(settings, FINITE_DRAWS), TABLES)
+    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn_settings(settings, FINITE_DRAWS), TABLES)
     levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP), tables=DEEP_TABLES)}
     return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + WEIGHTS)
 
@@ -572,7 +575,7 @@ def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...
     A law that is the same under every relation is drawn under each, and computed under the strongest.
     """
     own = method.relations if method is TruncatedLaplace else method.relations[:1]
-    quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn(_settings(method, OPEN)), TABLES)
+    quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn_settings(_settings(method, OPEN)), TABLES)
     levels = {"quick": quick, "deep": quick.more(_settings(method, OPEN_DEEP, own), tables=DEEP_TABLES)}
     return ScalarAudit(method=method, levels=levels, mutants=mutants + READINGS)
 
@@ -585,14 +588,14 @@ def _settings(
     return cases(method, *made)
 
 
-def _drawn(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDrawn, ...]:
+def _drawn_settings(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDrawn, ...]:
     return tuple(ScalarDrawn(case, draws) for case in given)
 
 
 E1: Final = ScalarCase(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1"))
 """Answers 0 and 0.7 have scales of 1.59 and 1.36 as published: the violation shows above 12."""
 PUBLISHED: Final = wrong(
-    "scale of each answer, as published", published, one_end, (ScalarDrawn(E1, MANY, pairs=((0, 7),)),)
+    "scale of each answer, as published", published_law, one_end, (ScalarDrawn(E1, MANY, pairs=((0, 7),)),)
 )
 NOISY_AUDITS: Final = {
     name: noisy_audit(TABLE[name], mutants + ((PUBLISHED,) if name == "truncated-laplace" else ()))

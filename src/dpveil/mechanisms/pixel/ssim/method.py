@@ -21,7 +21,7 @@ from dpveil.core.parameters import Count, Flag
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, check_size, mean_levels, spread
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, loops, multiset_proposals, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
@@ -125,7 +125,7 @@ def set_up_listing(cells: int, levels: int) -> Listing:
     return Listing(low, *sums, np.empty(blocks), np.empty(block))
 
 
-MODULES: Final = (arithmetic, loops, tables, weights, counted)
+MODULES: Final = (arithmetic, loops, tables, weights, multiset_proposals)
 """The modules of the loops, in import order."""
 FEWEST_WORDS: Final = 1 << 12
 """Fewest random words requested at once."""
@@ -229,7 +229,7 @@ class WindowSampler:
     @property
     def _bits(self) -> int:
         """Bits per choice."""
-        return min(self.word_bits, counted.HALF if self.way == "counts" else WORD)
+        return min(self.word_bits, multiset_proposals.HALF if self.way == "counts" else WORD)
 
     @property
     def _cells_per_word(self) -> int:
@@ -282,7 +282,7 @@ class WindowSampler:
         for strip in later:
             strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
-            draws.status[w] = SHOWN if self._accepted(true[w], draws, int(w), bits) else AGAIN
+            draws.status[w] = SHOWN if self._accept(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
         left: Int32[np.ndarray, " left"] = part[~done]
@@ -292,8 +292,10 @@ class WindowSampler:
         """Return words with only the first bits of each choice."""
         if self.way == "enumeration":
             return words >> (WORD - self._bits)
-        less = counted.HALF - self._bits
-        return (words & counted.MASK) >> less | words >> counted.HALF >> less << counted.HALF
+        less = multiset_proposals.HALF - self._bits
+        return (
+            words & multiset_proposals.MASK
+        ) >> less | words >> multiset_proposals.HALF >> less << multiset_proposals.HALF
 
     def _loop(self, count: int) -> Loop:
         """Return the loop of this way, with its own workspace, as a function of windows, words and draws."""
@@ -313,7 +315,7 @@ class WindowSampler:
             true, levels, sets, law, words.reshape(-1, words.shape[2]), work, draws
         )
 
-    def _accepted(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
+    def _accept(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
         """Decide on one proposal exactly."""
         constant, reference = (Fraction(float(value)) for value in draws.scale[w])
         *widths, word = (int(value) for value in draws.trace[w])
@@ -534,9 +536,9 @@ class SSIMExponential(BudgetedMethod):
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
-        return self.shown(image, self.sampler(height=height, width=width, channels=channels), bits)
+        return self.draw_windows(image, self.sampler(height=height, width=width, channels=channels), bits)
 
-    def shown(
+    def draw_windows(
         self, image: UInt8[np.ndarray, "h w c"], sampler: WindowSampler, bits: BitSource
     ) -> UInt8[np.ndarray, "h w c"]:
         """Return a sampler's draws for the windows of an image with any number of channels."""
@@ -545,7 +547,7 @@ class SSIMExponential(BudgetedMethod):
         if self.block > 1:
             cells = mean_levels(cell_sums(image, self.block), cell_areas(height, width, self.block))
         rows, columns, _ = cells.shape
-        shown = _joined(sampler.draw(_windows(cells, self.window), bits), rows, columns, self.window)
+        shown = _join_windows(sampler.draw(_windows(cells, self.window), bits), rows, columns, self.window)
         return spread(shown, self.block, height, width)
 
 
@@ -557,7 +559,7 @@ def _windows(cells: UInt8[np.ndarray, "rows columns c"], side: int) -> UInt8[np.
     return tiles.transpose(0, 2, 4, 1, 3).reshape(-1, side * side)
 
 
-def _joined(
+def _join_windows(
     windows: UInt8[np.ndarray, "n cells"], rows: int, columns: int, side: int
 ) -> UInt8[np.ndarray, "rows columns c"]:
     """Return the grid of cells from its windows, without the repeated cells."""

@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, padded
+from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.engine import BY_LAW
@@ -55,7 +55,7 @@ def coefficients(levels: Group) -> list[int]:
     return [top - bottom, (a - b + c - d) // 2, (a - b) - (c - d), (top + bottom) // 2]
 
 
-def undone(down: int, across: int, cross: int, coarse: int) -> list[int]:
+def inverse_block(down: int, across: int, cross: int, coarse: int) -> list[int]:
     """Return the four pixels of these coefficients, clamped."""
     top, first = coarse + (down + 1) // 2, across + (cross + 1) // 2
     pixels = []
@@ -77,7 +77,7 @@ def truth(bits: Sequence[Bit], values: Sequence[int]) -> list[bool]:
     ]
 
 
-def decoded(made: Sequence[Band], bits: Sequence[Bit], seen: Sequence[bool]) -> list[int]:
+def decode_coefficients(made: Sequence[Band], bits: Sequence[Bit], seen: Sequence[bool]) -> list[int]:
     """Return the coefficients decoded from observed bits, by Bayes' rule."""
     shown = {(place, plane.value): bit for (place, plane), bit in zip(bits, seen, strict=True)}
     values = []
@@ -107,7 +107,7 @@ def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands
     bits = drawn_bits(made)
     outcomes = np.array(list(itertools.product((False, True), repeat=len(bits))))
     flips = np.array([plane.flip / TOTAL for _, plane in bits])
-    pixels = np.array([undone(*decoded(made, bits, seen)) for seen in outcomes.tolist()])
+    pixels = np.array([inverse_block(*decode_coefficients(made, bits, seen)) for seen in outcomes.tolist()])
 
     def chances(values: Sequence[int]) -> Float64[np.ndarray, " outcomes"]:
         wrong = outcomes != np.array(truth(bits, values))
@@ -137,7 +137,7 @@ def releases(method: BitPlanes, image: Image, count: int, bits: BitSource) -> Re
     """Return one release of `count` copies side by side, with the budgets of a single one, split up."""
     height, width, channels = image.shape
     alone = replace(method, neighbourhood=method.groups(height=height, width=width))
-    full = padded(image, 1 << method.wavelet)
+    full = pad_edges(image, 1 << method.wavelet)
     shown = alone.release(np.tile(full, (1, count, 1)), bits=bits).reshape(len(full), count, -1, channels)
     return np.ascontiguousarray(np.moveaxis(shown, 1, 0)[:, :height, :width])
 
@@ -155,7 +155,7 @@ def one_channel(method: BitPlanes, size: Size) -> Sequence[Band]:
     return bands(method, (*size[:2], 1))
 
 
-def _raised(made: Sequence[Band], epsilon: Callable[[Plane], float]) -> Sequence[Band]:
+def _with_epsilons(made: Sequence[Band], epsilon: Callable[[Plane], float]) -> Sequence[Band]:
     """Return the bands with another ε for each drawn plane."""
     return [
         replace(band, planes=tuple(replace(p, epsilon=epsilon(p)) if p.epsilon else p for p in band.planes))
@@ -167,12 +167,12 @@ def planes_alone(method: BitPlanes, size: Size) -> Sequence[Band]:
     """Return bands in which every plane gets the whole budget."""
     made = bands(method, size)
     total = sum(band.epsilon for band in made)
-    return _raised(made, lambda plane: total)
+    return _with_epsilons(made, lambda plane: total)
 
 
 def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
     """Return bands whose signs are released without noise."""
-    return _raised(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
+    return _with_epsilons(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
 
 
 def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:

@@ -164,7 +164,7 @@ class GaussianSteps(Steps):
     def distribution(self, method: DCTGaussian, images: Images) -> ProductLaw:
         """Return the law of every noisy coefficient, in bins."""
         found = [self.variances(method, image) for image in images]
-        return binned(method, images, np.stack([self.exact(method, i) for i in images]), found)
+        return bin_answers(method, images, np.stack([self.exact(method, i) for i in images]), found)
 
     def outcomes(
         self, method: DCTGaussian, image: Image, count: int, bits: BitSource
@@ -189,7 +189,7 @@ def bins(method: DCTGaussian, size: Size) -> dict[int, Float64[np.ndarray, " edg
     return found
 
 
-def binned(
+def bin_answers(
     method: DCTGaussian, images: Images, answers: Int64[np.ndarray, "images blocks k"], found: list[Variances]
 ) -> ProductLaw:
     """Return the law of answers with Gaussian noise, in bins with edges between integers.
@@ -213,18 +213,20 @@ def right(method: DCTGaussian, images: Images) -> ProductLaw:
     made = plan_of(method, images.shape[1:])
     answers = np.stack([coefficients(method, image)[1] for image in images])
     bounds = made.transform.bounds
-    return binned(method, images, np.clip(answers, -bounds, bounds), [list(made.variances)] * len(images))
+    return bin_answers(
+        method, images, np.clip(answers, -bounds, bounds), [list(made.variances)] * len(images)
+    )
 
 
 # Mutants
 
 
-def unclipped(method: DCTGaussian, image: Image) -> Blocks:
+def unclipped_blocks(method: DCTGaussian, image: Image) -> Blocks:
     """Return unclipped coefficients, to be clipped after the noise."""
     return plan_of(method, image.shape).transform.forward(image)
 
 
-def repeated(method: DCTGaussian, image: Image) -> Blocks:
+def repeat_edges(method: DCTGaussian, image: Image) -> Blocks:
     """Repeat the last row and column in blocks beyond the edge, so that a pixel there counts often."""
     made, found = coefficients(method, image, fill="repeated")
     answers: Blocks = np.clip(found, -made.transform.bounds, made.transform.bounds)
@@ -271,9 +273,11 @@ def one_for_all_blocks(
 INTACT: Final = GaussianSteps(name=DCTGaussian.name)
 MUTANTS: Final = (
     GaussianSteps(name="noise ×0.8", gates=BY_LAW, variances=less),
-    GaussianSteps(name="clipping after the noise", gates=("exact",), exact=unclipped, clipped_after=True),
+    GaussianSteps(
+        name="clipping after the noise", gates=("exact",), exact=unclipped_blocks, clipped_after=True
+    ),
     GaussianSteps(name="widths from the private image", gates=("exact",), variances=private_widths),
-    GaussianSteps(name="repeated edges not counted", exact=repeated),
+    GaussianSteps(name="repeated edges not counted", exact=repeat_edges),
     GaussianSteps(name="channels not counted", variances=without_channels),
     GaussianSteps(name="allocation not normalised", gates=BY_LAW, variances=each_alone),
     GaussianSteps(name="one draw for all blocks", gates=BY_DRAWS, noise=one_for_all_blocks),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import partial
 from typing import Final
 
-from dpveil.accounting.zcdp import laplace_scale, merged
+from dpveil.accounting.zcdp import laplace_scale, merge_shifts
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import LAPLACE
@@ -39,7 +39,7 @@ def mutants() -> tuple[Version, ...]:
     """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
     own: dict[str, Calibration] = {
         "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
-        "m halved": lambda method, size: _scale(_halved(method, size), size),
+        "m halved": lambda method, size: _scale(_halve_neighbourhood(method, size), size),
         "(ε, δ): scale of 2ε without δ": lambda m, s: (
             _pure(m, s) / 2 if m.delta is not None else _scale(m, s)
         ),
@@ -54,7 +54,7 @@ def _pure(method: DPPix, size: Size) -> Fraction:
     return _scale(replace(method, delta=None), size)
 
 
-def _halved(method: DPPix, size: Size) -> DPPix:
+def _halve_neighbourhood(method: DPPix, size: Size) -> DPPix:
     return replace(method, neighbourhood=half(method.neighbourhood, size))
 
 
@@ -73,7 +73,7 @@ def _delta_for_each(method: DPPix, size: Size) -> Fraction:
     if epsilon is None or delta is None:
         return _scale(method, size)
     moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
-    shifts = merged({shift: count * size[2] for shift, count in moved.items()})
+    shifts = merge_shifts({shift: count * size[2] for shift, count in moved.items()})
     draws = sum(count for _, count in shifts)
     return laplace_scale(epsilon, min(Fraction(9, 10), draws * delta), shifts)
 

@@ -77,7 +77,7 @@ def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
     return min(max(allowed) / count, float(method.rate))
 
 
-def clipped(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " counts"]:
+def clipped_laplace(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " counts"]:
     """Return the probabilities of 0..top for `count` with discrete Laplace noise of this scale, clipped."""
     below = laplace_distribution(scale).cdf(np.arange(top) - count)
     return np.diff(below, prepend=0, append=1)
@@ -86,7 +86,7 @@ def clipped(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " coun
 @lru_cache(maxsize=64)
 def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, float]]:
     """Return the law of the sum of the clipped counts of `others` intensities that no pixel has."""
-    one, distribution = clipped(scale, 0, top), np.ones(1)
+    one, distribution = clipped_laplace(scale, 0, top), np.ones(1)
     for _ in range(others):
         distribution = np.convolve(distribution, one)
     return [(total, float(p)) for total, p in enumerate(distribution) if p > NEVER]
@@ -113,7 +113,7 @@ def joint_distribution(
     rows = []
     for own, codes in zip(of_pixel, at + 1, strict=True):
         true = np.bincount(own, minlength=len(bins))
-        noise = [clipped(scale, int(c), pixels) for c in true]
+        noise = [clipped_laplace(scale, int(c), pixels) for c in true]
         counted = np.prod(
             [distribution[seen] for distribution, seen in zip(noise, grid.T, strict=True)], axis=0
         )
@@ -204,7 +204,7 @@ class Sampling(Steps):
         levels = intensities(image)
         true, flat = histogram(levels), levels.ravel()
         if self.published:
-            return np.repeat(true[None], count, axis=0), _published(method, true, flat, count, bits)
+            return np.repeat(true[None], count, axis=0), _published_sets(method, true, flat, count, bits)
         scale = self.share * method.count_scale(flat.size)
         noise = discrete_laplace(scale, count * LEVELS, bits).reshape(count, LEVELS)
         noisy = np.clip(true + noise, 0, flat.size)
@@ -224,7 +224,7 @@ def _thresholds(
     return np.array(found, np.uint64)[at.reshape(both.shape)]
 
 
-def _published(
+def _published_sets(
     method: DPSamp, counts: Counts, levels: Int64[np.ndarray, " pixels"], count: int, bits: BitSource
 ) -> Bool[np.ndarray, "n pixels"]:
     """Return uniformly random sets of pixels of each intensity, as many as its true count allows."""
@@ -253,25 +253,25 @@ MUTANTS: Final = (
 def levels() -> dict[str, Level]:
     """Return the settings: distinguishable neighbours as published, and the promise with private clusters."""
 
-    def sound(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
+    def sound_case(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
         method = DPSamp(epsilon=e, clusters=LEVELS, neighbourhood=m, private_clusters=True, rate=rate)
         return Case(h, w, c, method, levels or (0, 255))
 
-    def published(e: int) -> Drawn:
+    def published_setting(e: int) -> Drawn:
         return Drawn(Case(1, 2, 1, DPSamp(epsilon=e, clusters=1, neighbourhood=1)), 1000)
 
     exact = (
-        sound(1, 2, 1, 1, 7, "0.25"),
-        sound(1, 3, 1, 1, 8, "0.3"),
-        sound(1, 2, 1, 1, 7, "0.1", 0, 1, 255),
-        sound(2, 2, 1, 2, 20, "0.05"),
+        sound_case(1, 2, 1, 1, 7, "0.25"),
+        sound_case(1, 3, 1, 1, 8, "0.3"),
+        sound_case(1, 2, 1, 1, 7, "0.1", 0, 1, 255),
+        sound_case(2, 2, 1, 2, 20, "0.05"),
     )
-    fit = (Drawn(sound(1, 2, 1, 1, 7, "0.25"), 10_000), Drawn(sound(1, 2, 3, 1, 7, "0.4"), 10_000))
-    bound = (Drawn(sound(1, 2, 1, 1, 2, "0.1"), 4000), Drawn(sound(1, 2, 3, 1, 2, "0.2"), 2000))
-    quick = Level(exact, fit, bound, (published(1), published(100)))
+    fit = (Drawn(sound_case(1, 2, 1, 1, 7, "0.25"), 10_000), Drawn(sound_case(1, 2, 3, 1, 7, "0.4"), 10_000))
+    bound = (Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 4000), Drawn(sound_case(1, 2, 3, 1, 2, "0.2"), 2000))
+    quick = Level(exact, fit, bound, (published_setting(1), published_setting(100)))
     return {
         "quick": quick,
-        "deep": quick.more((sound(1, 3, 1, None, 20, "0.2"), sound(1, 3, 1, 1, 3, "0.2"))),
+        "deep": quick.more((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2"))),
     }
 
 

@@ -69,7 +69,7 @@ class SpectrumSteps(Steps):
         channels = image.shape[2]
         triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
         exact = np.concatenate([in_steps(own[1]) for own in triples])
-        noisy = (exact + self._drawn(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
+        noisy = (exact + self._draw_noise(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
         planes = [u @ (noisy[:, k] * v) for k, (u, _, v) in enumerate(triples)]
         shown: Releases = np.rint(np.clip(np.stack(planes, axis=3), 0, 255)).astype(np.uint8)
         return shown
@@ -80,7 +80,7 @@ class SpectrumSteps(Steps):
         """Return the bin of every draw's length, that of the first value's share, and other signs."""
         if image.size == 1:
             return self.releases(method, image, count, bits).reshape(count, 1).astype(np.int64)
-        noise = self._drawn(method, image, count, bits).astype(np.float64)
+        noise = self._draw_noise(method, image, count, bits).astype(np.float64)
         length = np.maximum(np.sqrt((noise**2).sum(axis=1)), 1)
         dimension = noise.shape[1]
         long = stats.gamma.cdf(length * float(method.epsilon) / STEPS, dimension) * LENGTHS
@@ -99,7 +99,7 @@ class SpectrumSteps(Steps):
         ]
         return product_law([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
 
-    def _drawn(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
+    def _draw_noise(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
         return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
 
 
@@ -140,7 +140,7 @@ def distribution_of_noise(method: DPSVD, images: Images) -> ProductLaw:
 # Mutants
 
 
-def _even(lengths: Float64[np.ndarray, " n"], dimension: int, bits: BitSource) -> Noise:
+def _uniform_directions(lengths: Float64[np.ndarray, " n"], dimension: int, bits: BitSource) -> Noise:
     """Return points of these lengths in uniform directions, by a fast method that suffices for mutants."""
     points = discrete_gaussian(WIDE, len(lengths) * dimension, bits).reshape(-1, dimension).astype(np.float64)
     even: Noise = np.rint(points * (lengths / np.sqrt((points**2).sum(axis=1)))[:, None]).astype(np.int64)
@@ -156,7 +156,7 @@ def _lengths(scale: Fraction, count: int, shape: int, bits: BitSource) -> Float6
 
 def of_one_dimension(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
     """Draw the length for one dimension, which has far too much weight near the truth."""
-    return _even(_lengths(scale, count, 1, bits), rank * channels, bits)
+    return _uniform_directions(_lengths(scale, count, 1, bits), rank * channels, bits)
 
 
 def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
@@ -166,17 +166,17 @@ def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: B
 
 def half_as_wide(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
     """Draw for twice the ε."""
-    return _even(_lengths(scale / 2, count, rank * channels, bits), rank * channels, bits)
+    return _uniform_directions(_lengths(scale / 2, count, rank * channels, bits), rank * channels, bits)
 
 
 def one_for_all_channels(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
     """Draw for one channel, and reuse it for all."""
-    return np.tile(_even(_lengths(scale, count, rank, bits), rank, bits), (1, channels))
+    return np.tile(_uniform_directions(_lengths(scale, count, rank, bits), rank, bits), (1, channels))
 
 
 def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
     """Release the last singular value without noise."""
-    noise = _even(_lengths(scale, count, rank * channels, bits), rank * channels, bits)
+    noise = _uniform_directions(_lengths(scale, count, rank * channels, bits), rank * channels, bits)
     noise[:, -1] = 0
     return noise
 

@@ -40,10 +40,10 @@ from dpveil_audit.pixel.case import (
 from dpveil_audit.pixel.case import Steps as MethodSteps
 
 
-def filled(method: DPPix | DPPixGaussian, size: Size) -> tuple[int, int]:
+def largest_moves(method: DPPix | DPPixGaussian, size: Size) -> tuple[int, int]:
     """Return how far the sums of neighbours move in L1, and in squared L2: largest cells first.
 
-    >>> filled(DPPix(epsilon=1, block=2, neighbourhood=5), (3, 3, 1))
+    >>> largest_moves(DPPix(epsilon=1, block=2, neighbourhood=5), (3, 3, 1))
     (1275, 1105425)
     """
     height, width, channels = size
@@ -66,7 +66,7 @@ def right_scale(method: DPPix, size: Size) -> Fraction:
     epsilon, delta, rho = method.budget
     if delta is not None:
         return method.sum_scale(height=size[0], width=size[1], channels=size[2])
-    absolute, squared = filled(method, size)
+    absolute, squared = largest_moves(method, size)
     return Fraction(sqrt(squared / (2 * rho))) if rho else absolute / (epsilon or Fraction(1))
 
 
@@ -74,7 +74,7 @@ def right_variance(method: DPPixGaussian, size: Size) -> Fraction:
     """Return the variance L2²/(2ρ), with ρ from (ε, δ) by an independent conversion."""
     epsilon, delta, rho = method.budget
     rho = rho or Fraction(largest_rho(float(epsilon or 0), float(delta or 0)))
-    return filled(method, size)[1] / (2 * rho)
+    return largest_moves(method, size)[1] / (2 * rho)
 
 
 ORDERS: Final = 1 + np.exp(np.linspace(-12, 16, 40_000))

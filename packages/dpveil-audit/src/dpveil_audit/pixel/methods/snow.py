@@ -33,15 +33,15 @@ def distribution(method: Snow, images: Images) -> ProductLaw:
     """Return the law of every pixel: its own colour with probability δ, else grey."""
     height, width, channels = images.shape[1:]
     grid = [(row, column) for row in range(height) for column in range(width)]
-    return _shown(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
+    return _group_law(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
 
 
 def distribution_of_values(method: Snow, images: Images) -> ProductLaw:
     """Return the law if every channel is drawn separately."""
-    return _shown(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
+    return _group_law(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
 
 
-def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductLaw:
+def _group_law(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductLaw:
     """Return the law of groups of places, each shown with probability `delta`, else grey."""
     parts, rows = [], []
     for group in places:
@@ -86,13 +86,13 @@ def grey_from_the_photo(method: Snow, image: Image, count: int, bits: BitSource)
 
 
 def _with_delta(name: str, wrong: Callable[[Fraction], Fraction]) -> Version:
-    def changed(method: Snow) -> Snow:
+    def change(method: Snow) -> Snow:
         return replace(method, delta=wrong(method.delta))
 
     return Version(
         name=name,
-        releases=lambda method, image, count, bits: side_by_side(changed(method), image, count, bits),
-        distribution=lambda method, images: distribution(changed(method), images),
+        releases=lambda method, image, count, bits: side_by_side(change(method), image, count, bits),
+        distribution=lambda method, images: distribution(change(method), images),
     )
 
 

@@ -61,13 +61,13 @@ def ssim(x: Window, y: Outputs) -> Numbers:
     return found
 
 
-def clipped(x: Window, y: Outputs) -> Numbers:
+def clipped_ssim(x: Window, y: Outputs) -> Numbers:
     """Return max(0, SSIM) (errata E2)."""
     found: Numbers = np.maximum(0, ssim(x, y))
     return found
 
 
-def log_distribution(x: object, exponent: float, levels: int, quality: Quality = clipped) -> Numbers:
+def log_distribution(x: object, exponent: float, levels: int, quality: Quality = clipped_ssim) -> Numbers:
     """Return ln P of every output of a window whose true cells are x."""
     window = np.asarray(x, np.float64).ravel()
     logs = exponent * quality(window, outputs(len(window), levels))
@@ -96,7 +96,7 @@ def distribution(
     images: Images,
     *,
     factor: Factor = lambda method, size: 1.0,
-    quality: Quality = clipped,
+    quality: Quality = clipped_ssim,
 ) -> ProductLaw:
     """Return the law of every window of every channel, with ε′ multiplied by `factor`.
 
@@ -143,7 +143,7 @@ def releases(method: SSIMExponential, image: Image, count: int, bits: BitSource)
     """Return `count` releases by the method's own sampler, drawn side by side as more channels."""
     height, width, channels = image.shape
     sampler = method.sampler(height=height, width=width, channels=channels)
-    shown = method.shown(np.tile(image, (1, 1, count)), sampler, bits)
+    shown = method.draw_windows(np.tile(image, (1, 1, count)), sampler, bits)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 

@@ -13,7 +13,7 @@ from dpveil.assets.engines import Engine, fastest, session
 from dpveil.errors import ModelError
 from dpveil.processes import Answering, Channel, Ended, Pool, answer
 
-TARGET: Final = "dpveil.assets.confined:serve"
+TARGET: Final = "dpveil.assets.network_process:serve"
 SECONDS: Final = 300
 """Time of a run; a search of 4096 × 3072 pixels takes 6 seconds."""
 MEMORY: Final = 1 << 34
@@ -50,14 +50,14 @@ class Confined:
 
     def all(self, *arrays: np.ndarray) -> list[np.ndarray]:
         """Return the arrays that the job gives for `arrays`; raises `ModelError`."""
-        return self._asked(*arrays)[1]
+        return self._ask(*arrays)[1]
 
-    def described(self) -> tuple[list[list[int]], dict[int, str]]:
+    def describe(self) -> tuple[list[list[int]], dict[int, str]]:
         """Return the shapes of the inputs, with 0 where a length is free, and the names of the classes.
 
         Needs onnxruntime. Raises `ModelError`, also for names that are no list.
         """
-        told, _ = self._asked(question="described")
+        told, _ = self._ask(question="described")
         shapes, names = told["shapes"], told["names"]
         if not isinstance(shapes, list) or any(
             not isinstance(shape, list) or any(type(side) is not int for side in shape) for shape in shapes
@@ -67,7 +67,7 @@ class Confined:
             raise ModelError("its list of names cannot be read")
         return shapes, dict(enumerate(names))
 
-    def _asked(self, *arrays: np.ndarray, question: str = "run") -> tuple[dict[str, Any], list[np.ndarray]]:
+    def _ask(self, *arrays: np.ndarray, question: str = "run") -> tuple[dict[str, Any], list[np.ndarray]]:
         import cv2
 
         asked = {"do": question, "threads": cv2.getNumThreads()}
@@ -89,10 +89,10 @@ def _is_name(name: object) -> bool:
 
 def serve(channel: Channel) -> None:
     """Answer questions about the network of the first message."""
-    answer(channel, _prepared)
+    answer(channel, _prepare_worker)
 
 
-def _prepared(job: str, network: np.ndarray) -> Answering:
+def _prepare_worker(job: str, network: np.ndarray) -> Answering:
     contents = network.tobytes()
 
     def answers(asked: dict[str, Any], *arrays: np.ndarray) -> tuple[Any, ...]:
@@ -101,7 +101,7 @@ def _prepared(job: str, network: np.ndarray) -> Answering:
         cv2.setNumThreads(asked["threads"])
         try:
             if asked["do"] == "described":
-                return ({"refused": False, **_described(contents)},)
+                return ({"refused": False, **_describe_network(contents)},)
             found = JOBS[job](contents, *arrays)
         except MemoryError:
             raise
@@ -149,7 +149,7 @@ def everything(contents: bytes, image: np.ndarray) -> list[np.ndarray]:
     return [np.asarray(one, np.float32) for one in made.run(None, {first: image, **sizes})]
 
 
-def alone(contents: bytes, given: np.ndarray) -> np.ndarray:
+def first_output(contents: bytes, given: np.ndarray) -> np.ndarray:
     """Return the first output of a network for its only input, by the fastest engine on one thread."""
     return np.asarray(_engine(contents)(given)[0], np.float32)
 
@@ -162,12 +162,12 @@ def _engine(contents: bytes) -> Engine:
 JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {
     "yunet": detect,
     "everything": everything,
-    "alone": alone,
+    "alone": first_output,
 }
 """What the process can do with a network."""
 
 
-def _described(contents: bytes) -> dict[str, Any]:
+def _describe_network(contents: bytes) -> dict[str, Any]:
     """Return shapes of inputs, and names of classes as Ultralytics writes them: {0: 'person', 1: 'car'}."""
     made = session(contents, 1)
     shapes = [[side if type(side) is int else 0 for side in one.shape] for one in made.get_inputs()]

@@ -12,16 +12,16 @@ from crowd import part, sides, view
 from test_attacks import rate
 
 from dpveil import SeededBits
-from dpveil.attacks import hallucinated as module
+from dpveil.attacks import super_resolution as module
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.hallucinated import SIDE, Inverse, Restored, _corners
-from dpveil.attacks.labels import Joint, attack, usable, weighed
-from dpveil.attacks.matched import Averaged, Composed, matching
+from dpveil.attacks.labels import Joint, attack, fit_weights, usable
+from dpveil.attacks.matching import Averaged, Composed, matching
 from dpveil.attacks.measures import identification, standard
 from dpveil.attacks.networks import NetworkParrot
+from dpveil.attacks.preprocessing import ResidualParrot, Wrapped, fill_commonest
+from dpveil.attacks.super_resolution import SIDE, Inverse, Restored, _corners
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.attacks.wrapped import ResidualParrot, Wrapped, filled
-from dpveil.bench.drawn import DrawnEye
+from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.mechanisms.pixel import Blur, DPPix, Fill, Mosaic, Snow
 
@@ -154,7 +154,7 @@ def test_weights_favour_who_is_right():
     scores = random.normal(size=(2, 60, 5))
     owners = random.integers(0, 5, 60)
     scores[0, np.arange(60), owners] += 4
-    weights = weighed(scores, owners)
+    weights = fit_weights(scores, owners)
     assert weights[0] > 5 * weights[1]
 
 
@@ -197,7 +197,7 @@ def test_only_attacks_whose_extras_are_there_are_usable(monkeypatch):
 def test_snow_is_filled_from_what_it_shows(delta: str) -> None:
     photo = DrawnEye.of(3, 0).read().image
     release = Snow(delta=delta).release(photo, bits=SeededBits(1))
-    found = filled(release)
+    found = fill_commonest(release)
     shown = release != 127
     assert (found[shown] == photo[shown]).all(), "what is shown stays"
     wrong, left = (np.abs(one.astype(int) - photo)[~shown].mean() for one in (release, found))
@@ -297,7 +297,7 @@ def test_the_inner_attack_never_learns_from_a_photo_that_restored_itself(
         given.append((one, seen))
         return one
 
-    monkeypatch.setattr(module, "hallucinated", watched)
+    monkeypatch.setattr(module, "hallucinate", watched)
     attack("hallucinated").fit(background)
     assert sum(len(one) for one, _ in given) == len(background.people)
     for one, seen in given:

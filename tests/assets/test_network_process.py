@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.assets import confined
-from dpveil.assets.confined import Confined, detect
+from dpveil.assets import network_process
+from dpveil.assets.network_process import Confined, detect
 from dpveil.errors import DPVeilError, ModelError
 from dpveil.regions.detectors.table import YuNet
 from tiny_onnx import yunet
@@ -48,6 +48,6 @@ def test_a_file_that_ends_its_reader_is_refused(tmp_path: Path) -> None:
 
 
 def test_what_a_network_gives_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confined, "MOST_FOUND", 15 * 8 - 1)
+    monkeypatch.setattr(network_process, "MOST_FOUND", 15 * 8 - 1)
     with pytest.raises(ModelError, match="ends the process"):
         Confined("yunet", yunet())(IMAGE, SETTINGS)

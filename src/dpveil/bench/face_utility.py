@@ -46,14 +46,14 @@ KEPT: Final[Memo[Seen | None]] = Memo()
 NOWHERE: Final = "whole"
 
 
-def seen(image: Image, at: Box | None = None) -> Seen | None:
+def largest_face(image: Image, at: Box | None = None) -> Seen | None:
     """Return the largest face in a picture; with `at`, the largest whose middle is in that box; or None."""
-    return KEPT(image, NOWHERE if at is None else str(at), lambda: _seen(image, at))
+    return KEPT(image, NOWHERE if at is None else str(at), lambda: _find_largest_face(image, at))
 
 
-def _seen(image: Image, at: Box | None) -> Seen | None:
+def _find_largest_face(image: Image, at: Box | None) -> Seen | None:
     photo = Photo(np.ascontiguousarray(image))
-    boxes = [box for box in face_boxes(photo.image) if at is None or _inside(box, at)]
+    boxes = [box for box in face_boxes(photo.image) if at is None or _has_centre_in(box, at)]
     for box in sorted(boxes, key=lambda one: -one.w * one.h):
         try:
             placed = place(photo, box, frame=Frame(SIDE))
@@ -80,14 +80,14 @@ def reading(image: Image) -> Mapping[str, int]:
     """Return the value of every attribute as the model reads it in a picture, by its number: of the largest
     face, or of all of the picture where none is found.
     """
-    there = seen(image)
+    there = largest_face(image)
     if there is not None:
         return there.read
     whole = cv2.resize(np.broadcast_to(image, (*image.shape[:2], 3)), (SIDE, SIDE))
     return {name: int(values.argmax()) for name, values in _likely(whole).items()}
 
 
-def _inside(box: Box, at: Box) -> bool:
+def _has_centre_in(box: Box, at: Box) -> bool:
     x, y = box.x + box.w / 2, box.y + box.h / 2
     return at.x <= x <= at.x + at.w and at.y <= y <= at.y + at.h
 
@@ -100,17 +100,17 @@ def model() -> AttributeModel:
 
 def _both(photo: Image, release: Image) -> tuple[Seen | None, Seen | None]:
     """Return the face in the photo and that at its place in the release."""
-    first = seen(photo)
-    return first, None if first is None else seen(release, first.box)
+    first = largest_face(photo)
+    return first, None if first is None else largest_face(release, first.box)
 
 
-def found(photo: Image, release: Image) -> float | None:
+def face_detection(photo: Image, release: Image) -> float | None:
     """Return 1 if a face is found at the place of the photo's, and 0 if not; None if the photo shows none."""
     first, second = _both(photo, release)
     return None if first is None else float(second is not None)
 
 
-def apart(photo: Image, release: Image) -> float | None:
+def landmark_shift(photo: Image, release: Image) -> float | None:
     """Return the mean distance of five landmarks, in distances between the photo's eyes; None without two
     faces.
     """

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dpveil.core.urls import Status, Url
-from dpveil.io.refused import COPY, COPY_AGAIN, LINK, Refused
-from dpveil.io.urls import opened_url, seen
+from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused
+from dpveil.io.urls import object_status, opened_url
 
 
-def received(path: Path, most: int) -> bytes:
+def read_untrusted(path: Path, most: int) -> bytes:
     """Return the contents of the regular file at `path`, of at most `most` bytes.
 
     The type and the size are checked before anything is read. Raises `Refused` for folders, devices, pipes,
@@ -34,7 +34,7 @@ def received(path: Path, most: int) -> bytes:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result | Status]]:
+def open_untrusted(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result | Status]]:
     """Open a regular file, or an object, of any size, to read parts of it, and yield it with its status.
 
     Raises `Refused`, also for errors in reading it within the context.
@@ -58,7 +58,7 @@ def is_present(path: Path) -> bool:
     """Whether anything exists at `path`, even a dangling link or an entry that cannot be read."""
     if isinstance(path, Url):
         try:
-            return seen(path) is not None
+            return object_status(path) is not None
         except Refused:
             return True
     try:

@@ -46,7 +46,7 @@ class DrawnItem(Item):
         return cls(f"{number:04}", f"{number:04}/{photo:02}", number, photo)
 
     @property
-    def own(self) -> SeededBits:
+    def subject_bits(self) -> SeededBits:
         """Public bits of the subject."""
         return SeededBits(self.number, self.kind)
 
@@ -129,7 +129,7 @@ class DrawnEye(DrawnItem):
     @property
     def shape(self) -> Shape:
         """Where pupil and iris are."""
-        of_own, of_photo = shares(self.own, 1), shares(self.moment, 4)
+        of_own, of_photo = shares(self.subject_bits, 1), shares(self.moment, 4)
         iris = IRIS[0] + float(of_own[0]) * (IRIS[1] - IRIS[0])
         across, down, wide, turn = (float(one) for one in of_photo)
         return Shape(
@@ -167,7 +167,7 @@ class DrawnEye(DrawnItem):
 @lru_cache(maxsize=256)
 def texture(number: int) -> Float32[np.ndarray, "64 512"]:
     """Return the texture of an iris, in levels: rows from the pupil outwards, columns around."""
-    bits = DrawnEye.of(number, 0).own
+    bits = DrawnEye.of(number, 0).subject_bits
     tone, ring, *_ = shares(bits, 8)
     out = np.full(TEXTURE, 92 + 26 * tone)
     for along, around, contrast in BANDS:
@@ -283,7 +283,7 @@ class DrawnPlate(DrawnItem):
     @property
     def text(self) -> str:
         """The text on the plate."""
-        drawn = iter(shares(self.own, len(PATTERN)))
+        drawn = iter(shares(self.subject_bits, len(PATTERN)))
         digit = {"L": LETTERS, "D": "0123456789"}
         return "".join(
             " " if one == " " else digit[one][int(next(drawn) * len(digit[one]))] for one in PATTERN
@@ -352,7 +352,7 @@ class DrawnScene(DrawnItem):
     def read(self) -> Photo:
         """Return the photo, uint8 sRGB of `SCENE_SIZE`."""
         bits = self.moment
-        wall = _room(self.own)
+        wall = _room(self.subject_bits)
         for _ in range(3):  # what somebody left there
             _thing(wall, bits, low=True)
         across, down, close, turn, bright, warm = shares(bits, 6)
@@ -423,7 +423,7 @@ DRAWN: Final[Mapping[str, type[DrawnItem]]] = {
 """The drawn data sets."""
 
 
-def drawn(kind: str, count: int | None, photos: int | None) -> list[DrawnItem]:
+def draw_items(kind: str, count: int | None, photos: int | None) -> list[DrawnItem]:
     """Return the photos of as many subjects of a kind, with as many of each."""
     made = DRAWN[kind]
     numbers, each = (

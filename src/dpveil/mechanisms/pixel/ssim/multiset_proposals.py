@@ -69,7 +69,7 @@ def propose(w, windows, found, levels, sets, law, word, work, shown, trace):
         fit *= arrange_alike(w, option - 1, levels, sets.counts, word, work, shown, trace)
     if fit == 0.0:
         return AGAIN
-    near = seen(w, option - 1, x, levels, sets, work, shown)
+    near = proposal_ssim(w, option - 1, x, levels, sets, work, shown)
     if (near > 0.0) != (option > 0):
         return AGAIN
     gap = law.epsilon * max(0.0, reference - max(0.0, near))
@@ -83,7 +83,7 @@ def part(word, i):
     return (word[i >> 1] >> (HALF * (i & 1))) & MASK
 
 
-def seen(w, s, x, levels, sets, work, shown):
+def proposal_ssim(w, s, x, levels, sets, work, shown):
     """Return SSIM of the proposal for window w, a member of multiset s; s = -1 means any output."""
     cells, y_sum, y_squares, products = len(work.order), 0, 0, 0
     for i in range(cells):

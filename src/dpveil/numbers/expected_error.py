@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.core.arrays import Float64
-from dpveil.core.guarantee import Guarantee, Scope, counted
+from dpveil.core.guarantee import Guarantee, Scope, count_noun
 from dpveil.core.numbers import Json, Number, exact, to_json
 from dpveil.errors import DataError, InvalidParameter, NoiseError, UnknownName, UsageError, nearest
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
@@ -30,7 +30,7 @@ def absolute(answers: Floats, guesses: Floats) -> Floats:
     return found
 
 
-def squared(answers: Floats, guesses: Floats) -> Floats:
+def squared_error(answers: Floats, guesses: Floats) -> Floats:
     """Return (f - f')². Source: Croft thesis 5.79."""
     found: Floats = (answers - guesses) ** 2
     return found
@@ -51,7 +51,7 @@ def expected_squared_error(matrix: Any, responses: Any, answers: Any, prior: Any
     >>> expected_squared_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
     1.0
     """
-    return expected_loss(matrix, responses, answers, prior, squared)
+    return expected_loss(matrix, responses, answers, prior, squared_error)
 
 
 def expected_loss(
@@ -75,7 +75,7 @@ def loss_of_answers(
     matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
 ) -> Float64[np.ndarray, " answers"]:
     """Return the mean loss of every answer."""
-    table, shown, given = _checked(matrix, responses, answers)
+    table, shown, given = _check_table(matrix, responses, answers)
     found: Float64[np.ndarray, " answers"] = (table * loss(given[None, :], shown[:, None])).sum(axis=0)
     return found
 
@@ -99,7 +99,7 @@ def remap(matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Lo
     >>> found.guesses.tolist(), round(found.loss, 3)
     ([0.0, 1.0], 0.45)
     """
-    table, shown, given = _checked(matrix, responses, answers)
+    table, shown, given = _check_table(matrix, responses, answers)
     joint = table * _prior(prior, len(given))[None, :]
     losses = joint @ loss(given[:, None], given[None, :])
     best = losses.argmin(axis=1)
@@ -118,7 +118,7 @@ def _prior(prior: Any, count: int) -> Float64[np.ndarray, " answers"]:
     return chances
 
 
-def _checked(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Floats, Floats]:
+def _check_table(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Floats, Floats]:
     table = np.asarray(matrix, np.float64)
     shown, given = (np.asarray(values, np.float64).ravel() for values in (responses, answers))
     if table.shape != (len(shown), len(given)) or not table.size:
@@ -174,7 +174,7 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remappin
     """
     ordered = sorted(answers)
     if mechanism.integers is None:
-        errors = np.array([_sampled(mechanism, answer) for answer in ordered])
+        errors = np.array([_sample_error(mechanism, answer) for answer in ordered])
         return Utility(float(errors.mean()), float(errors.max()), None)
     points = [mechanism.lattice.origin + int(p) * mechanism.lattice.step for p in mechanism.lattice.points]
     matrix = mechanism.matrix(responses=points, answers=ordered)
@@ -185,14 +185,14 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remappin
     return Utility(float(errors.mean()), float(errors.max()), remapped)
 
 
-def _sampled(mechanism: ScalarMechanism, answer: Fraction) -> float:
+def _sample_error(mechanism: ScalarMechanism, answer: Fraction) -> float:
     """Return the expected error of one answer on a lattice too large to sum over."""
     lattice = mechanism.lattice
     start = int(lattice.index(answer)[0])
     scale = float(2 * mechanism.sensitivity / mechanism.epsilon / lattice.step)
     away = np.rint(scale * np.expm1(np.linspace(0, np.log1p(REACH), TICKS))).astype(np.int64)
     near = np.unique(np.concatenate([start - away, start + away]))
-    points = near[lattice.allowed(near)]
+    points = near[lattice.is_allowed(near)]
     responses = [lattice.origin + int(point) * lattice.step for point in points]
     matrix = mechanism.matrix(responses=responses, answers=[answer])[:, 0]
     errors = np.array([float(abs(response - answer)) for response in responses])
@@ -498,7 +498,9 @@ class Plan:
 
     def __repr__(self) -> str:
         """Return the guarantee but no answer, as representations end up in logs."""
-        return f"Plan({self.query} of {counted(self.rows, 'row')}, {self.mechanism.name}, {self.guarantee})"
+        return (
+            f"Plan({self.query} of {count_noun(self.rows, 'row')}, {self.mechanism.name}, {self.guarantee})"
+        )
 
     def release(self, bits: BitSource | None = None) -> Answer:
         """Draw every response; each call draws anew and costs the full guarantee again.

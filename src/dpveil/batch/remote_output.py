@@ -21,18 +21,18 @@ from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
 from dpveil.batch import resume
-from dpveil.batch.inside import ALL, Scan, archive_of
+from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.task import Choices, Task
-from dpveil.batch.tasks import ARGUMENTS, checked, in_shard, named, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, check_outputs, expand_inputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, DPVeilError, OutputError, UsageError
-from dpveil.io import FORMATS, is_present, most_bytes, received
-from dpveil.io.names import released_suffix, shown
-from dpveil.io.refused import Refused
-from dpveil.io.urls import contents, holds, put, put_file, reach, remove, seen
+from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
+from dpveil.io.names import released_suffix, show_path
+from dpveil.io.unreadable import Refused
+from dpveil.io.urls import contents, holds, object_status, put, put_file, reach, remove
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -44,17 +44,17 @@ DRY: Final = "dry"
 def origin(folder: Path) -> str:
     """Return what is said of where the files in a folder are from; empty if nothing is."""
     try:
-        return received(folder / ORIGIN, MOST_BYTES).decode("ascii", "replace")
+        return read_untrusted(folder / ORIGIN, MOST_BYTES).decode("ascii", "replace")
     except Refused:
         return ""
 
 
-def told(stamp: Stamp) -> str:
+def origin_line(stamp: Stamp) -> str:
     """Return what `origin` says of the file with this stamp."""
     return f"{stamp[0]} {stamp[1]}"
 
 
-def empty(folder: Path) -> None:
+def empty_folder(folder: Path) -> None:
     """Remove all files in a folder; raises `OSError`."""
     for path in sorted(folder.iterdir(), key=lambda path: path.name == ORIGIN):
         path.unlink()
@@ -65,9 +65,9 @@ def check(name: str, image: bytes, certificate: bytes) -> None:
     try:
         output = parse_certificate(certificate.decode()).output
     except (CertificateError, UnicodeDecodeError) as error:
-        raise Refused(f"holds {shown(name)} without a certificate that can be read", "") from error
+        raise Refused(f"holds {show_path(name)} without a certificate that can be read", "") from error
     if output is None or output.sha256 != sha256(image).hexdigest():
-        raise Refused(f"holds another {shown(name)} than its certificate states", "")
+        raise Refused(f"holds another {show_path(name)} than its certificate states", "")
 
 
 def is_whole(place: Path) -> bool:
@@ -78,11 +78,13 @@ def is_whole(place: Path) -> bool:
 def held(path: Path, choices: Choices) -> bytes:
     """Return the contents of a file that was gathered; raises `OutputError`."""
     try:
-        return received(path, MOST_BYTES if path.name.endswith(SUFFIX) else most_bytes(choices.max_pixels))
+        return read_untrusted(
+            path, MOST_BYTES if path.name.endswith(SUFFIX) else most_bytes(choices.max_pixels)
+        )
     except Refused as reason:
         hint = "remove it, or raise {max_pixels} if it was released with more"
         raise OutputError(
-            f"{shown(path)} {reason.problem}", hint=hint, arguments={"max_pixels": "max_pixels"}
+            f"{show_path(path)} {reason.problem}", hint=hint, arguments={"max_pixels": "max_pixels"}
         ) from reason
 
 
@@ -99,7 +101,7 @@ def put_object(target: Url, path: Path, *, replace: bool) -> None:
     with putting(target):
         put_file(target, path, replace=replace)
         if not holds(target, path):
-            raise overwritten(target)
+            raise overwrite_error(target)
 
 
 @contextmanager
@@ -110,17 +112,19 @@ def putting(target: Url) -> Iterator[None]:
     except FileExistsError as error:
         raise refusal(target, error) from error
     except Refused as reason:
-        raise unwritten(target, reason) from reason
+        raise write_error(target, reason) from reason
 
 
-def unwritten(target: Url, reason: Refused) -> OutputError:
+def write_error(target: Url, reason: Refused) -> OutputError:
     """Return why an object is not written, or not looked for."""
-    return OutputError(f"{shown(target)} {reason.problem}", hint=reason.remedy, arguments=reason.arguments)
+    return OutputError(
+        f"{show_path(target)} {reason.problem}", hint=reason.remedy, arguments=reason.arguments
+    )
 
 
-def overwritten(target: Url) -> OutputError:
+def overwrite_error(target: Url) -> OutputError:
     """Return that an object is another than the one that was put."""
-    problem = f"{shown(target)} is not what this run put there: another one puts releases there, too"
+    problem = f"{show_path(target)} is not what this run put there: another one puts releases there, too"
     hint = "let one run at a time put them; remove this one there and run it again: it puts what waits"
     return OutputError(problem, hint=hint)
 
@@ -160,7 +164,7 @@ def write(
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
 
 
-def planned(
+def plan_remote_tasks(
     inputs: Iterable[Path],
     out: Path,
     *,
@@ -175,12 +179,12 @@ def planned(
     Lists what is below URLs, and reads shards there. Raises what `plan_tasks` raises, `PhotoError` for a URL
     that cannot be listed, and `OutputError` for such an `out`.
     """
-    given = named(inputs)
+    given = expand_inputs(inputs)
     if not isinstance(out, Url):
         return plan_tasks(given, out, names=names, format=format, scan=scan)
     _check_out(given, out, names)
     if archive_of(out) is not None:
-        return checked(in_shard(given[0], out, out.parent, names), given)
+        return check_outputs(in_shard(given[0], out, out.parent, names), given)
     tasks, photos = [], sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     for source, relative in photos:
         if archive_of(source) is not None:
@@ -188,7 +192,7 @@ def planned(
         else:
             tasks.append(_put_below(out, source, relative, format))
     _check_apart(tasks, photos)
-    return checked(tasks, [source for source, _ in photos])
+    return check_outputs(tasks, [source for source, _ in photos])
 
 
 def _check_out(given: Sequence[Path], out: Url, names: str) -> None:
@@ -198,15 +202,17 @@ def _check_out(given: Sequence[Path], out: Url, names: str) -> None:
         problem = "outputs by URL are named like inputs, and {names} would change that"
         raise UsageError(problem, hint="leave out {names}", arguments=ARGUMENTS)
     if one is not None and (len(given) != 1 or archive_of(given[0]) is not one):
-        problem = f"{{out}} {shown(out)} is the name of one {one.called}, and the inputs are not one"
+        problem = f"{{out}} {show_path(out)} is the name of one {one.called}, and the inputs are not one"
         raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
     if out.suffix.lower() in FORMATS or out in given:
-        problem = f"{{out}} {shown(out)} is " + ("the input" if out in given else "the name of one picture")
+        problem = f"{{out}} {show_path(out)} is " + (
+            "the input" if out in given else "the name of one picture"
+        )
         raise UsageError(problem, hint=usual, arguments=ARGUMENTS)
     try:
         reach(out if one is None else out.parent)
     except Refused as reason:
-        raise unwritten(out, reason) from reason
+        raise write_error(out, reason) from reason
 
 
 def _put_below(out: Url, source: Path, relative: Path, format_: str | None) -> Task:
@@ -223,7 +229,7 @@ def _check_apart(tasks: Sequence[Task], photos: Sequence[tuple[Path, Path]]) -> 
     places += [task.shard.target for task in tasks if task.shard is not None]
     for target in places:
         if target in sources or certificate_path(target) in sources:
-            problem = f"{shown(target)} is one of the inputs"
+            problem = f"{show_path(target)} is one of the inputs"
             raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
 
 
@@ -232,12 +238,12 @@ def check_shared(tasks: Sequence[Task], jobs: int) -> None:
     shards = {task.shard for task in tasks if task.shard is not None}
     places: list[Path | None] = [place for shard in shards for place in (shard.path, shard.target)]
     places += [place for task in tasks for place in (task.source, task.remote)]
-    if jobs > 1 and any(isinstance(place, Url) and not place.shared for place in places):
+    if jobs > 1 and any(isinstance(place, Url) and not place.is_shared for place in places):
         hint = "give {jobs} as 1"
         raise UsageError("memory:// is that of one process", hint=hint, arguments={"jobs": "jobs"})
 
 
-def finished(
+def find_finished(
     task: Task, choices: Choices, state: State, stamp: Stamp | None
 ) -> tuple[Path, Certificate] | None:
     """Return the output and certificate of an earlier run, as `resume.finished`, wherever it is put.
@@ -245,9 +251,9 @@ def finished(
     What waits here beside a release that is there is removed, unless the run is dry.
     """
     if task.remote is None:
-        return resume.finished(task, choices, state, stamp)
+        return resume.find_finished(task, choices, state, stamp)
     with _looked_at(task, choices) as copy:
-        found = resume.finished(copy, choices, state, stamp)
+        found = resume.find_finished(copy, choices, state, stamp)
     if found is None:
         return None
     if copy is not task and not choices.dry:
@@ -255,12 +261,12 @@ def finished(
     return task.output, found[1]
 
 
-def same(task: Task, choices: Choices) -> Certificate | None:
+def matching_certificate(task: Task, choices: Choices) -> Certificate | None:
     """Return the certificate of the release that is in a task's place, as `resume.same`."""
     if task.remote is None:
-        return resume.same(task.output, choices)
+        return resume.matching_certificate(task.output, choices)
     with _looked_at(task, choices) as copy:
-        return resume.same(copy.output, choices)
+        return resume.matching_certificate(copy.output, choices)
 
 
 @contextmanager
@@ -269,9 +275,9 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
 
     A certificate alone is what waits here if it is the same: the run was killed before it put the image.
     """
-    with TemporaryDirectory(prefix="dpveil-") as folder, _called(task, Path(folder)):
+    with TemporaryDirectory(prefix="dpveil-") as folder, _rename_errors(task, Path(folder)):
         copy = replace(task, output=Path(folder, task.output.name))
-        there = [_fetched(task, choices, copy, certificate=which) for which in (True, False)]
+        there = [_fetch(task, choices, copy, certificate=which) for which in (True, False)]
         if there == [True, False] and is_whole(task.output):
             waiting = held(certificate_path(task.output), choices)
             yield task if waiting == held(certificate_path(copy.output), choices) else copy
@@ -279,26 +285,26 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
             yield copy if any(there) else task
 
 
-def _fetched(task: Task, choices: Choices, copy: Task, *, certificate: bool) -> bool:
+def _fetch(task: Task, choices: Choices, copy: Task, *, certificate: bool) -> bool:
     """Copy an object of a release, if there is one; raises `OutputError` if that cannot be told."""
     target, place = _pair(task)[0 if certificate else 1], copy.output
     try:
-        if seen(target) is None:
+        if object_status(target) is None:
             return False
         found = contents(target, MOST_BYTES if certificate else most_bytes(choices.max_pixels))
     except Refused as reason:
-        raise unwritten(target, reason) from reason
+        raise write_error(target, reason) from reason
     (certificate_path(place) if certificate else place).write_bytes(found)
     return True
 
 
 @contextmanager
-def _called(task: Task, folder: Path) -> Iterator[None]:
+def _rename_errors(task: Task, folder: Path) -> Iterator[None]:
     """Let errors name what is there, and not the copy of it."""
     try:
         yield
     except DPVeilError as error:
-        error.rename(shown(Path(folder, task.output.name)), shown(task.remote or task.output))
+        error.rename(show_path(Path(folder, task.output.name)), show_path(task.remote or task.output))
         raise
 
 
@@ -328,7 +334,7 @@ def deliver(task: Task, choices: Choices) -> None:
         put(target, image, replace=choices.force)
         for url, data in ((beside, text), (target, image)):
             if not holds(url, data):
-                raise overwritten(url)
+                raise overwrite_error(url)
     discard(task)
 
 

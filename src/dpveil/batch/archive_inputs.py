@@ -27,11 +27,11 @@ from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
-from dpveil.io.names import quoted, released_suffix, shown
+from dpveil.io.names import escape_text, released_suffix, show_path
 from dpveil.io.parquet import MOST_ROWS, Rows, any_rows, released_rows, write_parquet
-from dpveil.io.received import opened, without_blocking
-from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.tar import Member, members, write_tar
+from dpveil.io.unreadable import COPY_AGAIN, Refused
+from dpveil.io.untrusted import open_untrusted, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_path
@@ -53,7 +53,7 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST)
     """
     parts = name.split("/")
     if not name.isprintable() or len(name.encode("utf-8", "replace")) > longest or "\\" in name:
-        return Refused(f"is called {quoted(name)!r}, which is no plain name", RENAME)
+        return Refused(f"is called {escape_text(name)!r}, which is no plain name", RENAME)
     if any(part in ("", ".", "..") for part in parts):
         return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
     if name in seen:
@@ -123,9 +123,9 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
         if row in seen:
             yield Held(name, problem=TWICE)
         elif path not in (None, name):
-            yield Held(name, problem=f"has the path {quoted(path or '')!r}, which is not its name")
+            yield Held(name, problem=f"has the path {escape_text(path or '')!r}, which is not its name")
         else:
-            yield Held(name, _bounded(image), _bounded(certificate))
+            yield Held(name, _bounded_read(image), _bounded_read(certificate))
         seen.add(row)
 
 
@@ -141,11 +141,11 @@ def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
     return file.read(member.size)
 
 
-def _bounded(contents: bytes | None) -> Read | None:
-    return None if contents is None else partial(_within, contents)
+def _bounded_read(contents: bytes | None) -> Read | None:
+    return None if contents is None else partial(_check_size, contents)
 
 
-def _within(contents: bytes, most: int) -> bytes:
+def _check_size(contents: bytes, most: int) -> bytes:
     _check(len(contents), most)
     return contents
 
@@ -187,15 +187,15 @@ def archive_of(path: Path) -> Archive | None:
 
 
 @contextmanager
-def _unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
-    with opened_url(path, ahead=0) if isinstance(path, Url) else opened(path) as (file, status):
+def _open_unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
+    with opened_url(path, ahead=0) if isinstance(path, Url) else open_untrusted(path) as (file, status):
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
 
 
 def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
-    with _unchanged(path, stamp) as file:
+    with _open_unchanged(path, stamp) as file:
         file.seek(member.start)
         return file.read(member.size)
 
@@ -237,7 +237,7 @@ def _listed_rows(file: BinaryIO, size: int) -> Iterator[Member]:
 
 
 def _read_row(path: Path, stamp: Stamp, member: Member) -> bytes:
-    with _unchanged(path, stamp):
+    with _open_unchanged(path, stamp):
         image = _rows(path, stamp).at(member.start)
     if image is None or len(image) != member.size:
         raise Refused(*CHANGED)
@@ -324,7 +324,7 @@ class Scan:
             raise InvalidParameter("pages", pages, "names no pages", hint="write such as 1-3,7")
         return cls(cls.dpi if dpi is None else dpi, tuple(pairs))
 
-    def chosen(self, count: int) -> list[int]:
+    def page_numbers(self, count: int) -> list[int]:
         """Return the numbers of the chosen pages of so many, in their order; raises `Refused`."""
         wrong = next((last for _, last in self.pages if last > count), None)
         if wrong is not None:
@@ -366,12 +366,12 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
 
     Each has a number that stands for the document's bytes, the resolution and the page. Raises `Refused`.
     """
-    with opened(path) as (file, status):
+    with open_untrusted(path) as (file, status):
         stamp = (status.st_size, status.st_mtime_ns)
         if status.st_size > MOST_FILE:
             raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
         whole = digest(file)
-    count = _opened(path, stamp).pages
+    count = _open_document(path, stamp).pages
     if count < 1:
         raise Refused("has no pages", "get an intact copy")
     return stamp, (
@@ -383,7 +383,7 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
             plain=True,
             digest=sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest(),
         )
-        for number in scan.chosen(count)
+        for number in scan.page_numbers(count)
     )
 
 
@@ -400,12 +400,12 @@ def read_page(path: Path, stamp: Stamp, member: Member, dpi: int, name: str, max
 
     Raises `Refused`.
     """
-    found = _opened(path, stamp).draw(member.start - 1, dpi, max_pixels)
+    found = _open_document(path, stamp).draw(member.start - 1, dpi, max_pixels)
     return Photo(found.levels, found.grid, found.notes)
 
 
 @lru_cache(maxsize=2)
-def _opened(path: Path, stamp: Stamp) -> Document:
+def _open_document(path: Path, stamp: Stamp) -> Document:
     return Document(path, stamp)
 
 
@@ -430,7 +430,7 @@ class Shard:
         return ARCHIVES[self.path.suffix.lower()]
 
     @property
-    def called(self) -> str:
+    def kind_name(self) -> str:
         """What its kind is called; of a document, that of its target."""
         return self.archive.called if self.scan is None else "PDF"
 
@@ -492,13 +492,13 @@ class Inside:
 
     def read(self, max_pixels: int) -> Photo:
         """Return the photo; raises `PhotoError`."""
-        name, shard = shown(self.source), self.shard
+        name, shard = show_path(self.source), self.shard
         if shard.scan is None or self.problem:
             return read_bytes(self.contents(most_bytes(max_pixels)), name, max_pixels=max_pixels)
         try:
             return read_page(shard.path, shard.stamp, self.member, shard.scan.dpi, name, max_pixels)
         except Refused as refusal:
-            raise self._refused(refusal) from None
+            raise self._refusal_error(refusal) from None
 
     def contents(self, most: int) -> bytes:
         """Return its bytes; raises `PhotoError` if they are more than `most`, or the shard has changed."""
@@ -510,10 +510,10 @@ class Inside:
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
             return self.shard.archive.read(self.shard.path, self.shard.stamp, self.member)
         except Refused as refusal:
-            raise self._refused(refusal) from None
+            raise self._refusal_error(refusal) from None
 
-    def _refused(self, refusal: Refused) -> PhotoError:
-        text = f"{shown(self.source)} {refusal.problem}"
+    def _refusal_error(self, refusal: Refused) -> PhotoError:
+        text = f"{show_path(self.source)} {refusal.problem}"
         return PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments)
 
 
@@ -533,7 +533,7 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
     return [Inside(shard, member, PurePosixPath(member.name).stem, member.name) for member in found]
 
 
-def inside(path: Path, target: Path, root: Path) -> list[Inside]:
+def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
     """Return the photos in the shard at `path`, in its order, whose releases are for the shard `target`.
 
     Left out are hidden files, files without the suffix of a picture or video, and releases with their
@@ -543,14 +543,14 @@ def inside(path: Path, target: Path, root: Path) -> list[Inside]:
     found, damage = list[Member](), None
     shard = Shard(path, (0, 0), target, root)
     try:
-        with opened(path) as (file, status):
+        with open_untrusted(path) as (file, status):
             shard = Shard(path, (status.st_size, status.st_mtime_ns), target, root)
             for member in shard.archive.listed(file, status.st_size):
                 found.append(member)
     except Refused as refusal:
         rest = ", and what follows in it is not released" if found else ""
         damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
-    photos = list(_named(shard, list(_photos(found, shard.archive.absent))))
+    photos = list(_name_releases(shard, list(_photos(found, shard.archive.absent))))
     if damage is not None:
         photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
     return photos
@@ -572,7 +572,7 @@ def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member
             seen.add(name)
 
 
-def _named(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:
+def _name_releases(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:
     """Yield the photos with the names of their releases: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png
     if several have it.
     """

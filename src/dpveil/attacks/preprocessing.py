@@ -100,10 +100,10 @@ class _Undone(Fitted):
         Either may stand for the other, such as releases for clean photos: certificates tell them apart.
         """
         clean = gallery.originals if self.photos else gallery.clean
-        known = replace(gallery, clean=self._changed(clean), released=self._changed(gallery.released))
+        known = replace(gallery, clean=self._undo_views(clean), released=self._undo_views(gallery.released))
         return _Undone(self.undo, self.inner.enrol(known), self.photos)
 
-    def _changed(self, views: Sequence[View]) -> tuple[View, ...]:
+    def _undo_views(self, views: Sequence[View]) -> tuple[View, ...]:
         every = self.photos
         return tuple(self.undo([one])[0] if every or one.certificate is not None else one for one in views)
 
@@ -130,14 +130,14 @@ class Filled(Wrapped):
 
     def undo(self, background: Background) -> Undo:
         """Return what fills releases; nothing is learnt."""
-        return _filled
+        return _fill_views
 
 
-def _filled(views: Sequence[View]) -> tuple[View, ...]:
-    return tuple(replace(view, image=filled(view.image)) for view in views)
+def _fill_views(views: Sequence[View]) -> tuple[View, ...]:
+    return tuple(replace(view, image=fill_commonest(view.image)) for view in views)
 
 
-def filled(image: Image) -> Image:
+def fill_commonest(image: Image) -> Image:
     """Return a picture with its most frequent level, in each channel, filled from the pixels around."""
     return np.stack([_plane(np.ascontiguousarray(one)) for one in np.moveaxis(image, 2, 0)], axis=2)
 
@@ -174,20 +174,20 @@ class Subtracted(Wrapped):
 
     def undo(self, background: Background) -> Undo:
         """Return what takes the others away; nothing is learnt."""
-        return _all_left
+        return _subtract_all
 
 
-def _all_left(views: Sequence[View]) -> tuple[View, ...]:
-    return tuple(map(_left, views))
+def _subtract_all(views: Sequence[View]) -> tuple[View, ...]:
+    return tuple(map(_subtract_others, views))
 
 
-def _left(view: View) -> View:
+def _subtract_others(view: View) -> View:
     if not view.others:
-        return replace(view, more=_all_left(view.more))
+        return replace(view, more=_subtract_all(view.more))
     whole = (1 + len(view.others)) * view.image.astype(np.int64)
     rest = whole - np.sum(view.others, axis=0, dtype=np.int64)
     image = np.clip(rest, 0, TOP).astype(np.uint8)
-    return replace(view, image=image, more=_all_left(view.more), others=())
+    return replace(view, image=image, more=_subtract_all(view.more), others=())
 
 
 WIDTHS: Final = (16, 32, 64)

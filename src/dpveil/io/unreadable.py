@@ -30,12 +30,12 @@ class Unread(Refused):
     """Nothing is known of a file, as what reads it is not installed."""
 
 
-def damaged(name: str) -> Refused:
+def damage_refusal(name: str) -> Refused:
     """Return the refusal of a malformed file of format `name`."""
     return Refused(f"is a truncated or damaged {name} file", COPY_AGAIN)
 
 
-def overloaded(what: str) -> Refused:
+def overload_refusal(what: str) -> Refused:
     """Return the refusal of a file whose decoding would cost far more than its pixels, because of `what`."""
     return Refused(f"has {what}, far more than a photo needs", SAVE_ANEW)
 

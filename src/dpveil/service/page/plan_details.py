@@ -12,11 +12,11 @@ import numpy as np
 from dpveil.accounting.meaning import NONE, success_bound
 from dpveil.catalogue import build
 from dpveil.core.envelope import Aside, Note
-from dpveil.core.guarantee import Guarantee, counted, pixels
+from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.origin import FACE
 from dpveil.core.region import Region
-from dpveil.errors import DPVeilError, RegionError, filled
+from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import Method
@@ -120,7 +120,7 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
     few = {} if total is None or total.relation.m is None else {few_only(total): _few(total)}
     for text in sentences:
-        said = filled(text.form, ACTS) if isinstance(text, Note) else text
+        said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
         said = {**SAID, **few}.get(said, said)
         told["notes" if isinstance(text, Aside) else "warnings"].append(said)
     return told
@@ -137,7 +137,7 @@ FACES: Final = {"face": "a face of nobody", "head": "a head of nobody", "box": "
 """What replaces faces, by `protect`."""
 
 
-def told(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Json]:
+def plan_details(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -> dict[str, Json]:
     """Return what the page shows of a plan: its JSON as `/v1/plan` has it, and what is seen and said.
 
     `kept` are the faces that `settings` except, as they would be replaced; `doubtful` are places that may be
@@ -147,9 +147,9 @@ def told(planned: Plan, settings: Mapping[str, Any], words: Mapping[str, str]) -
         "plan": plan_json(planned, words),
         "size": [planned.photo.width, planned.photo.height],
         "outlines": [outlines(region) for region in planned.regions],
-        "kept": [_face(region) for region in _kept(planned, settings)],
+        "kept": [_face(region) for region in _kept_faces(planned, settings)],
         "doubtful": [_box(region) for region in planned.doubtful],
-        "said": _said(planned),
+        "said": _sentences(planned),
     }
 
 
@@ -171,7 +171,7 @@ def outlines(region: Region) -> list[Any]:
     return [((line[:, 0] // 2) + corner).tolist() for line in found]
 
 
-def _kept(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
+def _kept_faces(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
     """Return the faces that are left as they are, placed as if they were replaced."""
     if not settings.get(KEPT):
         return ()
@@ -200,12 +200,12 @@ def _box(region: Region) -> list[Json]:
     return [region.box.x, region.box.y, region.box.w, region.box.h]
 
 
-def _said(planned: Plan) -> dict[str, Json]:
+def _sentences(planned: Plan) -> dict[str, Json]:
     """Return sentences and figures for people; percentages are rounded up, for they are bounds."""
     if planned.total is None or planned.quote is None:
         return {}
     total = planned.total
-    shown = [_shown(planned.method.of_region(record)) for record in planned.quote.regions]
+    shown = [_appearance(planned.method.of_region(record)) for record in planned.quote.regions]
     sentence = largest_region(planned).sentence if len(planned.regions) == 1 else _together(planned, total)
     return {
         "total": str(total),
@@ -220,7 +220,7 @@ def _said(planned: Plan) -> dict[str, Json]:
     }
 
 
-def _shown(method: Method) -> str:
+def _appearance(method: Method) -> str:
     """Return what is seen where a method replaced a region; empty if that has no short name."""
     return GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), "")
 
@@ -264,7 +264,7 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
     """
     regions, one = len(shown), len(shown) == 1
     kinds = Counter(text for text in shown if text)
-    what = f"{counted(regions, 'region').capitalize()} {'is' if one else 'are'} replaced"
+    what = f"{count_noun(regions, 'region').capitalize()} {'is' if one else 'are'} replaced"
     if len(kinds) > 1:
         what += ": " + ", ".join(f"{'one' if n == 1 else n} by {text}" for text, n in kinds.items())
     elif kinds:

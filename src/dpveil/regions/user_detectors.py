@@ -16,7 +16,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.assets.confined import Confined
+from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
@@ -28,7 +28,7 @@ from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, U
 from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors.table import suppress
 from dpveil.regions.finder import Finder, Order, reading_order
-from dpveil.regions.tiling import resized
+from dpveil.regions.tiling import resize_rgb
 
 NOTHING: Final = (
     "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
@@ -61,12 +61,12 @@ class Things(Finder):
 
     @property
     @abstractmethod
-    def around(self) -> Fraction:
+    def box_margin(self) -> Fraction:
         """The margin on each side of a box, relative to its shorter side."""
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
-        found = self.found(photo)
+        found = self.find(photo)
         if not found:
             raise NoRegion(f"no {self.noun} was found", hint=NOTHING, arguments=ARGUMENTS)
         return list(found)
@@ -75,7 +75,7 @@ class Things(Finder):
         """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""
         return self(photo)
 
-    def found(self, photo: Photo) -> tuple[Region, ...]:
+    def find(self, photo: Photo) -> tuple[Region, ...]:
         """Return what is found in a photo, possibly nothing; cached."""
         own = CACHE.setdefault(photo, {})
         if self.description not in own:
@@ -88,7 +88,7 @@ class Things(Finder):
             hint = "protect larger boxes around it, or the whole photo"
             raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
         return [
-            Region(box_around(_wider(rows[n], self.around), photo, Fraction(0)), origin=origin)
+            Region(box_around(_wider(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
             for kind, rows in kinds
             for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
         ]
@@ -103,12 +103,12 @@ def _wider(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, 
     return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
 
 
-def merged(rows: Rows, share: float) -> Rows:
+def merge_boxes(rows: Rows, share: float) -> Rows:
     """Return the rows with those joined of which at least a `share` of the smaller box is in the larger one.
 
     What is joined becomes the box around both, with the better score, so that no pixel of a box is lost.
 
-    >>> merged(np.array([[0, 0, 10, 10, 0.5], [1, 1, 10, 9, 0.9], [30, 0, 10, 10, 0.4]]), 0.7).tolist()
+    >>> merge_boxes(np.array([[0, 0, 10, 10, 0.5], [1, 1, 10, 9, 0.9], [30, 0, 10, 10, 0.4]]), 0.7).tolist()
     [[0.0, 0.0, 11.0, 10.0, 0.9], [30.0, 0.0, 10.0, 10.0, 0.4]]
     """
     kept = np.zeros((0, 5))
@@ -154,10 +154,10 @@ class DetectorFile:
             raise InvalidParameter("detector model", str(path), problem, hint="pip install 'dpveil[faces]'")
         network = Confined("everything", contents)
         try:
-            shapes, names = network.described()
+            shapes, names = network.describe()
             height, width = _sides(shapes)
         except ModelError as error:
-            raise _refused(path, f"cannot be used: {error.message}") from error
+            raise _model_error(path, f"cannot be used: {error.message}") from error
         return cls(hashlib.sha256(contents).hexdigest(), height, width, names, network)
 
 
@@ -174,18 +174,18 @@ def _sides(shapes: list[list[int]]) -> tuple[int, int]:
 def _contents(path: Path) -> bytes:
     try:
         if not path.is_file() or path.stat().st_size > MOST:
-            raise _refused(path, f"is no file of at most {MOST >> 20} MiB")
+            raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
         with path.open("rb") as stream:
             contents = stream.read(MOST + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "input error"
-        raise _refused(path, f"is unreadable: {reason}") from error
+        raise _model_error(path, f"is unreadable: {reason}") from error
     if len(contents) > MOST:
-        raise _refused(path, f"is no file of at most {MOST >> 20} MiB")
+        raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
     return contents
 
 
-def _refused(path: Path, problem: str) -> InvalidParameter:
+def _model_error(path: Path, problem: str) -> InvalidParameter:
     return InvalidParameter("detector model", str(path), problem, hint=HINT)
 
 
@@ -233,7 +233,7 @@ def cells(height: int, width: int) -> int:
 Shapes = tuple[tuple[int, ...], ...]
 
 
-def _anchored(shapes: Shapes, grid: int, classes: int | None) -> bool:
+def _is_anchor_based(shapes: Shapes, grid: int, classes: int | None) -> bool:
     """Whether this is YOLOv5's or v7's: three boxes for each cell, with a score of their own."""
     return len(shapes) == 1 and _is(shapes[0], 3 * grid, None if classes is None else 5 + classes, least=6)
 
@@ -246,12 +246,12 @@ def _free(shapes: Shapes, grid: int, classes: int | None) -> bool:
     return _is(turned, grid, None if classes is None else 4 + classes, least=5)
 
 
-def _ended(shapes: Shapes, grid: int, classes: int | None) -> bool:
+def _is_end_to_end(shapes: Shapes, grid: int, classes: int | None) -> bool:
     """Whether this is YOLOv10's: rows of corners, score and class."""
     return len(shapes) == 1 and classes != 2 and _is(shapes[0], None, 6, least=6)
 
 
-def _queried(shapes: Shapes, grid: int, classes: int | None) -> bool:
+def _is_query_based(shapes: Shapes, grid: int, classes: int | None) -> bool:
     """Whether this is RT-DETR's of Ultralytics: rows of box and scores."""
     return len(shapes) == 1 and classes is not None and _is(shapes[0], None, 4 + classes, least=5)
 
@@ -316,10 +316,10 @@ def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> 
 Fits = Callable[[Shapes, int, int | None], bool]
 Layout = Callable[[Outputs, int, int], Found]
 LAYOUTS: Final[Sequence[tuple[Fits, Layout]]] = (
-    (_anchored, _of_anchored),
+    (_is_anchor_based, _of_anchored),
     (_free, _of_free),
-    (_ended, _of_ended),
-    (_queried, _of_queried),
+    (_is_end_to_end, _of_ended),
+    (_is_query_based, _of_queried),
     (_two, _of_two),
     (_three, _of_three),
 )
@@ -391,7 +391,7 @@ class Detected(Things):
         return " ".join(["detected", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
     @property
-    def around(self) -> Fraction:
+    def box_margin(self) -> Fraction:
         """The margin."""
         return self.margin
 
@@ -478,7 +478,7 @@ def letterbox(
         for side, most in zip(image.shape, (height, width), strict=False)
     ]
     canvas = np.full((height, width, 3), GREY, np.uint8)
-    canvas[: size[0], : size[1]] = resized(image, *size)
+    canvas[: size[0], : size[1]] = resize_rgb(image, *size)
     levels = canvas.transpose(2, 0, 1)[None].astype(np.float32) / 255
     return np.ascontiguousarray(levels), ratio
 

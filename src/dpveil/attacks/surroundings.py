@@ -10,9 +10,9 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
+from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
-from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.core.arrays import Bool, Float64, UInt8
 from dpveil.errors import InvalidParameter
 
@@ -39,18 +39,18 @@ class Outside(Wrapped):
 
     def undo(self, background: Background) -> Undo:
         """Return what paints regions; nothing is learnt."""
-        return painted
+        return blank_views
 
 
-def painted(views: Sequence[View]) -> tuple[View, ...]:
+def blank_views(views: Sequence[View]) -> tuple[View, ...]:
     """Return views of all of the photo, whose hidden pixels have one level, and whose files tell nothing."""
-    return tuple(_painted(view) for view in views)
+    return tuple(_blank_view(view) for view in views)
 
 
-def _painted(view: View) -> View:
+def _blank_view(view: View) -> View:
     image = view.image.copy()
     image[view.hidden] = PAINT
-    return replace(view, image=image, hidden=np.zeros_like(view.hidden), size=0, more=painted(view.more))
+    return replace(view, image=image, hidden=np.zeros_like(view.hidden), size=0, more=blank_views(view.more))
 
 
 SIDE: Final = 16
@@ -79,7 +79,7 @@ class Placement(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return place and size relative to the photo; NaN without a region."""
-        return np.array([_placed(view) for view in views], np.float64).reshape(len(views), FACTS)
+        return np.array([_location_features(view) for view in views], np.float64).reshape(len(views), FACTS)
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ class Context(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the outside as numbers, 0 where nothing of a photo is outside."""
-        found = [outside(view.image, view.hidden) for view in views]
+        found = [background_features(view.image, view.hidden) for view in views]
         return np.stack(
             [np.concatenate([WEIGHTS[name] * one[name] for name in self._kinds]) for one in found]
         )
 
 
-def _placed(view: View) -> list[float]:
+def _location_features(view: View) -> list[float]:
     box, cell = largest_box(view), _cell(view)
     if box is None:
         return [float("nan")] * FACTS
@@ -139,14 +139,14 @@ def _cell(view: View) -> list[float]:
     return [float(part) for part in known[0]] if known else [0.0] * CELL
 
 
-def outside(
+def background_features(
     image: UInt8[np.ndarray, "h w c"], hidden: Bool[np.ndarray, "h w"]
 ) -> dict[str, Float64[np.ndarray, " d"]]:
     """Return what tells of a photo without its hidden pixels: its `thumbnail`, `colours` and `gradients`.
 
     The thumbnail is 0 to 1, and 0 where all is hidden; colours are square roots of shares.
     """
-    open_, image = ~hidden, _coloured(image)
+    open_, image = ~hidden, _as_rgb(image)
     seen = np.where(open_[..., None], image, 0).astype(np.float32)
     weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -172,5 +172,5 @@ def _hog() -> Any:
     return cv2.HOGDescriptor((64, 64), (16, 16), (8, 8), (8, 8), 8)
 
 
-def _coloured(image: np.ndarray) -> np.ndarray:
+def _as_rgb(image: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

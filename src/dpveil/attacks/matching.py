@@ -11,12 +11,12 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment, nnls
 from scipy.special import log_softmax
 
-from dpveil.attacks.around import WEIGHTS, outside
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.measures import standard
-from dpveil.attacks.resampling import OUTSIDE, TOP, coloured, patch, small
+from dpveil.attacks.preprocessing import Undo, Wrapped
+from dpveil.attacks.resampling import OUTSIDE, TOP, has_colour, patch, small
+from dpveil.attacks.surroundings import WEIGHTS, background_features
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors, check_people
-from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.core.arrays import Bool, Float32, Float64, Int64
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
@@ -57,7 +57,7 @@ class _Mixing(Fitted):
     @classmethod
     def of(cls, background: Background) -> _Mixing:
         """Return the attacker that has these photos."""
-        colour = coloured(background)
+        colour = has_colour(background)
         photos = _levels(background.originals, colour=colour).T
         return cls(np.ascontiguousarray(photos), background.owners, background.names, colour)
 
@@ -168,7 +168,7 @@ class Appearance(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the regions as numbers."""
-        found = [outside(view.image, ~view.hidden & view.hidden.any()) for view in views]
+        found = [background_features(view.image, ~view.hidden & view.hidden.any()) for view in views]
         return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
 
 
@@ -199,7 +199,9 @@ class ShownPixels(VectorAttack):
         return np.stack([_of(patch(view)) for view in views]).astype(np.float64)
 
 
-def filled(levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w"]:
+def fill_unseen(
+    levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]
+) -> Float32[np.ndarray, "h w"]:
     """Return levels with those not seen filled by means of seen ones, as narrow as hold enough of them."""
     out, lacking = np.where(seen, levels, np.float32(0)), ~seen
     sigma = 1.0
@@ -216,7 +218,7 @@ def filled(levels: Float32[np.ndarray, "h w"], seen: Bool[np.ndarray, "h w"]) ->
 def _of(seen: np.ndarray) -> np.ndarray:
     blank = (seen == OUTSIDE).all(axis=2)
     grey = seen.mean(axis=2, dtype=np.float32)
-    whole = filled(grey, ~blank) if blank.mean() >= BLANK else grey
+    whole = fill_unseen(grey, ~blank) if blank.mean() >= BLANK else grey
     bends = (np.abs(cv2.Laplacian(grey, cv2.CV_32F)) > BENDS).astype(np.float32)
     parts = [cv2.resize(one, SIDE, interpolation=cv2.INTER_AREA).ravel() for one in (whole / TOP, bends)]
     return np.concatenate(parts)

@@ -11,9 +11,9 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import Background, View
-from dpveil.attacks.resampling import TOP, coloured, largest_box, small
+from dpveil.attacks.preprocessing import Undo, Wrapped
+from dpveil.attacks.resampling import TOP, has_colour, largest_box, small
 from dpveil.attacks.vectors import check_people
-from dpveil.attacks.wrapped import Undo, Wrapped
 from dpveil.core.arrays import Float64, Int64
 from dpveil.postprocessing import Step, opens, parse
 
@@ -36,17 +36,17 @@ class Denoised(Wrapped):
     def label(self) -> str:
         """Its name, with a step that is not the usual one, and the inner attack."""
         kind, _, path = self.step.partition(":")
-        step = f"{kind}:{Path(path).stem}" if self._own else self.step
+        step = f"{kind}:{Path(path).stem}" if self._is_custom_step else self.step
         told = self.name if step == "denoiser" else f"{self.name}:{step}"
         return f"{told}({self.inner.label})"
 
     @property
     def opens(self) -> bool:
         """Whether the step takes a user's network, or the inner attack opens a file."""
-        return self._own or self.inner.opens
+        return self._is_custom_step or self.inner.opens
 
     @property
-    def _own(self) -> bool:
+    def _is_custom_step(self) -> bool:
         return opens(self.step)
 
     @property
@@ -97,23 +97,23 @@ class Restored(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return the inverse that all photos of a background teach; raises `InvalidParameter`."""
         check_people(background)
-        colour = coloured(background)
+        colour = has_colour(background)
         seen, clean = (rows_of(views, colour=colour) for views in (background.released, background.originals))
         inverse = Inverse.of(seen, clean)
-        return lambda views: _inverted(views, inverse, colour=colour)
+        return lambda views: _invert_views(views, inverse, colour=colour)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
         """Return own releases, each restored by an inverse learnt from other photos.
 
         These show the same people, as the attacker has photos of everybody whom releases show.
         """
-        fold, colour = folds(background), coloured(background)
+        fold, colour = folds(background), has_colour(background)
         seen, clean = (rows_of(views, colour=colour) for views in (background.released, background.originals))
         out = list(background.released)
         for one in np.unique(fold):
             rows = np.flatnonzero(fold == one)
             inverse = Inverse.of(seen[fold != one], clean[fold != one])
-            done = _inverted([out[row] for row in rows], inverse, colour=colour)
+            done = _invert_views([out[row] for row in rows], inverse, colour=colour)
             for row, view in zip(rows, done, strict=True):
                 out[row] = view
         return tuple(out)
@@ -155,16 +155,16 @@ def rows_of(views: Sequence[View], *, colour: bool = False) -> Float64[np.ndarra
     return small(views, SIDE, colour=colour).reshape(len(views), -1)
 
 
-def _inverted(views: Sequence[View], inverse: Inverse, *, colour: bool) -> tuple[View, ...]:
+def _invert_views(views: Sequence[View], inverse: Inverse, *, colour: bool) -> tuple[View, ...]:
     """Return views with what the inverse gives in their largest region, or in all of a photo without one."""
     levels = TOP * inverse.undo(rows_of(views, colour=colour)).reshape(
         -1, SIDE[1], SIDE[0], 3 if colour else 1
     )
     pictures = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
-    return tuple(painted(view, picture) for view, picture in zip(views, pictures, strict=True))
+    return tuple(paste_picture(view, picture) for view, picture in zip(views, pictures, strict=True))
 
 
-def painted(view: View, picture: np.ndarray) -> View:
+def paste_picture(view: View, picture: np.ndarray) -> View:
     """Return the view with a picture in its largest region, without colours if the photo has none."""
     box = largest_box(view)
     height, width = view.image.shape[:2] if box is None else (box.h, box.w)
@@ -207,7 +207,7 @@ class Hallucinated(Wrapped):
         """Return what restores releases by all photos of a background; raises `InvalidParameter`."""
         check_people(background)
         seen, clean = _pictures(background.released), _pictures(background.originals)
-        return lambda views: _restored(views, seen, clean)
+        return lambda views: _restore_views(views, seen, clean)
 
     def held_out(self, background: Background, undo: Undo) -> tuple[View, ...]:
         """Return own releases, each put together from other photos."""
@@ -216,7 +216,7 @@ class Hallucinated(Wrapped):
         for one in np.unique(fold):
             rows, others = np.flatnonzero(fold == one), fold != one
             for row, view in zip(
-                rows, _restored([out[r] for r in rows], seen[others], clean[others]), strict=True
+                rows, _restore_views([out[r] for r in rows], seen[others], clean[others]), strict=True
             ):
                 out[row] = view
         return tuple(out)
@@ -226,20 +226,20 @@ def _pictures(views: Sequence[View]) -> Pictures:
     return rows_of(views).reshape(-1, SIDE[1], SIDE[0])
 
 
-def _restored(views: Sequence[View], seen: Pictures, clean: Pictures) -> tuple[View, ...]:
-    levels = hallucinated(_pictures(views), seen, clean) * TOP
+def _restore_views(views: Sequence[View], seen: Pictures, clean: Pictures) -> tuple[View, ...]:
+    levels = hallucinate(_pictures(views), seen, clean) * TOP
     made = np.clip(np.rint(levels), 0, TOP).astype(np.uint8)
-    return tuple(painted(view, picture) for view, picture in zip(views, made, strict=True))
+    return tuple(paste_picture(view, picture) for view, picture in zip(views, made, strict=True))
 
 
-def hallucinated(given: Pictures, seen: Pictures, clean: Pictures) -> Pictures:
+def hallucinate(given: Pictures, seen: Pictures, clean: Pictures) -> Pictures:
     """Return clean pictures for `given` releases, from pairs of releases `seen` and `clean` photos."""
     out, times = np.zeros_like(given), np.zeros(given.shape[1:])
     for top in _corners(given.shape[1]):
         for left in _corners(given.shape[2]):
             part = np.s_[:, top : top + PATCH, left : left + PATCH]
             patches = [one[part].reshape(len(one), -1) for one in (given, seen, clean)]
-            out[part] += _combined(*patches).reshape(-1, PATCH, PATCH)
+            out[part] += _combine_patches(*patches).reshape(-1, PATCH, PATCH)
             times[part[1:]] += 1
     return out / times
 
@@ -249,7 +249,7 @@ def _corners(side: int) -> list[int]:
     return sorted({*range(0, side - PATCH, STEP), side - PATCH})
 
 
-def _combined(
+def _combine_patches(
     given: Float64[np.ndarray, "n d"], seen: Float64[np.ndarray, "m d"], clean: Float64[np.ndarray, "m d"]
 ) -> Float64[np.ndarray, "n d"]:
     """Return sums of clean patches, with weights that add up to one and give the patches best."""
