@@ -31,7 +31,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "codes": "Codes",
-        "detected": "Detected",
+        "user_detectors": "Detected",
         "faces": "FaceFound Faces",
         "finder": "Finder",
         "spec": "Spec check_if_none describe find parse search",
