@@ -16,6 +16,7 @@ from PIL import Image
 
 from command_lines import last
 from dpveil.cli import EMPTY, app, exits, obfuscate, progress
+from dpveil.cli.options import PRESETS, with_preset
 from dpveil.io import MAX_PIXELS
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -316,3 +317,15 @@ def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
     document = json.loads(cli("verify", "copy.png", "--json")[1])
     assert document["failed"][0]["error"] == "unprotected copy"
     assert document["verified"] == []
+
+
+def test_a_preset_gives_options_and_what_is_given_wins(cli):
+    box = ("--regions", "0,0,20,20", "--method", "fill", "--json")
+    code, out, _ = cli("obfuscate", "in/a.png", "--out", "out", "--preset", "strict", *box)
+    assert code == 0
+    assert json.loads(out)["released"][0]["regions"] == 1, "the box wins over faces, text and plates"
+    assert cli("obfuscate", "in/a.png", "--out", "out", "--preset", "nothing")[0] == 2
+    for name, options in PRESETS.items():
+        own = [f"{flag}=x" for flag in options[::2]]
+        assert with_preset(["a.png", f"--preset={name}", *own])[0] == "a.png", "nothing is added"
+        assert with_preset(["a.png", "--preset", name])[: len(options)] == [*options]
