@@ -164,9 +164,10 @@ def with_preset(arguments: Sequence[str]) -> list[str]:
         return [*arguments]
     if name not in PRESETS:
         raise UnknownName("preset", name, PRESETS)
-    flags = {word.partition("=")[0] for word in arguments}
+    given = {word.partition("=")[0] for word in arguments}
+    given |= {"--protect"} if "--method" in given else set()  # an option of the default method
     pairs = zip(PRESETS[name][::2], PRESETS[name][1::2], strict=True)
-    return [word for flag, value in pairs if flag not in flags for word in (flag, value)] + [*arguments]
+    return [word for flag, value in pairs if flag not in given for word in (flag, value)] + [*arguments]
 
 
 def help_page(context: Any) -> str:
