@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,9 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.io import read, write_together
 from dpveil.release.explain import Explanation, explain, percent_above
-from dpveil.release.plan import largest_region, plan, plan_json, size_of
+from dpveil.release.plan import explain_largest, plan, plan_json, size_of
+from dpveil.release.quote import Quote, quote_of, with_sentences
+from dpveil.release.saving import is_release, read_certificate
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
@@ -212,7 +214,8 @@ def explain_command(
     context: typer.Context,
     method: Method,
     photo: Annotated[
-        Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for, instead of --size.")
+        Path | None,
+        typer.Argument(metavar="[PHOTO]", help="A photo to plan for, or a release."),
     ] = None,
     regions: Chosen = NOTHING,
     size: Annotated[
@@ -231,11 +234,14 @@ def explain_command(
 ) -> int:
     """State what a method would promise for a region of this size, or a photo. Draws and spends nothing.
 
+    Of a release, which has a certificate beside it, say what that promises.
+
     \b
     Examples:
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
       dpveil explain group.jpg --method gallery --epsilon 4
       dpveil explain group.jpg
+      dpveil explain private.jpg
     """
     if photo is not None:
         if size is not None or plot is not None:
@@ -243,6 +249,9 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
+        if is_release(photo):
+            _of_release(photo, json)
+            return 0
         count = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         _tell_usual(context, method, count)
         return 0
@@ -279,23 +288,38 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
     Returns the number of regions.
     """
     planned = plan(photo, method, regions=regions.finders([method.regions]))
-    quote = planned.quote
-    if quote is None:
+    if planned.quote is None:
         raise TypeError("a plan without a fallback has regions")
     options = options_of(context)
     if json:
         say.document(plan_json(planned, options))
-        return len(quote.regions)
+    else:
+        _tell_quote(planned.quote, notes_with_options(planned.warnings, options))
+    return len(planned.quote.regions)
+
+
+def _of_release(path: Path, json: bool) -> None:
+    """Print what a release's certificate means; raises `CertificateError`, and `UsageError` for a copy."""
+    certificate = with_sentences(read_certificate(path))
+    quote = quote_of(certificate) if certificate.guarantees else None
+    largest = explain_largest(quote)
+    if json:
+        say.document({"certificate": certificate.to_json(), "largest": largest.to_json()})
+    elif quote is not None:
+        _tell_quote(quote, certificate.warnings)
+
+
+def _tell_quote(quote: Quote, warnings: Sequence[str]) -> None:
+    """Print the guarantee of every region, the total, what that of the largest region means, and warnings."""
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
         say.answer(f"{region.in_words()}: {each}")
     say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
-    explanation = largest_region(planned)
+    explanation = explain_largest(quote)
     largest = max(quote.regions, key=lambda region: region.box.w * region.box.h)
     _tell(explanation, largest.in_words())
-    for text in notes_with_options(planned.warnings, options):
+    for text in warnings:
         say.note(text if isinstance(text, Aside) else f"warning: {text}")
-    return len(quote.regions)
 
 
 def _tell_others(explanation: Explanation) -> None:

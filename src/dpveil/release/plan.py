@@ -398,10 +398,15 @@ MOST_PIXELS: Final = 2**31
 
 def largest_region(plan: Plan) -> Explanation:
     """Return what the guarantee of the plan's largest region means; raises `UsageError` for a copy."""
-    if plan.quote is None:
+    return explain_largest(plan.quote)
+
+
+def explain_largest(quote: Quote | None) -> Explanation:
+    """Return what the guarantee of a quote's largest region means; raises `UsageError` without a quote."""
+    if quote is None:
         raise UsageError("a copy promises nothing that could be explained")
-    areas = [region.box.w * region.box.h for region in plan.quote.regions]
-    return explain_region(plan.quote, areas.index(max(areas)))
+    areas = [region.box.w * region.box.h for region in quote.regions]
+    return explain_region(quote, areas.index(max(areas)))
 
 
 def plan_json(plan: Plan, options: Mapping[str, str]) -> dict[str, Json]:
