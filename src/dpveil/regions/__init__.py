@@ -28,7 +28,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "detected": "Detected",
+        "user_detectors": "Detected",
         "faces": "FaceFound Faces",
         "finder": "Finder",
         "spec": "Spec check_if_none describe find parse search",
