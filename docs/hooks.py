@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import csv
 import inspect
 import json
 import math
 import re
 import sys
 import textwrap
+from functools import partial
 from importlib.resources import files as resources
 from pathlib import Path
 from typing import Any
@@ -23,11 +25,11 @@ from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "packages" / "dpveil-research" / "docs"))
 
 import make_architecture
-import make_attributes
 import make_evaluate
-import make_gallery
+import make_faces
 import make_mechanism_pictures
 import make_pictures
 import make_scale
@@ -46,11 +48,8 @@ FOREIGN = re.compile(
     r"<(?:script|img|iframe|link(?=[^>]*stylesheet))[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
 )
 
-BACK = {
-    "methods": "[‹ All methods](index.md){ .back }\n\n",
-    "mechanisms": "[‹ All mechanisms](index.md){ .back }\n\n",
-}
-"""The link above each page that only a table lists, by folder."""
+BACK = "[‹ All methods](index.md){ .back }\n\n"
+"""The link above each page that only the table of methods lists."""
 LISTED: set[str] = set()
 """Pages that only a table lists."""
 WIDEST = 9
@@ -85,6 +84,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"reproduction/{name}", content=content))
     files.append(File.generated(config, "favicon.png", content=make_start.favicon()))
     files.append(File.generated(config, "reference/cli.md", content=command_line()))
+    for path in ROOT.glob("packages/*/docs/*.md"):  # their links are those of a code host
+        text = path.read_text(encoding="utf-8").replace("](../../../docs/", "](").replace("](../../../", "](")
+        files.append(File.generated(config, path.name, content=text))
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "reference/changelog.md", content=changes))
     return files
@@ -106,8 +108,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, make())
-    back = BACK[Path(page.file.src_uri).parent.as_posix()] if page.file.src_uri in LISTED else ""
-    return back + markdown
+    return (BACK if page.file.src_uri in LISTED else "") + markdown
 
 
 @event_priority(-100)
@@ -297,14 +298,29 @@ def _figure(value: object) -> str:
     return str(value).replace("|", "\\|")
 
 
+def mutants(part: str) -> str:
+    """Return a part of `mutants.csv` as a table; methods whose mutants are rejected alike share a row."""
+    with (Path(__file__).parent / "mutants.csv").open(encoding="utf-8", newline="") as file:
+        found = [row for row in csv.DictReader(file) if row.pop("part") == part]
+    methods: dict[tuple[str, ...], list[str]] = {}
+    for row in found:
+        methods.setdefault((row["mutant"], row["what is wrong"], row["rejected by"]), []).append(
+            f"`{row['method']}`"
+        )
+    rows = [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in methods.items()]
+    return "\n".join(["| of | mutant | what is wrong | rejected by |", "|---|---|---|---|", *rows])
+
+
+MUTANTS = ("pixel", "range", "codes", "gallery", "networks", "steps", "tables", "sets")
 PARTS = {
+    **{f"mutants_{part}": partial(mutants, part) for part in MUTANTS},
     "strengths": strengths,
     "benchmarks": benchmarks,
     "error_tree": error_tree,
     "certificate_example": certificate_example,
     "certificate_schema": certificate_schema,
-    "attributes": make_attributes.results,
-    "gallery": make_gallery.results,
+    "attributes": make_faces.attribute_results,
+    "gallery": make_faces.gallery_results,
     "attacks": make_evaluate.attacks,
     "att": make_evaluate.att,
     "attack_strength": make_evaluate.strength,

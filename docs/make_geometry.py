@@ -11,10 +11,6 @@ from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.geometry import place, pose_of
-from dpveil.faces.geometry.cell import YAW
-from dpveil.faces.geometry.protection import TURNED
-from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.regions.tiling import grow
 
@@ -55,15 +51,6 @@ def recombined() -> list[Tile]:
             release = dpveil.obfuscate(photo, Attributes(protect=protect), bits=SeededBits(seed))
             tiles.append((release.image[VIEW], f'protect="{protect}"'))
     return tiles
-
-
-def turned() -> list[Tile]:
-    """Return a head of the gallery at the five yaws of the grid."""
-    gallery = default_heads()
-    return [
-        (portrait(HeadFace(gallery, np.array([7 % len(gallery)]), 7, YAW * cell), 300, 300), f"{YAW * cell}°")
-        for cell in range(-TURNED, TURNED + 1)
-    ]
 
 
 def shapes() -> list[list[Tile]]:

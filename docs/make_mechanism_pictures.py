@@ -6,11 +6,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from make_plots import axes, png
+from make_plots import png
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpveil.cli.explain import INK, LINE, SOFT, draw_errors
+from dpveil.cli.explain import INK, LINE, draw_errors
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.numbers import candidates, utility
@@ -24,16 +24,12 @@ EPSILONS = ("0.5", "1", "2")
 
 def pictures() -> dict[str, bytes]:
     """Return a picture for every mechanism's page, and the comparison, by file name."""
-    pages = Path(__file__).parent.joinpath("mechanisms").glob("*.md")
-    names = sorted(page.stem for page in pages if page.stem not in ("index", "data"))
-    drawn = {f"mechanism-{name}.png": law_and_error(name) for name in names}
+    drawn = {f"mechanism-{name}.png": law_and_error(name) for name in sorted(TABLE)}
     return drawn | {"mechanism-errors.png": comparison()}
 
 
 def law_and_error(name: str) -> bytes:
     """Return the law of three answers at epsilon 0.5, and the expected error by answer at three budgets."""
-    if name not in TABLE:
-        return absent(name)
     figure = Figure(figsize=(9.6, 3.9), dpi=150, layout="constrained")
     left, right = figure.subplots(1, 2)
     whole = dict(QUERY, step="1/4") if name in ("laplace", "truncated-laplace", "staircase") else QUERY
@@ -88,10 +84,3 @@ def comparison() -> bytes:
         path = Path(folder, "errors.png")
         draw_errors(found, "range 0:10, sensitivity 1, database-record", path)
         return path.read_bytes()
-
-
-def absent(name: str) -> bytes:
-    """Return a picture with the note that a mechanism does not exist in this version."""
-    figure, plot = axes(xticks=[], yticks=[])
-    plot.text(0.5, 0.5, f"{name} is not in this version", color=SOFT, ha="center", va="center")
-    return png(figure)

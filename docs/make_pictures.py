@@ -14,22 +14,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import make_attributes
 import make_code_pictures
 import make_denoised
 import make_evaluate
-import make_gallery
+import make_faces
 import make_geometry
-import make_heads
 import make_ksame_picture
 import make_latent
 import make_plots
-import make_quality
 import make_scale
 import make_start
 import make_synthesis
 import make_thesis_6
-import make_trained
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
@@ -163,18 +159,17 @@ def pictures() -> dict[str, bytes]:
         "latent-poses.png": sheet(make_latent.poses()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
-        "geometry-turn.png": sheet([make_geometry.turned()]),
         "geometry-shapes.png": sheet(make_geometry.shapes()),
-        "attributes.png": sheet(make_attributes.rows()),
-        "heads.png": make_heads.contact_sheet(),
+        "attributes.png": sheet(make_faces.attributes()),
+        "heads.png": make_faces.heads_sheet(),
         "drawn-sets.png": make_evaluate.sheet(),
-        "heads-releases.png": sheet(make_heads.rows()),
-        "gallery.png": make_gallery.contact_sheet(),
-        "gallery-releases.png": sheet(make_gallery.rows()),
+        "heads-releases.png": sheet(make_faces.heads()),
+        "gallery.png": make_faces.gallery_sheet(),
+        "gallery-releases.png": sheet(make_faces.gallery()),
         "detection.png": make_plots.detection(),
-        "quality.png": make_quality.quality(),
+        "quality.png": make_plots.quality(),
         "synthesis.png": sheet(make_synthesis.rows()),
-        "trained.png": make_trained.trained(),
+        "trained.png": make_plots.trained(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }
 

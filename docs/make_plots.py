@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -11,7 +13,30 @@ from dpveil.accounting.meaning import detection_bound
 from dpveil.cli.explain import INK, LINE, SOFT
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
+RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
 WARM = "#b02a20"
+COLOURS = {
+    "gallery": "#7d7d7d",
+    "pca": INK,
+    "gan": LINE,
+    "mixture": WARM,
+    "upconv": "#8a6d1f",
+    "stylegan": "#5b3a8e",
+}
+MEASURES = {
+    "apart": "sliced Wasserstein distance to real faces, levels",
+    "found": "faces found",
+    "gender": "gender as before",
+}
+PANELS = {
+    "detector_training": ("AP", "faces found in clean photos, AP at IoU 0.5\n{} people of LFW", 0.0),
+    "classifier_training": (
+        "accuracy",
+        "gender in clean photos, balanced accuracy\n{} photos of UTKFace",
+        0.45,
+    ),
+}
+"""Benchmark: its column, its title, and where its axis starts."""
 FACE = {"height": 120, "width": 88, "channels": 3}
 
 
@@ -78,3 +103,52 @@ def laplace(epsilon: str) -> float:
 def gaussian(epsilon: str) -> float:
     """Return the noise scale of dp-pix-gaussian."""
     return DPPixGaussian(epsilon=epsilon, delta="1e-6", block=16).noise_scale(**FACE)
+
+
+def quality() -> bytes:
+    """Return three measures by budget for each codec, as PNG."""
+    rows = json.loads((RESULTS / "decoded_quality.json").read_text(encoding="utf-8"))["rows"]
+    figure = Figure(figsize=(10.5, 4.2), dpi=150, layout="constrained")
+    panels = dict(zip(MEASURES, figure.subplots(1, len(MEASURES)), strict=True))
+    real = next(row for row in rows if row["pictures"] == "real faces")
+    for measure, plot in panels.items():
+        plot.set_xscale("log")
+        plot.grid(color="#e4e2dc", lw=0.8)
+        plot.spines[["top", "right"]].set_visible(False)
+        plot.set_title(MEASURES[measure], color=INK, fontsize=10, loc="left")
+        plot.set_xlabel("epsilon, pure", color=INK)
+        if measure != "gender":
+            plot.axhline(real[measure][0], color=SOFT, lw=1.2, ls="--")
+        for name, colour in COLOURS.items():
+            own = [row for row in rows if row["pictures"] == name and isinstance(row["epsilon"], float)]
+            if own:
+                points = [row[measure] for row in own]
+                middles = [middle for middle, _, _ in points]
+                bars = [[m - low for m, low, _ in points], [high - m for m, _, high in points]]
+                budgets = [row["epsilon"] for row in own]
+                plot.errorbar(budgets, middles, bars, color=colour, lw=2, marker="o", ms=4, label=name)
+    panels["apart"].set_ylim(bottom=0)
+    panels["gender"].legend(frameon=False)
+    return png(figure)
+
+
+def trained() -> bytes:
+    """Return what models reach in clean photos, by what they were trained on, with intervals, as PNG."""
+    figure = Figure(figsize=(10.5, 3.6), dpi=150, layout="constrained")
+    for plot, (name, (column, title, floor)) in zip(
+        figure.subplots(1, 2, sharey=True), PANELS.items(), strict=True
+    ):
+        rows = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["rows"]
+        names, figures = ([row[key] for row in rows] for key in ("trained on", column))
+        for place, (middle, low, high) in enumerate(figures):
+            bars = [[middle - low], [high - middle]]
+            colour = WARM if names[place] == "clean" else LINE
+            plot.errorbar([middle], [place], xerr=bars, color=colour, marker="o", ms=5, lw=2)
+        plot.axvline(figures[0][0], color=SOFT, lw=1, ls="--")
+        plot.set_yticks(range(len(names)), names, color=INK)
+        plot.set_xlim(floor, 1)
+        plot.grid(axis="x", color="#e4e2dc", lw=0.8)
+        plot.spines[["top", "right"]].set_visible(False)
+        plot.set_title(title.format(rows[0]["tested"]), color=INK, fontsize=10, loc="left")
+    plot.invert_yaxis()  # shared by both
+    return png(figure)

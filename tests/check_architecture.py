@@ -44,7 +44,7 @@ def test_every_package_is_in_one_layer():
 
 
 def test_the_page_shows_packages_and_calls():
-    page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for part in ("pictures/architecture.svg", *(f"{{{{ {name} }}}}" for name in architecture.PARTS)):
         assert part in page
     drawing, table = architecture.pictures()["architecture.svg"].decode(), architecture.packages_table()

@@ -28,7 +28,9 @@ from skimage import data
 from dpveil import cli
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("packages/*/docs/*.md")])
+OF_PACKAGES = tuple(path.name for path in ROOT.glob("packages/*/docs/*.md"))
+"""Pages that lie in a package of the repository, and in the built documentation beside the others."""
 FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 STATUS = re.compile(r"#\s*exit status (\d+)\s*$")
 NOT_RUN = {"make", ".ci/run", "git"}
@@ -188,7 +190,7 @@ def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
-            generated = target.endswith((".png", ".svg", ".csv", "cli.md", "changelog.md"))
+            generated = target.endswith((".png", ".svg", ".csv", "cli.md", "changelog.md", *OF_PACKAGES))
             assert generated or (page.parent / target).exists(), f"{page.name} links to {target}"
 
 

@@ -60,7 +60,7 @@ def commands() -> list[tuple[str, Any]]:
 def test_public_names_are_documented() -> None:
     reference, index = read("docs/reference/api.md"), read("docs/index.md")
 
-    def lacks(name: str, value: Any) -> Iterator[str]:
+    def undocumented(name: str, value: Any) -> Iterator[str]:
         words = inspect.getdoc(value) or ""
         if f"\n::: dpveil.{name}\n" not in reference:
             yield f"docs/reference/api.md lacks dpveil.{name}"
@@ -70,7 +70,9 @@ def test_public_names_are_documented() -> None:
             yield f"dpveil.{name} has no example that is run"
 
     values = {name: getattr(dpveil, name) for name in dpveil.__all__}
-    clean(lack for name, v in values.items() if not isinstance(v, str | tuple) for lack in lacks(name, v))
+    clean(
+        lack for name, v in values.items() if not isinstance(v, str | tuple) for lack in undocumented(name, v)
+    )
 
 
 def in_docstring(kind: Any, parts: tuple[str, ...], explained: Iterable[str]) -> Iterator[str]:
@@ -82,16 +84,25 @@ def in_docstring(kind: Any, parts: tuple[str, ...], explained: Iterable[str]) ->
         yield f"{kind.__name__} has no summary or no source"
 
 
-def on_page(page: str, name: str, explained: Iterable[str], more: Iterable[str] = ()) -> Iterator[str]:
-    """Yield what the page of a method or mechanism lacks; `explained` are its parameters."""
-    if not (ROOT / page).exists():
-        yield f"{page} is missing"
-        return
-    text = read(page)
-    if not text.startswith(f"# {name}\n"):
-        yield f"{page} does not begin with its name"
-    wanted = [*(f"\n## {section}\n" for section in SECTIONS), *more, *as_words(explained)]
-    yield from (f"{page} lacks {part.strip()!r}" for part in wanted if part not in text)
+def page_of(name: str) -> str:
+    """Return the page of a method: one of its own, or the section of its name on a page of several."""
+    for path in (ROOT / "docs" / "methods").glob("*.md"):
+        text = path.read_text(encoding="utf-8")
+        if text.startswith(f"# {name}\n"):
+            return text
+        if f"\n## {name}\n" in text:
+            return section(text, name).replace("\n### ", "\n## ")
+    return ""
+
+
+def section(text: str, name: str) -> str:
+    """Return the section of a page that has this name."""
+    return text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+
+
+def lacks(name: str, text: str, wanted: Iterable[str]) -> Iterator[str]:
+    """Yield what the documentation of a method or mechanism lacks."""
+    yield from (f"the page of {name} lacks {part.strip()!r}" for part in wanted if part not in text)
 
 
 def as_words(explained: Iterable[str]) -> list[str]:
@@ -115,11 +126,12 @@ def test_methods_are_documented() -> None:
 def test_methods_have_pages() -> None:
     index = read("docs/methods/index.md")
     for name, _ in METHODS:
-        assert f"({name}.md)" in index
+        assert re.search(rf"\[`{name}`\]\((?:{name}\.md|[a-z-]+\.md#{name})\)", index), name
+    headings = [f"\n## {part}" for part in SECTIONS]
     clean(
         lack
         for name, method in METHODS
-        for lack in on_page(f"docs/methods/{name}.md", name, parameters(method))
+        for lack in lacks(name, page_of(name), [*headings, *as_words(parameters(method))])
     )
 
 
@@ -133,33 +145,25 @@ def test_mechanisms_are_documented() -> None:
     )
 
 
-def test_mechanisms_have_pages() -> None:
-    index = read("docs/mechanisms/index.md")
+def test_mechanisms_have_sections() -> None:
+    page = read("docs/mechanisms.md")
     common = [field.name for field in dataclasses.fields(scalar.ScalarMechanism)]
-    clean(f"docs/mechanisms/index.md lacks {part}" for part in as_words(common) if part not in index)
-    for name, _ in MECHANISMS:
-        assert f"({name}.md)" in index
-    clean(
-        lack
-        for name, mechanism in MECHANISMS
-        for lack in on_page(
-            f"docs/mechanisms/{name}.md",
-            name,
-            [field for field in parameters(mechanism) if field not in common],
-            [f"(../pictures/mechanism-{name}.png)"],
-        )
-    )
+    clean(f"docs/mechanisms.md lacks {part}" for part in as_words(common) if part not in page)
+    for name, mechanism in MECHANISMS:
+        assert f"[`{name}`](#{name})" in page
+        own = [field for field in parameters(mechanism) if field not in common]
+        clean(lacks(name, section(page, name), [f"(pictures/mechanism-{name}.png)", *as_words(own)]))
 
 
 def test_commands_have_help_and_examples() -> None:
-    def lacks(name: str, command: Any) -> Iterator[str]:
+    def unhelpful(name: str, command: Any) -> Iterator[str]:
         if not re.search(rf"dpveil {name}\b", command.help or ""):
             yield f"dpveil {name} --help shows no example"
         for parameter in command.params:
             if parameter.param_type_name == "option" and parameter.name != "help" and not parameter.help:
                 yield f"dpveil {name} {parameter.opts[0]} has no help"
 
-    clean(lack for name, command in commands() for lack in lacks(name, command))
+    clean(lack for name, command in commands() for lack in unhelpful(name, command))
 
 
 @pytest.mark.parametrize(("name", "method"), METHODS)
@@ -178,7 +182,7 @@ def test_every_page_is_in_the_navigation_or_in_the_table_of_its_folder() -> None
     nav = read("mkdocs.yml")
     for page in (ROOT / "docs").rglob("*.md"):
         index = page.with_name("index.md")
-        listed = index.exists() and f"({page.name})" in index.read_text(encoding="utf-8")
+        listed = index.exists() and f"({page.name}" in index.read_text(encoding="utf-8")
         found = f": {page.relative_to(ROOT / 'docs').as_posix()}\n" in nav
         assert found or listed, f"{page.name} is neither in mkdocs.yml nor in the table beside it"
 

@@ -36,7 +36,7 @@ print(json.dumps({"errors": sorted(issues.errors), "warnings": sorted(issues.war
 """
 PYTHON = os.environ.get("MLCROISSANT_PYTHON", sys.executable)
 
-PAGE = (Path(__file__).parent.parent.parent / "docs" / "cards.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "datasets.md").read_text(encoding="utf-8")
 
 
 def release(path, epsilon, **settings):

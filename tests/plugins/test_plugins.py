@@ -27,43 +27,23 @@ from dpveil.errors import MissingPlugin, ModelError, PluginError, PluginWarning,
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Faces
 
-TUTORIAL = Path(__file__).parent.parent.parent / "docs" / "adding-a-method.md"
-BLOCK = re.search(r"^```python\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
-METHOD = BLOCK.partition("\n\nmethod = ")[0]
-"""The tutorial's first block without the lines that try the class out."""
+TUTORIAL = Path(__file__).parent.parent.parent / "CONTRIBUTING.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+METHOD, DETECTOR, ATTACK = (
+    block.partition(end)[0]
+    for block, end in zip(BLOCKS, ("\n\nmethod = ", "\n\nprint(", "\n\ndef seen("), strict=True)
+)
+"""The tutorial's classes, without the lines that try them out."""
 FAULTY, ALIAS = METHOD.replace("noisy-mean", "faulty"), "\n\nThing = NoisyMean\n"
 RUIN = "raise RuntimeError('this module was imported')"
-PARTS = """
-from dataclasses import dataclass
-from fractions import Fraction
-import numpy as np
-from dpveil.attacks.vectors import VectorAttack
+OTHER = """
+
 from dpveil.codecs import PCA
-from dpveil.regions.detectors import Detector
-
-class Middle(Detector):
-    name, threshold = "middle", Fraction(1, 2)
-
-    @classmethod
-    def installed(cls):
-        return True
-
-    def __call__(self, image, threshold):
-        height, width = image.shape[:2]
-        return np.array([[width / 4, height / 4, width / 2, height / 2, 0.9]])
 
 class Other(PCA):
     name = "other-pca"
-
-@dataclass(frozen=True)
-class Guess(VectorAttack):
-    name = "guess"
-    summary = "the mean level"
-    sees = ("pixels",)
-
-    def vectors(self, views):
-        return np.array([[view.image.mean()] for view in views])
 """
+PARTS = METHOD + DETECTOR + ATTACK + OTHER
 GROUPS = {
     "dpveil.detectors": {"middle": "plugin_parts:Middle"},
     "dpveil.codecs": {"other-pca": "plugin_parts:Other"},
@@ -84,7 +64,7 @@ def command(folder: Path, *arguments: str, site: Path | None = None) -> subproce
 
 
 def test_the_tutorials_method_is_installed_released_with_verified_and_missed(tmp_path, photo):
-    """Whoever follows docs/adding-a-method.md in a package of their own has a method like any other."""
+    """Whoever follows CONTRIBUTING.md in a package of their own has a method like any other."""
     site = tmp_path / "site"
     groups = {"dpveil.methods": {"noisy-mean": "noisy_mean:NoisyMean"}}
     install(site, "dpveil-noisy-mean", groups, {"noisy_mean": METHOD})

@@ -1,5 +1,6 @@
 """The audit as a whole: what is right passes, what is wrong on purpose is seen, nothing is left out."""
 
+import csv
 import json
 import math
 from dataclasses import dataclass
@@ -50,13 +51,9 @@ def bits(name: str) -> SeededBits:
 
 
 def documented_killers(name: str) -> dict[str, str]:
-    """Return what the page says about the mutants of a method: mutant to the gates that reject it."""
-    page = (Path(__file__).parents[3] / "docs" / "audit.md").read_text(encoding="utf-8")
-    head = f"`{name}`: rejected by"
-    [table] = [lines for lines in page.split("\n\n") if head in lines]
-    heads, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    column = heads.index(head)
-    return {row[0]: row[column] for row in rows if row[column]}
+    """Return the mutants of a method on the page about the audit, with the gates that reject each."""
+    with (Path(__file__).parents[3] / "docs" / "mutants.csv").open(encoding="utf-8", newline="") as file:
+        return {row["mutant"]: row["rejected by"] for row in csv.DictReader(file) if row["method"] == name}
 
 
 def test_every_method_and_mechanism_has_its_audit():

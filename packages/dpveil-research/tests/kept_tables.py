@@ -9,11 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "reproduction"
 Row = dict[str, str]
+DOCS = (ROOT / "packages" / "dpveil-research" / "docs", ROOT / "docs")
 
 
 @cache
 def page(name: str) -> str:
-    return (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    [path] = [docs / f"{name}.md" for docs in DOCS if (docs / f"{name}.md").exists()]
+    return path.read_text(encoding="utf-8")
 
 
 @cache

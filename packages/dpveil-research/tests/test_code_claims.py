@@ -1,4 +1,4 @@
-"""The verdicts of docs/reproduction-codes.md, each checked on the tables that are kept in the repository."""
+"""The verdicts of docs/reproduction-faces.md, each checked on the tables that are kept in the repository."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_f11_all_three_allocations_have_one_expected_error_and_budgets_in_order(
     }
     errors = [[f"{float(found[face, name]['squared_error']):.1f}" for name in ALLOCATIONS] for face in "AB"]
     budgets = [f"{float(found['A', name]['epsilon']):.0f}" for name in ALLOCATIONS]
-    line = claimed(page("reproduction-codes"), "F11")
+    line = claimed(page("reproduction-faces"), "F11")
     for said in (*errors, budgets):
         assert ", ".join(said) in line
     assert {row["taken_for_a"] for row in found.values()} == {"True"}

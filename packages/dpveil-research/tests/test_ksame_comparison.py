@@ -288,7 +288,7 @@ def two(dataset: str, method: str, x: str, attack: str, releases: int = 2) -> fl
 
 
 def test_the_table_is_that_of_the_plan() -> None:
-    assert f"{len(ROWS)} rows" in page("reproduction-ksame")
+    assert f"{len(ROWS)} rows" in page("reproduction-faces")
     assert {row["people"] for row in ROWS if row["question"] == "one release"} == {"100", "40"}
     for dataset in NAMES:
         here = [row for row in ROWS if row["dataset"] == dataset]

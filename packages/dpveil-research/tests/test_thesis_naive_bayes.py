@@ -148,7 +148,7 @@ def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
         assert (draw(np.zeros(100), np.ones(100), 0.1, SeededBits(1)) >= 0).all()
 
 
-# What docs/learning.md says
+# What the page says of figure 5.3
 
 RESULTS, DIFFERENCES = (kept_rows("naive-bayes", f"naive-bayes{end}") for end in ("", "-differences"))
 NAMES = ("Banknote", "Seeds", "Yeast")

@@ -57,6 +57,21 @@ OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "ve
 """Commands by words that are not like their names."""
 
 
+SECTIONS: Final = {
+    "Finding faces, text and other things": (
+        "only threshold margin min_face long_side smallest detector detector_model classes"
+    ),
+    "Faces that are shown": "placing gallery model outside post_processing",
+    "Clips": "over_time pose on_lost keep_audio event_seconds event_times",
+    "Documents": "dpi pages trust_source",
+    "Many photos": "names format_ manifest review engine dry_run jobs max_pixels",
+    "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
+}
+"""Options by the sections in which the help of commands with many of them lists them, after all others."""
+MANY: Final = 25
+"""Number of options from which on help has these sections."""
+
+
 class Commands(TyperGroup):
     """A group of commands that suggests one for a name that it does not know."""
 
@@ -103,6 +118,19 @@ class Command(TyperCommand):
             if getattr(error, "ctx", ctx) is None:
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write what the options do, the commonest first where there are many."""
+        places = {name: title for title, names in SECTIONS.items() for name in names.split()}
+        listed: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{title: [] for title in SECTIONS}}
+        shown = [(param, row) for param in self.get_params(ctx) if (row := param.get_help_record(ctx))]
+        for param, row in shown:
+            usual = "Arguments" if param.param_type_name == "argument" else "Options"
+            listed[places.get(str(param.name), usual) if len(shown) > MANY else usual].append(row)
+        for title, rows in listed.items():
+            if rows:
+                with formatter.section(title):
+                    formatter.write_dl(rows)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line, without Typer's braces around required arguments."""

@@ -27,6 +27,7 @@ from dpveil.cli.options import (
     LedgerUrl,
     MaxPixels,
     PostProcessing,
+    Preset,
     Quiet,
     Text,
     is_default,
@@ -189,6 +190,7 @@ def obfuscate_command(
     inputs: Inputs,
     out: Out,
     method: Method,
+    preset: Preset = None,
     post_processing: PostProcessing = None,
     regions: Chosen = NOTHING,
     if_none: Annotated[

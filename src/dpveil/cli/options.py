@@ -54,7 +54,7 @@ LedgerUrl = Annotated[
 ]
 
 COVER: Final = "fill"
-COVERED: Final = ("text", "plates", "detected")
+COVERED: Final = ("text", "plates", "codes", "detected")
 """The default method for these regions alone, as of `release.asked`."""
 FLAG: Final = ""
 """The metavar of options without a value."""
@@ -114,6 +114,7 @@ class MethodCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
+        args = with_preset(args)
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
         options = [o for o in method_options(name) if o.name not in own]
@@ -131,6 +132,43 @@ class MethodCommand(Command):
         return rest
 
 
+PRESETS: Final[Mapping[str, Sequence[str]]] = {
+    "press": ("--protect", "face", "--regions", "faces"),
+    "dataset": ("--protect", "head", "--regions", "faces", "--names", "number"),
+    "scan": ("--regions", "faces+text+codes", "--if-none", "others+copy"),
+    "street": ("--regions", "faces+plates+codes", "--if-none", "others+copy", "--smallest", "12"),
+    "strict": ("--protect", "box", "--regions", "faces+text+plates+codes", "--if-none", "others+whole"),
+}
+"""Options by the name of what photos are for; what is given by itself wins."""
+Preset = Annotated[
+    Text,
+    typer.Option(
+        metavar="|".join(PRESETS),
+        help="Options for a purpose: "
+        + "; ".join(f"{name} is {' '.join(options)}" for name, options in PRESETS.items())
+        + ". Options of yours win.",
+    ),
+]
+
+
+def with_preset(arguments: Sequence[str]) -> list[str]:
+    """Return a command line with the options of its --preset before its own, but for those it has.
+
+    Raises `UnknownName`.
+
+    >>> with_preset(["a.png", "--preset", "dataset", "--protect", "box"])[:4]
+    ['--regions', 'faces', '--names', 'number']
+    """
+    name = last_value("--preset", arguments)
+    if name is None:
+        return [*arguments]
+    if name not in PRESETS:
+        raise UnknownName("preset", name, PRESETS)
+    flags = {word.partition("=")[0] for word in arguments}
+    pairs = zip(PRESETS[name][::2], PRESETS[name][1::2], strict=True)
+    return [word for flag, value in pairs if flag not in flags for word in (flag, value)] + [*arguments]
+
+
 def help_page(context: Any) -> str:
     """Return the command line that shows the help for a context, with its --method if it has one."""
     if context is None:
@@ -145,18 +183,23 @@ def is_default(context: Any) -> bool:
 
 
 def named_method(arguments: Sequence[str]) -> str | None:
-    """Return the last value of --method in a command line, or None.
+    """Return the method that a command line names, or None."""
+    return last_value("--method", arguments)
 
-    >>> named_method(["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
+
+def last_value(option: str, arguments: Sequence[str]) -> str | None:
+    """Return the last value of an option in a command line, or None.
+
+    >>> last_value("--method", ["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
     'dp-pix'
     """
-    name, words = None, list(arguments)
+    value, words = None, list(arguments)
     for place, word in enumerate(words[: words.index("--")] if "--" in words else words):
-        if word == "--method" and place + 1 < len(words):
-            name = words[place + 1]
-        elif word.startswith("--method="):
-            name = word.partition("=")[2]
-    return name
+        if word == option and place + 1 < len(words):
+            value = words[place + 1]
+        elif word.startswith(f"{option}="):
+            value = word.partition("=")[2]
+    return value
 
 
 def method_options(name: str | None) -> list[Any]:
@@ -287,7 +330,7 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, text, plates, faces+text, detected (with --detector-model), x,y,w,h,"
+        help="whole, faces, text, plates, codes, faces+text, detected (with --detector-model), x,y,w,h,"
         " object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
@@ -351,6 +394,7 @@ FACES: Final = "faces"
 OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "text": ("threshold", "margin", "smallest"),
     "plates": ("threshold", "margin", "smallest"),
+    "codes": ("margin",),
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
@@ -381,14 +425,14 @@ class Chosen:
 
     def build_finder(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
-        from dpveil.regions import Detected, Plates, Text
+        from dpveil.regions import Codes, Detected, Plates, Text
 
         if name == "faces":
             return self.faces()
         given = {n: v for n, v in self.settings.items() if n in OTHERS[name]}
         if "smallest" in given:
             given["smallest"] = _parse_pixels("smallest", given["smallest"])  # type: ignore[assignment]
-        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "detected": Detected}
+        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "codes": Codes, "detected": Detected}
         found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
         return found
 

@@ -214,6 +214,9 @@ FACES: Final = (
     "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
 )
 """What `Plan.in_the_clear` says of faces, in short."""
+OTHERS: Final = "all that was not replaced, and place and size of each region; --json lists everything"
+MOST_SHOWN: Final = 2
+"""Sentences about what is not hidden of which no more are printed as they are."""
 WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
@@ -239,7 +242,8 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
     if drawn and total.free:
         told = BLIND
     clear = FACES.format("place, size and turn" if drawn else "place and size")
-    seen = clear if worst.faces else "; ".join(total.scope.in_the_clear)
+    listed = total.scope.in_the_clear
+    seen = clear if worst.faces else "; ".join(listed) if len(listed) <= MOST_SHOWN else OTHERS
     say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
+from dpveil.core.arrays import Bool, Float32, Float64, UInt8
 from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
@@ -18,7 +18,7 @@ from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
-from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between
+from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
@@ -34,6 +34,8 @@ AROUND: Final = 0.6
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
+OVAL_ENDS: Final = (1.35, 1.6)
+"""Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
 FINE: Final = HeadFrame(96)
 """The frame in which the tone of a head is read."""
 Photo = UInt8[np.ndarray, "H W c"]
@@ -226,7 +228,8 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         light = light_of(view, part.region, part.around)
         levels, _ = view.on(at, box, skin=True)
         gain, skin = light.on(at, box)
-        return np.ones_like(skin), match(light.lit(levels, gain)), skin
+        alpha = _beside_oval(at, box)
+        return alpha, match(light.lit(levels, gain)), skin * alpha
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks
@@ -242,12 +245,23 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
 
 
+def _beside_oval(at: Similarity, box: Box) -> Share:
+    """Return 1 in and near the oval of an inner face, and 0 far from it, in a box: a user's has corners."""
+    there = np.moveaxis(_frame_grid(at, box), 0, -1)
+    far = INNER.far(there)
+    return np.asarray(np.clip((OVAL_ENDS[1] - far) / (OVAL_ENDS[1] - OVAL_ENDS[0]), 0, 1), np.float32)
+
+
 def _column(at: Similarity, box: Box) -> Share:
     """Return 1 above the chin and on the neck below it, and 0 beside that, in a box."""
-    across, down = np.meshgrid(np.arange(box.x, box.x + box.w), np.arange(box.y, box.y + box.h))
-    (a, b, x), (c, d, y) = at.matrix
-    right = np.abs(a * across + b * down + (x + 0.5 - MIDDLE[0]))
-    low = c * across + d * down + (y + 0.5)
+    right, low = _frame_grid(at, box)
+    right = np.abs(right - MIDDLE[0])
     chin, half, soft = NECK
     beside = np.clip((half + soft - right) / soft, 0, 1)
     return np.asarray(np.maximum(beside, np.clip((chin - low) / soft, 0, 1)), np.float32)
+
+
+def _frame_grid(at: Similarity, box: Box) -> Float64[np.ndarray, "2 h w"]:
+    """Return where the pixels of a box are, right and down, in the frame to which `at` maps them."""
+    across, down = np.meshgrid(np.arange(box.x, box.x + box.w), np.arange(box.y, box.y + box.h))
+    return np.stack([m[0] * across + m[1] * down + (m[2] + 0.5) for m in at.matrix])

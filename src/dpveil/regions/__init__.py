@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
+    from dpveil.regions.codes import Codes
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from dpveil.regions.user_detectors import Detected
 
 __all__ = [
+    "Codes",
     "Detected",
     "FaceFound",
     "Faces",
@@ -28,6 +30,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
+        "codes": "Codes",
         "user_detectors": "Detected",
         "faces": "FaceFound Faces",
         "finder": "Finder",

@@ -25,6 +25,7 @@ from dpveil.regions.boxes import (
     mask_of_array,
     mask_of_file,
 )
+from dpveil.regions.codes import Codes
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
@@ -54,13 +55,14 @@ TABLE: Final[dict[str, Finder]] = {
     "faces": Faces(),
     "text": Text(),
     "plates": Plates(),
+    "codes": Codes(),
 }
 """Finders by their names on the command line."""
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 FORMS: Final = (
-    "whole, faces, text, plates, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
+    "whole, faces, text, plates, codes, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
 )
 JOIN: Final = "+"
 """Between the names of several finders."""

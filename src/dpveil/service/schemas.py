@@ -55,7 +55,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
     method: str = _optional_field("A name of /v1/methods.")
     regions: Any = _optional_field(
-        "whole, faces, text, plates, faces+text, a box x,y,w,h in pixels, object:x,y,w,h for no"
+        "whole, faces, text, plates, codes, faces+text, a box x,y,w,h in pixels, object:x,y,w,h for no"
         " face, or a list."
     )
     if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _optional_field()

@@ -31,7 +31,12 @@ from dpveil.video.plan_checks import MOST_TRACKS, check_text, check_whole_number
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
-BY_HAND: Final = {"face": "faces by hand", "text": "text by hand", "plate": "plates by hand"}
+BY_HAND: Final = {
+    "face": "faces by hand",
+    "text": "text by hand",
+    "plate": "plates by hand",
+    "code": "codes by hand",
+}
 """The finder of a track that a user added, by its kind."""
 OTHERS: Final = "detected by hand"
 """That of other kinds, which methods that draw faces cover."""

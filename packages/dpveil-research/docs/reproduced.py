@@ -6,7 +6,7 @@ import csv
 from collections.abc import Sequence
 from pathlib import Path
 
-FOLDER = Path(__file__).parent.parent / "reproduction"
+FOLDER = Path(__file__).parents[3] / "reproduction"
 Row = dict[str, str]
 
 
