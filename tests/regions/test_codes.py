@@ -54,4 +54,4 @@ def test_a_code_is_found_and_covered(code: np.ndarray, angle: int) -> None:
 def test_where_there_is_no_code_nothing_is_found() -> None:
     with pytest.raises(NoRegion):
         Codes()(Photo(data.astronaut()))
-    assert not Codes().found(Photo(np.zeros((1, 1), np.uint8)))
+    assert not Codes().find(Photo(np.zeros((1, 1), np.uint8)))

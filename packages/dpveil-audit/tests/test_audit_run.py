@@ -87,7 +87,7 @@ def test_mutants_have_names_and_the_deep_level_has_more_settings(monkeypatch: py
 def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
     report = audit.run(name, seed=SEED)
-    assert report.has_passed, [f for one in report.audited for f in one.findings if not f.passed]
+    assert report.passed, [f for one in report.audited for f in one.findings if not f.passed]
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.has_survived]
     assert len(audited.mutants) >= 5 or audited.note
@@ -122,7 +122,7 @@ class Three(ScalarMechanism):
 def test_a_new_finite_mechanism_is_audited_without_a_line():
     """Seeded; right gates reject with probability below 1e-8."""
     found = finite_audit(Three).run("three", "quick", bits, int)
-    assert found.has_passed
+    assert found.passed
     assert {"same", "exact", "arrive", "fit", "bound"} == set(found.gates)
     assert {m.name: m.killed_by for m in found.mutants}["a weight 1e-9 beyond"] == ("exact", "arrive")
 
@@ -140,7 +140,7 @@ def test_a_new_finite_mechanism_is_audited_without_a_line():
 def test_a_method_of_the_users_own_is_audited_as_it_is(method):
     """The page `docs/audit.md` runs one under pure ε, and its output is compared."""
     report = audit.run(method, seed=SEED)
-    assert report.has_passed
+    assert report.passed
     assert {"exact", "fit", "bound"} <= set(report.audited[0].gates)
     assert report.audited[0].mutants == ()
 

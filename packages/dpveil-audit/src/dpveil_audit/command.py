@@ -50,7 +50,7 @@ def command(
         say.document(report.to_json())
     else:
         _tell(report)
-    return exits.DONE if report.has_passed else exits.INCOMPLETE
+    return exits.DONE if report.passed else exits.INCOMPLETE
 
 
 def _tell(report: Report) -> None:
@@ -65,7 +65,7 @@ def _tell(report: Report) -> None:
     )
     chance = f"by chance with probability below {report.false_alarm:.0e}" if report.false_alarm else "never"
     say.answer(f"level {report.level}, bits: {report.bits}; a correct method fails {chance}")
-    say.answer("every promise held" if report.has_passed else "NOT PASSED")
+    say.answer("every promise held" if report.passed else "NOT PASSED")
 
 
 def _tell_gates(one: Audited) -> None:

@@ -82,7 +82,7 @@ class Audited:
     note: str = ""
 
     @property
-    def has_passed(self) -> bool:
+    def passed(self) -> bool:
         """Whether every promise held and every mutant was rejected."""
         return all(f.passed for f in self.findings) and not any(m.has_survived for m in self.mutants)
 
@@ -109,7 +109,7 @@ class Audited:
         """Return all results as JSON."""
         return {
             "name": self.name,
-            "passed": self.has_passed,
+            "passed": self.passed,
             "note": self.note,
             "findings": [finding.to_json() for finding in self.findings],
             "mutants": [
@@ -132,9 +132,9 @@ class Report:
     audited: tuple[Audited, ...]
 
     @property
-    def has_passed(self) -> bool:
+    def passed(self) -> bool:
         """Whether everything passed."""
-        return all(one.has_passed for one in self.audited)
+        return all(one.passed for one in self.audited)
 
     def to_json(self) -> dict[str, Any]:
         """Return one JSON document."""
@@ -144,7 +144,7 @@ class Report:
             "level": self.level,
             "bits": self.bits,
             "false_alarm_probability": self.false_alarm,
-            "passed": self.has_passed,
+            "passed": self.passed,
             "checks": len(findings),
             "failed": sum(not finding.passed for finding in findings),
             "mutants": len(mutants),

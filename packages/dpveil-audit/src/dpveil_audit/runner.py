@@ -70,7 +70,7 @@ def run(
     in the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is called
     after each of `steps_of(target)` parts. Raises `UnknownName`, and `InvalidParameter` for another level.
 
-    >>> run("integer-matrix", seed=1).has_passed
+    >>> run("integer-matrix", seed=1).passed
     True
     """
     if level not in LEVELS:
