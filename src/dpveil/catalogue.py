@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypedDict
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import LATENT, METHODS
-from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName, meant
+from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName, suggestion
 from dpveil.mechanisms.method import Method, plain
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
         for name, value in parameters.items():
             known = METHODS[method].accepted_parameters()
             if name not in known:
-                hint = meant(name, known).strip() or "name the method that it is for, or leave it out"
+                hint = suggestion(name, known).strip() or "name the method that it is for, or leave it out"
                 raise InvalidParameter(name, value, "was given without a method", hint=hint)
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
@@ -121,7 +121,7 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     taken = {*known, *getattr(kind, "__dataclass_fields__", ())}  # `of` refuses fields that are no parameters
     for name, value in parameters.items():
         if name not in taken:
-            hint = f"{meant(name, known)}{method} takes {', '.join(known)}"
+            hint = f"{suggestion(name, known)}{method} takes {', '.join(known)}"
             raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)
     return kind.of(parameters)
 

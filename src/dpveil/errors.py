@@ -67,10 +67,10 @@ def _slip(typed: str, name: str) -> bool:
     return whole in (rest[1:], swapped) or whole[1:] in (rest, rest[1:])
 
 
-def meant(name: str, known: Iterable[str]) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a question for the beginning of a hint, or nothing if no known name is similar.
 
-    >>> meant("wohle", ["whole", "copy"]) + "write whole or copy"
+    >>> suggestion("wohle", ["whole", "copy"]) + "write whole or copy"
     'did you mean whole? write whole or copy'
     """
     near = nearest(name, known)

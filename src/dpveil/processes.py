@@ -147,14 +147,14 @@ class Channel:
 
         Raises `ValueError` for what is no message.
         """
-        head = self._exactly(LENGTHS.size)
+        head = self._read_exactly(LENGTHS.size)
         if len(head) < LENGTHS.size:
             return None
         text, size = lengths(head, most)
-        said, contents = self._exactly(text), self._exactly(size)
+        said, contents = self._read_exactly(text), self._read_exactly(size)
         return unpack_message(said, contents) if len(contents) == size else None
 
-    def _exactly(self, size: int) -> bytes:
+    def _read_exactly(self, size: int) -> bytes:
         """Return so many bytes, in memory as they arrive, or fewer at the end."""
         parts: list[bytes] = []
         while size:

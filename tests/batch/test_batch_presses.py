@@ -21,7 +21,7 @@ from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals,
 
 from dpveil.batch import interrupts as interrupts_of
 from dpveil.batch.interrupts import SIGNALS, Interrupts, delay_interrupts
-from dpveil.batch.jobs import Jobs, nothing
+from dpveil.batch.jobs import Jobs, ignore_release
 from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
 from dpveil.batch.task import Choices, Task
@@ -282,9 +282,9 @@ def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Jobs, "_work", work)
     monkeypatch.setattr(Jobs, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
     task = Task(Path("a"), Path("a.png"), "a")
-    jobs = Jobs(Run(choices(), Report(), nothing), [task], nothing, nothing)
+    jobs = Jobs(Run(choices(), Report(), ignore_release), [task], ignore_release, ignore_release)
     with Interrupts() as interrupts:
         signal.raise_signal(signal.SIGINT)
-        jobs.release(1, nothing, interrupts)
+        jobs.release(1, ignore_release, interrupts)
     assert killed == [False, False, False, True]  # as it stops, and as it is told
     assert [entry.status for entry in jobs.run.report.entries] == ["untried"]

@@ -22,7 +22,7 @@ from dpveil.bench.cells import PARTS, WHOLE, Cell, parse
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting
 from dpveil.bench.league import FEW, cautions, leagues
-from dpveil.bench.measuring import Time, spent
+from dpveil.bench.measuring import Time, measure_spent
 from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds, rows
 from dpveil.bench.utility import measure_all
 from dpveil.core.guarantee import Guarantee
@@ -246,7 +246,7 @@ def test_sets_are_compared_as_sets() -> None:
 
 
 def test_what_releases_take_is_kept_and_what_comes_back_is_checked(tmp_path: Path) -> None:
-    with spent() as took:
+    with measure_spent() as took:
         sum(number * number for number in range(300_000))
         held = np.ones(80 << 20)
     assert took.seconds > 0

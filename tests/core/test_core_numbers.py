@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dpveil.core.envelope import MOST_DIGITS, NotANumber, canonical, checksum, loads, seal_text
 from dpveil.core.numbers import exact, float_above, show, to_json
-from dpveil.errors import InvalidParameter, meant, nearest
+from dpveil.errors import InvalidParameter, nearest, suggestion
 from dpveil.metrics.picture_sets import clusters
 
 
@@ -178,7 +178,7 @@ NAMES = ("telea", "default", "box", "mean", "head", "yunet")
 )
 def test_one_slip_is_understood(typed, name):
     assert nearest(typed, NAMES) == name
-    assert meant(typed, NAMES) == (f"did you mean {name}? " if name else "")
+    assert suggestion(typed, NAMES) == (f"did you mean {name}? " if name else "")
 
 
 def test_between_two_names_nothing_is_guessed():

@@ -170,7 +170,7 @@ def test_one_component_too_many_keeps_the_promise_of_its_own_distance():
         finding.passed for finding in latent_distributions.exact_gate(published, case)
     )  # d over c does not see it...
     own = LatentCase(PCABasis(epsilon=6), THREE, codes_of(THREE))
-    own.__dict__["kept"] = 3
+    own.__dict__["coordinates_read"] = 3
     assert all(
         finding.passed for finding in latent_distributions.exact_gate(published, own)
     )  # ...and its own d does

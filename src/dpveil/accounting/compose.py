@@ -162,7 +162,7 @@ def union(*scopes: Scope) -> Scope:
     return Scope("; ".join(covered[same - 1 :]), tuple(clear))
 
 
-def _pure(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+def _pure_guarantee(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
     return Guarantee(kind="pure", epsilon=_sum(parts, "epsilon"), relation=relation, scope=scope)
 
 
@@ -203,7 +203,7 @@ def _sum(parts: Parts, name: str) -> Fraction:
 
 
 RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]] = {
-    frozenset({"pure"}): _pure,
+    frozenset({"pure"}): _pure_guarantee,
     frozenset({"approximate"}): _approximate,
     frozenset({"pure", "approximate"}): _approximate,
     frozenset({"zcdp"}): _zcdp,

@@ -38,7 +38,7 @@ def zcdp_detection(rho: Fraction, false_alarm: float) -> float:
     """
     if false_alarm in (0.0, 1.0):  # under ρ-zCDP neighbours have the same support
         return false_alarm
-    return _largest(lambda detection: _possible(float_above(rho), false_alarm, detection), false_alarm)
+    return _largest(lambda detection: _is_within_rho(float_above(rho), false_alarm, detection), false_alarm)
 
 
 @lru_cache(maxsize=1024)
@@ -53,7 +53,7 @@ def zcdp_success(rho: Fraction, candidates: int) -> float:
     (0.74, 0.395)
     """
     others = candidates - 1
-    return _largest(lambda s: _possible(float_above(rho), (1 - s) / others, s), 1 / candidates)
+    return _largest(lambda s: _is_within_rho(float_above(rho), (1 - s) / others, s), 1 / candidates)
 
 
 def _largest(possible: Callable[[float], bool], low: float) -> float:
@@ -65,7 +65,7 @@ def _largest(possible: Callable[[float], bool], low: float) -> float:
     return high
 
 
-def _possible(rho: float, false_alarm: float, detection: float) -> bool:
+def _is_within_rho(rho: float, false_alarm: float, detection: float) -> bool:
     """Return whether all divergences of the two laws of the bit are within what ρ allows."""
     if not 0 < false_alarm < 1 or not 0 < detection < 1:
         return rho == np.inf

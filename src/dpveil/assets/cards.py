@@ -49,16 +49,16 @@ class CardWords:
 def card_text(card: Card, words: CardWords, file: str, digest: str) -> str:
     """Return the model card as Markdown; `file` is the model's name and `digest` its hash."""
     lines = [
-        *_block(f"# {_plain(file)}"),
+        *_block(f"# {_on_one_line(file)}"),
         *_block(words.what),
-        *(f"- {_plain(fact)}" for fact in words.facts),
+        *(f"- {_on_one_line(fact)}" for fact in words.facts),
         f"- SHA-256 that dpveil checks: `{digest}`",
-        *(f"- {_plain(label)}" for label in words.labels),
+        *(f"- {_on_one_line(label)}" for label in words.labels),
         "",
         *_block(*words.caution),
         *_block("## Training data"),
-        *_block(_plain(card.data)),
-        *_block(f"Terms: {_plain(card.terms)}"),
+        *_block(_on_one_line(card.data)),
+        *_block(f"Terms: {_on_one_line(card.terms)}"),
         *_block(*words.origin),
         *_block(f"## {words.making}"),
         *_block(*_rows({**card.settings, "seed": card.seed})),
@@ -76,9 +76,9 @@ def _block(*lines: str) -> list[str]:
 
 
 def _rows(values: Mapping[str, Json]) -> list[str]:
-    return [f"- {name.replace('_', ' ')}: {_plain(str(value))}" for name, value in values.items()]
+    return [f"- {name.replace('_', ' ')}: {_on_one_line(str(value))}" for name, value in values.items()]
 
 
-def _plain(text: str) -> str:
+def _on_one_line(text: str) -> str:
     """Return the text on one line."""
     return " ".join(text.split())

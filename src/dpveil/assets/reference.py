@@ -15,7 +15,7 @@ from typing import Any, Final
 from dpveil.assets.store import default_path, installed_path, load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
-from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, meant
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, suggestion
 from dpveil.io.names import show_path
 
 DEFAULT: Final = "default"
@@ -75,7 +75,7 @@ class Reference:
                 return value
             value = str(value)
         if isinstance(value, kind.holds):
-            return _to(value, value.digest, kind)  # type: ignore[attr-defined]
+            return _reference_to(value, value.digest, kind)  # type: ignore[attr-defined]
         if not isinstance(value, str | Path):
             problem = f"is no {kind.noun}"
             raise InvalidParameter(kind.option, type(value).__name__, problem, hint=f"such as {kind.written}")
@@ -158,7 +158,7 @@ def terms_of(users: Iterable[object]) -> dict[str, str]:
     return {str(value): value.terms for value in values if isinstance(value, Reference) and value.terms}
 
 
-def _to(held: Any, digest: str, kind: Kind) -> Reference:
+def _reference_to(held: Any, digest: str, kind: Kind) -> Reference:
     return Reference(held.name, digest, held.length if kind.sized else None, kind, held)
 
 
@@ -174,7 +174,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
     """Return the error for a file that does not exist, or a `word` that stands for none."""
     words = [known for known in (DEFAULT * bool(kind.default), kind.built_in) if known]
-    hint = meant(str(path).lower(), words) + kind.hint
+    hint = suggestion(str(path).lower(), words) + kind.hint
     if word:
         return InvalidParameter(kind.option, show_path(path), "is neither a file nor a known word", hint=hint)
     return ModelError(f"there is no {kind.noun} {show_path(path)}", hint=hint)
@@ -183,7 +183,7 @@ def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
 @lru_cache(maxsize=8)
 def _load(kind: Kind, path: Path, stamp: tuple[int, int]) -> Reference:
     held, digest = kind.read(path, kind.kinds)
-    return _to(held, digest, kind)
+    return _reference_to(held, digest, kind)
 
 
 class AssetField(Parameter[object, Reference]):

@@ -81,10 +81,10 @@ class Joint(Attack):
         return _Joint(tuple(part.fit(background) for part in self.parts), weights, background.names)
 
     def _weights(self, background: Background) -> Float64[np.ndarray, " parts"]:
-        held = _held(background)
-        if len(self.parts) == 1 or not held.any() or not _everybody(background, ~held):
+        held = _held_out(background)
+        if len(self.parts) == 1 or not held.any() or not _shows_everybody(background, ~held):
             return np.ones(len(self.parts))
-        learnt, tried = _only(background, ~held), _only(background, held)
+        learnt, tried = _restrict(background, ~held), _restrict(background, held)
         scores = [standard(part.fit(learnt).score(tried.released)) for part in self.parts]
         return fit_weights(
             np.stack(scores), np.searchsorted(np.array(background.names), np.array(tried.people))
@@ -121,18 +121,18 @@ def fit_weights(
     return np.asarray(found.x, np.float64) if found.x.any() else np.ones(len(scores))
 
 
-def _held(background: Background) -> Bool[np.ndarray, " n"]:
+def _held_out(background: Background) -> Bool[np.ndarray, " n"]:
     """Return which photos are held out: of each person every third, and of two the second."""
     place, owners = background.places, background.owners
     count = np.bincount(owners)[owners]
     return np.asarray(np.where(count < 3, place == 1, place % 3 == 2))
 
 
-def _everybody(background: Background, kept: Bool[np.ndarray, " n"]) -> bool:
+def _shows_everybody(background: Background, kept: Bool[np.ndarray, " n"]) -> bool:
     return len(set(background.owners[kept])) == len(background.names)
 
 
-def _only(background: Background, kept: Bool[np.ndarray, " n"]) -> Background:
+def _restrict(background: Background, kept: Bool[np.ndarray, " n"]) -> Background:
     rows = np.flatnonzero(kept)
     lists = (background.clean, background.released, background.people)
     return Background(*(tuple(one[row] for row in rows) for one in lists))  # type: ignore[arg-type]

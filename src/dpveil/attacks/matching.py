@@ -196,7 +196,7 @@ class ShownPixels(VectorAttack):
 
     def vectors(self, views: Sequence[View]) -> Vectors:
         """Return the filled picture and the density of bends, 23 × 28 each, 0 to 1."""
-        return np.stack([_of(patch(view)) for view in views]).astype(np.float64)
+        return np.stack([_levels_of(patch(view)) for view in views]).astype(np.float64)
 
 
 def fill_unseen(
@@ -215,7 +215,7 @@ def fill_unseen(
     return np.where(lacking, np.float32(rest), out).astype(np.float32)
 
 
-def _of(seen: np.ndarray) -> np.ndarray:
+def _levels_of(seen: np.ndarray) -> np.ndarray:
     blank = (seen == OUTSIDE).all(axis=2)
     grey = seen.mean(axis=2, dtype=np.float32)
     whole = fill_unseen(grey, ~blank) if blank.mean() >= BLANK else grey

@@ -62,10 +62,10 @@ class Denoised(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return what runs the step; nothing is learnt."""
         step = parse(self.step)
-        return lambda views: tuple(_one(view, step) for view in views)
+        return lambda views: tuple(_denoise_view(view, step) for view in views)
 
 
-def _one(view: View, step: Step) -> View:
+def _denoise_view(view: View, step: Step) -> View:
     box = largest_box(view)
     part = (slice(None), slice(None)) if box is None else box.slices
     inner = view.hidden[part] if box is not None else np.ones(view.hidden.shape, np.bool_)

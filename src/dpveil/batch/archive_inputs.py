@@ -343,7 +343,7 @@ def is_document(path: Path) -> bool:
     """Whether a file is one of pages: a PDF, by its suffix, or a TIFF of several. No object by URL is one."""
     if isinstance(path, Url):
         return False
-    return path.suffix.lower() == PDF or (may_be_document(path) and _several(path))
+    return path.suffix.lower() == PDF or (may_be_document(path) and _has_several_pages(path))
 
 
 def may_be_document(path: Path) -> bool:
@@ -351,7 +351,7 @@ def may_be_document(path: Path) -> bool:
     return not isinstance(path, Url) and path.suffix.lower() in TIFFS | {PDF}
 
 
-def _several(path: Path) -> bool:
+def _has_several_pages(path: Path) -> bool:
     try:
         status = path.stat()
         return Document(path, (status.st_size, status.st_mtime_ns)).pages > 1
@@ -552,7 +552,7 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
         damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
     photos = list(_name_releases(shard, list(_photos(found, shard.archive.absent))))
     if damage is not None:
-        photos.append(_bad(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
+        photos.append(_problem_entry(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
     return photos
 
 
@@ -585,13 +585,13 @@ def _name_releases(shard: Shard, photos: list[tuple[int, str, Member, Refused | 
         if problem is None and taken[chosen[name]] > 1:
             problem = Refused(f"would be called {chosen[name]}, as another", RENAME)
         if problem is not None:
-            yield _bad(shard, member, name or f"#{number}", f"#{number}", problem)
+            yield _problem_entry(shard, member, name or f"#{number}", f"#{number}", problem)
             continue
         others = {_short(name), full[name]} - taken.keys()
         yield Inside(shard, member, name, chosen[name], tuple(others))
 
 
-def _bad(shard: Shard, member: Member, label: str, name: str, why: Refused) -> Inside:
+def _problem_entry(shard: Shard, member: Member, label: str, name: str, why: Refused) -> Inside:
     return Inside(shard, member, label, name, problem=why.problem, remedy=why.remedy)
 
 

@@ -245,7 +245,7 @@ def verify_inside(
     least = None if at_least is None else check_strength_name(at_least)
     trusted, found = trusted_keys(trust), False
     try:
-        for held in _held(path, kind):
+        for held in _members(path, kind):
             found = True
             if held.problem or held.image is None or held.certificate is None:
                 yield _unpaired_result(path, held)
@@ -263,7 +263,7 @@ def verify_inside(
         yield Verification(path, "missing", (NOTHING if is_present(path) else ABSENT,), inside=path)
 
 
-def _held(path: Path, kind: Archive) -> Iterator[Held]:
+def _members(path: Path, kind: Archive) -> Iterator[Held]:
     if is_link(path):
         raise Refused(LINK, COPY)
     if not is_present(path):

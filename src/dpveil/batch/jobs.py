@@ -318,14 +318,14 @@ def release(calls: Calls, setup: Setup) -> None:
                 continue
             reason = run.turn(task, waiting)
             found = run.found.take(task.output)
-            done = task.output, _plain(run.report.entries.pop()), [*seen], reason
+            done = task.output, _with_public_error(run.report.entries.pop()), [*seen], reason
             work.finish_photo(*done, found if run.choices.dry else None)
             seen.clear()
             run.copies.pop(task.source, None)
         work.tell()
 
 
-def _plain(entry: Entry) -> Entry:
+def _with_public_error(entry: Entry) -> Entry:
     """Return an entry whose error is named by its nearest class that every process has."""
     failure = entry.failure
     if failure is None:
@@ -347,7 +347,7 @@ BYTES_EACH: Final = 1 << 24
 """Photos, and bytes of them, for which another process is worth its start, which takes two seconds."""
 
 
-def nothing(*release: object) -> None:
+def ignore_release(*release: object) -> None:
     """See nothing of a release."""
 
 
@@ -478,7 +478,7 @@ class Jobs:
                     worker.child.stop()
                     with self.lock:
                         self.workers.discard(worker)
-                    self._bury(worker)
+                    self._settle_ended_worker(worker)
         except Exception:  # noqa: BLE001  nobody foresaw it: what is not done yet is reported as untried
             self._stop(UNSTARTED)
         finally:
@@ -572,7 +572,7 @@ class Jobs:
         self.made[place] = made
         self.inbox.put(MADE)
 
-    def _bury(self, worker: _Worker) -> None:
+    def _settle_ended_worker(self, worker: _Worker) -> None:
         """Decide what becomes of the photos that a worker held when it ended."""
         with self.lock:
             self.unstarted = 0 if worker.ready else self.unstarted + 1
@@ -584,7 +584,7 @@ class Jobs:
             with self.lock:
                 tried = self.deaths[place] = self.deaths.get(place, 0) + 1
                 if entry is not None or (tried >= TRIES and not self.shared.reason):
-                    self._keep(place, _Made(entry or self._lost(task)))
+                    self._keep(place, _Made(entry or self._lost_entry(task)))
                 else:
                     self.again.append(place)
 
@@ -638,7 +638,7 @@ class Jobs:
             sha256 = paid.sha256 or sha256
         self._forget(task)
         entry = self._find_written(task, sha256) if drawn else None
-        return self._lost(task) if entry is None and task.output in self.run.paid else entry
+        return self._lost_entry(task) if entry is None and task.output in self.run.paid else entry
 
     def _find_written(self, task: Task, sha256: str) -> Entry | None:
         """Return the entry of a photo that was written before its worker died, if it was."""
@@ -656,7 +656,7 @@ class Jobs:
         report.record_release(RELEASED, task, task.output, certificate)
         return report.entries.pop()
 
-    def _lost(self, task: Task) -> Entry:
+    def _lost_entry(self, task: Task) -> Entry:
         """Return the entry of a photo of which workers died."""
         report, hint = Report(self.run.report.options), "try it alone, with {jobs}"
         if task.output in self.run.paid:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.jobs import Jobs, ahead, check_jobs, nothing, prefetch
+from dpveil.batch.jobs import Jobs, ahead, check_jobs, ignore_release, prefetch
 from dpveil.batch.remote_output import WAITING, check_shared, waits
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
 from dpveil.batch.run import Run
@@ -33,9 +33,9 @@ def release_all(
     *,
     jobs: int = 1,
     step: Callable[[], None] = lambda: None,
-    see: Callable[[Task, Plan, Release | None], Any] = nothing,
-    seen: Callable[[Any], None] = nothing,
-    priced: Callable[[Report], None] = nothing,
+    see: Callable[[Task, Plan, Release | None], Any] = ignore_release,
+    seen: Callable[[Any], None] = ignore_release,
+    priced: Callable[[Report], None] = ignore_release,
     options: Mapping[str, str] | None = None,
     interrupts: Interrupts | None = None,
 ) -> Report:

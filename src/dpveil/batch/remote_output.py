@@ -75,7 +75,7 @@ def is_whole(place: Path) -> bool:
     return is_present(place) and is_present(certificate_path(place))
 
 
-def held(path: Path, choices: Choices) -> bytes:
+def read_gathered(path: Path, choices: Choices) -> bytes:
     """Return the contents of a file that was gathered; raises `OutputError`."""
     try:
         return read_untrusted(
@@ -279,8 +279,8 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
         copy = replace(task, output=Path(folder, task.output.name))
         there = [_fetch(task, choices, copy, certificate=which) for which in (True, False)]
         if there == [True, False] and is_whole(task.output):
-            waiting = held(certificate_path(task.output), choices)
-            yield task if waiting == held(certificate_path(copy.output), choices) else copy
+            waiting = read_gathered(certificate_path(task.output), choices)
+            yield task if waiting == read_gathered(certificate_path(copy.output), choices) else copy
         else:
             yield copy if any(there) else task
 
@@ -326,7 +326,7 @@ def deliver(task: Task, choices: Choices) -> None:
     if not waits(task):
         return
     beside, target = _pair(task)
-    text, image = held(certificate_path(task.output), choices), held(task.output, choices)
+    text, image = read_gathered(certificate_path(task.output), choices), read_gathered(task.output, choices)
     with putting(target):
         if choices.force:  # no old image is seen beside a new certificate
             remove(target)

@@ -293,7 +293,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         )
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
-    if not replace and _earlier(path) is None:
+    if not replace and _read_manifest(path) is None:
         problem = (
             f"cannot write {show_path(path)}: it is a manifest that was changed, and its rows cannot be kept"
         )
@@ -313,14 +313,14 @@ def write_manifest(report: Report, path: Path) -> None:
     outputs, inputs = ({row.get(place) for row in rows} for place in ("output", "input"))
     kept = [
         row
-        for row in _earlier(path) or ()
+        for row in _read_manifest(path) or ()
         if (row["output"] not in outputs if row.get("output") else row["input"] not in inputs)
     ]
     made = _csv([*kept, *rows]) if as_csv else _json_lines([*kept, *rows])
     write_together([(path, made)], replace=True, private=True)
 
 
-def _earlier(path: Path) -> list[dict[str, Any]] | None:
+def _read_manifest(path: Path) -> list[dict[str, Any]] | None:
     """Return the rows of a manifest; none if there is no such file, and None if it is not one as written."""
     try:
         text = path.read_bytes().decode("utf-8") if path.exists() else ""

@@ -151,7 +151,7 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         if stated := matching_certificate(task.output, choices):
             return task.output, stated
         raise output_taken(task.output, released_again(choices))
-    for place in earlier(task):
+    for place in other_outputs(task):
         raise DPVeilError(
             f"{show_path(place)} may be an earlier release of it, so it is not released again",
             hint="name outputs as then ({names}, {format}), or choose another {out}; or "
@@ -191,7 +191,7 @@ def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
     )
 
 
-def earlier(task: Task) -> list[Path]:
+def other_outputs(task: Task) -> list[Path]:
     """Return existing outputs that may be of this photo, from runs with the other way of naming."""
     return [place for place in task.elsewhere if place != task.output and _exists(place)]
 

@@ -25,7 +25,7 @@ from dpveil.batch.report import (
     Report,
     Untried,
 )
-from dpveil.batch.resume import earlier, output_taken
+from dpveil.batch.resume import other_outputs, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.batch.tasks import check_numbers, keep_all
@@ -422,7 +422,7 @@ class Run:
         if total is not None and total.free:
             return itself
         first = self.copies.get(task.source)
-        again = [AGAIN.format(show_path(place)) for place in earlier(task)]
+        again = [AGAIN.format(show_path(place)) for place in other_outputs(task)]
         return (*itself, *(() if first is None else (COPY.format(show_path(first)),)), *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:

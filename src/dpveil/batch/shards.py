@@ -24,11 +24,11 @@ from dpveil.batch.remote_output import (
     check,
     empty_folder,
     gather,
-    held,
     is_whole,
     origin,
     origin_line,
     overwrite_error,
+    read_gathered,
     write,
     write_error,
 )
@@ -143,7 +143,10 @@ class Shards:
             place = shard.place(name)
             if newer or not is_whole(place):
                 continue
-            waiting = (held(place, self.choices), held(certificate_path(place), self.choices))
+            waiting = (
+                read_gathered(place, self.choices),
+                read_gathered(certificate_path(place), self.choices),
+            )
             if waiting != (image, certificate):
                 raise OutputError(
                     f"{show_path(shard.target)} holds another {show_path(name)} than what waits for it in"
@@ -219,8 +222,8 @@ class Shards:
         self._remove(shard, whole.keys() - rest)
         target, folder = show_path(shard.target), show_path(shard.folder)
         why = "" if self.choices.force else UNPROVEN
-        notes = [LEFT.format(target, _some(whole, rest), why, folder)] if rest else []
-        return [*notes, *[STAYS.format(target, _some(whole, stay))] * bool(stay)], said
+        notes = [LEFT.format(target, _names_text(whole, rest), why, folder)] if rest else []
+        return [*notes, *[STAYS.format(target, _names_text(whole, stay))] * bool(stay)], said
 
     def _name(self, report: Report, shard: Shard, *, waits: bool = False) -> None:
         """Name releases in a report as they are in the shard, or as what `waits` for a document."""
@@ -283,7 +286,7 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
         yield shards
 
 
-def _some(names: dict[Path, str], places: Collection[Path]) -> str:
+def _names_text(names: dict[Path, str], places: Collection[Path]) -> str:
     """Return the first of these names, and how many more there are."""
     told = [show_path(name) for place, name in names.items() if place in places]
     more = f" and {len(told) - MOST_NAMED} more" if len(told) > MOST_NAMED else ""
@@ -368,7 +371,7 @@ def write_releases(shard: Shard, releases: Mapping[Path, str], choices: Choices,
     Returns what the pages of a document promise together. A shard by URL takes the place of one only if it
     may be put `over` it. Raises `OSError` and `OutputError`.
     """
-    read = partial(held, choices=choices)
+    read = partial(read_gathered, choices=choices)
     if shard.scan is not None:
         pages = [
             (number_of(name), partial(read, place), partial(read, certificate_path(place)))

@@ -178,7 +178,7 @@ def check_private(
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
     if path.exists() and (
-        not path.is_file() or not (replace or (start is not None and _begins(path, start)))
+        not path.is_file() or not (replace or (start is not None and _starts_with(path, start)))
     ):
         raise OutputError(
             f"cannot write {show_path(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
@@ -204,7 +204,7 @@ def is_beside_output(path: Path, task: Task) -> bool:
     return real(path).is_relative_to(real(task.output.parent))
 
 
-def _begins(path: Path, start: bytes) -> bool:
+def _starts_with(path: Path, start: bytes) -> bool:
     try:
         with path.open("rb") as file:
             found = file.read(len(start))

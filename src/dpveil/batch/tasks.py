@@ -29,7 +29,7 @@ from dpveil.batch.archive_inputs import (
 from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
 from dpveil.core.urls import Url, expand_braces
-from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, meant
+from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, suggestion
 from dpveil.io import FORMATS, format_of, make_folder, read_untrusted, sole_writer
 from dpveil.io.document import PDF
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
@@ -75,7 +75,7 @@ def plan_tasks(
     folder that does not exist.
     """
     if names not in NAMES:
-        hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
+        hint = f"{suggestion(names, NAMES)}write {' or '.join(NAMES)}"
         raise InvalidParameter("names", names, "is unknown", hint=hint)
     if format not in (None, *WRITTEN_AS):
         raise UnknownName("format", str(format), WRITTEN_AS)

@@ -158,12 +158,12 @@ def bound(
     candidates = len(people) // alone
     if candidates < 2:
         return 1.0
-    found = [_of(one, candidates, pixels) for one in guarantees]
+    found = [_bound_of(one, candidates, pixels) for one in guarantees]
     known = [one for one in found if one is not None]
     return max(known) if known and len(known) == len(found) else None
 
 
-def _of(guarantee: Guarantee | None, candidates: int, pixels: int) -> float | None:
+def _bound_of(guarantee: Guarantee | None, candidates: int, pixels: int) -> float | None:
     if guarantee is None or not guarantee.formal or guarantee.relation.name == "singular-values":
         return None
     grouped = whole_region(guarantee, pixels)

@@ -98,7 +98,7 @@ def model() -> AttributeModel:
     return AttributeModel.load(default_path("attributes"))
 
 
-def _both(photo: Image, release: Image) -> tuple[Seen | None, Seen | None]:
+def _face_pair(photo: Image, release: Image) -> tuple[Seen | None, Seen | None]:
     """Return the face in the photo and that at its place in the release."""
     first = largest_face(photo)
     return first, None if first is None else largest_face(release, first.box)
@@ -106,7 +106,7 @@ def _both(photo: Image, release: Image) -> tuple[Seen | None, Seen | None]:
 
 def face_detection(photo: Image, release: Image) -> float | None:
     """Return 1 if a face is found at the place of the photo's, and 0 if not; None if the photo shows none."""
-    first, second = _both(photo, release)
+    first, second = _face_pair(photo, release)
     return None if first is None else float(second is not None)
 
 
@@ -114,7 +114,7 @@ def landmark_shift(photo: Image, release: Image) -> float | None:
     """Return the mean distance of five landmarks, in distances between the photo's eyes; None without two
     faces.
     """
-    first, second = _both(photo, release)
+    first, second = _face_pair(photo, release)
     if first is None or second is None:
         return None
     return float(np.linalg.norm(first.points - second.points, axis=1).mean() / first.eyes)
@@ -122,13 +122,13 @@ def landmark_shift(photo: Image, release: Image) -> float | None:
 
 def yaw(photo: Image, release: Image) -> float | None:
     """Return by how many degrees the turn of the head differs; None without two faces."""
-    first, second = _both(photo, release)
+    first, second = _face_pair(photo, release)
     return None if first is None or second is None else abs(first.yaw - second.yaw)
 
 
 def pitch(photo: Image, release: Image) -> float | None:
     """Return by how many degrees the nod of the head differs; None without two faces."""
-    first, second = _both(photo, release)
+    first, second = _face_pair(photo, release)
     return None if first is None or second is None else abs(first.pitch - second.pitch)
 
 
@@ -136,7 +136,7 @@ def agrees(name: str) -> Callable[[Image, Image], float | None]:
     """Return what says whether an attribute is read as in the photo: 0 also if no face is found."""
 
     def same(photo: Image, release: Image) -> float | None:
-        first, second = _both(photo, release)
+        first, second = _face_pair(photo, release)
         if first is None:
             return None
         return float(second is not None and first.read[name] == second.read[name])

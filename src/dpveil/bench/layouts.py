@@ -77,7 +77,7 @@ def one_person_each(folder: Path) -> list[Item]:
     return [_item(folder, f"./{path.name}", path) for path in _photos(folder, 0)]
 
 
-def everywhere(folder: Path) -> list[Item]:
+def all_photos(folder: Path) -> list[Item]:
     """Return all photos of a folder, those in shards too, whatever its layout is.
 
     Whose they are, something else says. Raises `UsageError` as `items_of` does, and `PhotoError` for a

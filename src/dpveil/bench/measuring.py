@@ -59,7 +59,7 @@ class Spent:
 
 
 @contextmanager
-def spent() -> Iterator[Spent]:
+def measure_spent() -> Iterator[Spent]:
     """Measure what the block takes."""
     out, before, start = Spent(), _peak(reset=True), time.process_time()
     yield out
@@ -136,11 +136,11 @@ def fresh(fitted: Fitted) -> Callable[[], Fitted]:
         held = pickle.dumps(fitted, pickle.HIGHEST_PROTOCOL)
         pickle.loads(held)  # noqa: S301  made here, one line above
     except Exception:  # noqa: BLE001  whatever a class makes of being pickled
-        return _deeply(fitted)
+        return _deep_copier(fitted)
     return lambda: pickle.loads(held)  # noqa: S301
 
 
-def _deeply(fitted: Fitted) -> Callable[[], Fitted]:
+def _deep_copier(fitted: Fitted) -> Callable[[], Fitted]:
     try:
         kept = copy.deepcopy(fitted)
     except Exception as error:
@@ -197,7 +197,7 @@ def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
-    with spent() as took:
+    with measure_spent() as took:
         groups = (parts.known, parts.probes, parts.strangers)
         own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
     promises = [None if one is None else one[1] for one in shown]

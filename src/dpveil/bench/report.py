@@ -231,7 +231,7 @@ def _strength(table: Sequence[Row]) -> str:
     settings = list(
         dict.fromkeys((row.values["dataset"], row.values["method"], row.values["parameters"]) for row in weak)
     )
-    rates = {(*_of(row), row.values["attack"]): row for row in weak}
+    rates = {(*_setting_of(row), row.values["attack"]): row for row in weak}
     head = "".join(f"<th class=n>{html.escape(name)}</th>" for name in attacks)
     lines = []
     for of in settings:
@@ -247,7 +247,7 @@ def _rate(row: Row | None) -> str:
     return f"<td class=n>{row.success:.2f} <span class=small>[{row.low:.2f}, {row.high:.2f}]</span></td>"
 
 
-def _of(row: Row) -> tuple[str, str, str]:
+def _setting_of(row: Row) -> tuple[str, str, str]:
     return row.values["dataset"], row.values["method"], row.values["parameters"]
 
 

@@ -73,7 +73,7 @@ def begin(folder: Path, keys: Sequence[str]) -> list[str]:
 
 def about_of(folder: Path) -> dict[str, Any]:
     """Return what a folder says of its run, from anybody; raises `DataError` for one of no run."""
-    data = held(folder / ABOUT)
+    data = read_run_file(folder / ABOUT)
     try:
         found = json.loads(data.decode("utf-8"))
         keys, done = found["cells"], found.get(FINISHED, bool(found["cells"]))
@@ -93,7 +93,7 @@ def _is_key(text: str) -> bool:
     return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
-def held(path: Path) -> bytes:
+def read_run_file(path: Path) -> bytes:
     """Return the contents of a file of a run; raises `DataError` if it cannot be read."""
     try:
         return read_untrusted(path, MOST_BYTES)
@@ -195,7 +195,7 @@ def run(
     """
     for name in (CELLS, measuring.FOLDER):
         make_folder(folder / name)
-    missing = [job for job in (_without(job, folder) for job in jobs) if job.attacks]
+    missing = [job for job in (_without_computed(job, folder) for job in jobs) if job.attacks]
     for _ in range(len(jobs) - len(missing)):
         step()
     for _ in _compute_jobs(missing, folder, processes):
@@ -232,7 +232,7 @@ def read_cell(folder: Path, key: str) -> Cell | None:
     return cell
 
 
-def _without(job: Job, folder: Path) -> Job:
+def _without_computed(job: Job, folder: Path) -> Job:
     """Return the job without the attacks whose cells are there."""
     missing = []
     for attack, key in zip(job.attacks, job.keys, strict=True):
@@ -281,7 +281,7 @@ def compute(job: Job, folder: Path) -> None:
             write_together([(_path(folder, cell.key), cell.text().encode())], replace=True)
 
 
-def took(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
+def times_per_release(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
     """Return the rows of measuring.csv: what a release by each setting took, from photo to file."""
     found = []
     for job in jobs:
@@ -350,7 +350,7 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
     problems += [
         f"{name} is not what the cells say"
         for name in (RESULTS, MEASURES, DOCUMENT)
-        if held(folder / name) != made[name].encode()
+        if read_run_file(folder / name) != made[name].encode()
     ]
     problems += [alarm(row) for row in table if row.above]
     return cells, problems

@@ -148,10 +148,10 @@ class DrawnEye(DrawnItem):
         x, y = columns - shape.x, rows - shape.y
         away, angle = np.hypot(x, y), np.degrees(np.arctan2(y, x)) - shape.roll
         image = 182 + 10 * np.cos(x / 90) - 6 * (y / 100) ** 2  # the white
-        image = _over(image, self._iris(shape, away, angle), away, shape.iris, soft=2.0)
-        image = _over(image, np.full(EYE_SIZE, 22.0), away, shape.pupil, soft=1.0)
+        image = _disc_over(image, self._iris(shape, away, angle), away, shape.iris, soft=2.0)
+        image = _disc_over(image, np.full(EYE_SIZE, 22.0), away, shape.pupil, soft=1.0)
         image = _lids(image, shape, bits)
-        image = _lit(image, shape, bits)
+        image = _light_eye(image, shape, bits)
         return levels(image[..., None], bits, EYE_GRAIN)
 
     def _iris(self, shape: Shape, away: Plane, angle: Plane) -> Plane:
@@ -181,7 +181,7 @@ def texture(number: int) -> Float32[np.ndarray, "64 512"]:
     return np.asarray(out, np.float32)
 
 
-def _over(below: Plane, above: Plane, away: Plane, radius: float, *, soft: float) -> Plane:
+def _disc_over(below: Plane, above: Plane, away: Plane, radius: float, *, soft: float) -> Plane:
     """Return a disc over an image, with a soft edge."""
     share = np.clip((radius - away) / soft + 0.5, 0, 1)
     return np.asarray(below + share * (above - below))
@@ -208,7 +208,7 @@ def _lids(image: Plane, shape: Shape, bits: BitSource) -> Plane:
     return np.asarray(image * (1 - 0.6 * strokes / 255), np.float64)
 
 
-def _lit(image: Plane, shape: Shape, bits: BitSource) -> Plane:
+def _light_eye(image: Plane, shape: Shape, bits: BitSource) -> Plane:
     """Return the eye with reflections of the lamp, light from a side, and as sharp as the camera was."""
     bright, side, focus, x, y = shares(bits, 5)
     spots = np.zeros(EYE_SIZE, np.uint8)
@@ -354,7 +354,7 @@ class DrawnScene(DrawnItem):
         bits = self.moment
         wall = _room(self.subject_bits)
         for _ in range(3):  # what somebody left there
-            _thing(wall, bits, low=True)
+            _draw_thing(wall, bits, low=True)
         across, down, close, turn, bright, warm = shares(bits, 6)
         middle = (
             (0.5 + SCENE_ROOM * (2 * across - 1)) * WALL[1],
@@ -388,11 +388,11 @@ def _room(bits: BitSource) -> np.ndarray:
     cv2.rectangle(wall, (0, floor), (WALL[1], WALL[0]), _colour(bits, 50, 150), -1)
     cv2.rectangle(wall, (0, floor - 4 - int(5 * board)), (WALL[1], floor), _colour(bits, 170, 240), -1)
     for _ in range(THINGS[0] + int(count * (THINGS[1] - THINGS[0] + 1))):
-        _thing(wall, bits, low=False)
+        _draw_thing(wall, bits, low=False)
     return wall
 
 
-def _thing(wall: np.ndarray, bits: BitSource, *, low: bool) -> None:
+def _draw_thing(wall: np.ndarray, bits: BitSource, *, low: bool) -> None:
     """Draw a picture, a window, a lamp or a piece of furniture."""
     kind, x, y, wide, high, inner = shares(bits, 6)
     size = int(16 + 52 * wide), int(16 + 46 * high)

@@ -188,10 +188,10 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "people": len(set(cell.people)),
         "near": None if own is None else _number(float(np.mean(own.near))),
         "equal_error": None if own is None else _number(own.equal_error),
-        "tar_far_1e-2": None if own is None else _maybe(own.accepted_2),
-        "tar_far_1e-3": None if own is None else _maybe(own.accepted_3),
+        "tar_far_1e-2": None if own is None else _number_or_none(own.accepted_2),
+        "tar_far_1e-3": None if own is None else _number_or_none(own.accepted_3),
         "split": cell.of.get("split", PHOTOS),
-        **{name: None if own is None else _maybe(own.apart.get(name)) for name in APART},
+        **{name: None if own is None else _number_or_none(own.apart.get(name)) for name in APART},
     }
     told = {name: "" if value is None else str(value) for name, value in texts.items()}
     return Row(told, success, low, high, None if own is None else cell.bound, own)
@@ -252,5 +252,5 @@ def _number(value: float) -> str:
     return f"{value:.{DIGITS}f}"
 
 
-def _maybe(value: float | None) -> str | None:
+def _number_or_none(value: float | None) -> str | None:
     return None if value is None else _number(value)

@@ -23,7 +23,7 @@ BALL: Final = 2.0
 """Radius of an eyeball, in radii of its iris: 12 mm and 6 mm."""
 
 
-def _both(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
+def _eye_pair(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
     """Return the eye in a photo, and that in its release if its pupil is within the photo's iris."""
     first, second = _eye(photo), _eye(release)
     if first is None or second is None or _pupil_distance(first, second) > first.iris.radius:
@@ -41,13 +41,13 @@ def _pupil_distance(one: Eye, other: Eye) -> float:
 
 def pupil_detection(photo: Image, release: Image) -> float | None:
     """Return 1 if the pupil is found at its place, and 0 if not; None if the photo shows none."""
-    first, second = _both(photo, release)
+    first, second = _eye_pair(photo, release)
     return None if first is None else float(second is not None)
 
 
 def pupil_shift(photo: Image, release: Image) -> float | None:
     """Return how far the middle of the pupil is away, in radii of the iris; None without two pupils."""
-    first, second = _both(photo, release)
+    first, second = _eye_pair(photo, release)
     return None if first is None or second is None else _pupil_distance(first, second) / first.iris.radius
 
 

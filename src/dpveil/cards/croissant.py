@@ -85,7 +85,7 @@ def releases(folder: Path, found: Sequence[Verification]) -> tuple[Listed, ...]:
             f"{escape_text(show_path(packed))} holds several releases in one file, which a card cannot list"
         )
         raise CertificateError(problem, hint=UNPACK)
-    wrong = [(one.path, why) for one in found if (why := _against(one))]
+    wrong = [(one.path, why) for one in found if (why := _exclusion_reason(one))]
     if wrong:
         path, why = wrong[0]
         more = f" (and {count_noun(len(wrong) - 1, 'other file')})" if len(wrong) > 1 else ""
@@ -121,7 +121,7 @@ def prefix(folder: Path, out: Path) -> str:
     return "".join(f"{_encode_name(part)}/" for part in inner.relative_to(home).parts)
 
 
-def _against(found: Verification) -> str:
+def _exclusion_reason(found: Verification) -> str:
     """Return why a file has no place in a card; empty if it has one."""
     stated = found.certificate
     if found.status == "unprotected":
@@ -174,12 +174,12 @@ def headcount(count: int) -> str:
     return f"{count:,} {'person' if count == 1 else 'people'}"
 
 
-def alike(people: Iterable[str]) -> list[str]:
+def similar_names(people: Iterable[str]) -> list[str]:
     """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
 
-    >>> alike(["Ann", "Bob", "ann", "ANN", "bob"])
+    >>> similar_names(["Ann", "Bob", "ann", "ANN", "bob"])
     ['ANN and Ann differ in upper and lower case only, and count as two people (5 names are so)']
-    >>> alike(["ann", "Bob"])
+    >>> similar_names(["ann", "Bob"])
     []
     """
     groups: dict[str, list[str]] = defaultdict(list)
@@ -313,7 +313,7 @@ def totals(files: Sequence[Listed], people: People) -> Totals:
     That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
     count as pure, with ε × diameter.
     """
-    parts = {one.name: _plain(one.name, one.guarantee) for one in files}
+    parts = {one.name: _composable(one.name, one.guarantee) for one in files}
     unnamed = tuple(name for name in parts if name not in people)
     loose = [] if not unnamed else [_sum(ANYBODY, [parts[name] for name in unnamed])]
     mine: dict[str, list[Guarantee]] = defaultdict(list)
@@ -324,7 +324,7 @@ def totals(files: Sequence[Listed], people: People) -> Totals:
         Person(person, len(own) + len(unnamed), _sum(person, [*own, *loose]))
         for person, own in sorted(mine.items())
     )
-    together = _together([*parts.values()])
+    together = _compose_or_none([*parts.values()])
     return Totals(found or (Person(ANYBODY, len(unnamed), loose[0]),), len(found), unnamed, together)
 
 
@@ -346,7 +346,7 @@ def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
     return (total.epsilon or Fraction(0)) if (total.delta or 0) <= (delta or 0) else None
 
 
-def _plain(name: str, guarantee: Guarantee | None) -> Guarantee:
+def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:
     """Return a guarantee that composes, without the words of its scope; raises `BudgetRefused`."""
     if guarantee is None or not guarantee.formal:
         problem = f"{escape_text(name)} has no formal guarantee, and so no total with others"
@@ -371,7 +371,7 @@ def _sum(who: str, parts: Sequence[Guarantee]) -> Guarantee:
         raise BudgetRefused(problem, hint=ALONE) from error
 
 
-def _together(parts: Sequence[Guarantee]) -> Guarantee | None:
+def _compose_or_none(parts: Sequence[Guarantee]) -> Guarantee | None:
     try:
         return compose(parts)
     except UnsupportedRelation:
@@ -624,10 +624,13 @@ def _records() -> dict[str, Json]:
 def _description(images: Sequence[Listed], totals: Totals, made: SetCertificate | None) -> str:
     if made is not None:
         return f"{count_noun(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
-    return f"{count_noun(len(images), 'photo')} with regions replaced by {this_tool()}; {_most(totals)}."
+    return (
+        f"{count_noun(len(images), 'photo')} with regions replaced by {this_tool()};"
+        f" {_largest_total(totals)}."
+    )
 
 
-def _most(totals: Totals) -> str:
+def _largest_total(totals: Totals) -> str:
     """Return in words what no person's total exceeds."""
     return "per person at most " + ", or ".join(str(total) for total, _ in totals.most)
 
@@ -642,7 +645,7 @@ def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json
 
 def _protection(totals: Totals, made: SetCertificate | None) -> list[Json]:
     """Return what of people is protected, and how well."""
-    words = [f"Promised {_most(totals)}."]
+    words = [f"Promised {_largest_total(totals)}."]
     for total, _ in totals.most:
         relation = total.relation.in_words()
         each = "" if made is not None else "two collections in which each photo of one person may differ: "

@@ -21,7 +21,6 @@ from dpveil.cards.croissant import (
     People,
     Person,
     Totals,
-    alike,
     by_folder,
     by_table,
     card,
@@ -30,6 +29,7 @@ from dpveil.cards.croissant import (
     pictures,
     prefix,
     releases,
+    similar_names,
     totals,
 )
 from dpveil.cli import exits, say
@@ -105,10 +105,12 @@ def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iter
     if found.unnamed:
         bare = count_noun(len(found.unnamed), "photo")
         have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
-        yield f"{NO_PERSON.format(have)}: {say.several([escape_text(name) for name in found.unnamed])}"
+        yield (
+            f"{NO_PERSON.format(have)}: {say.first_and_count([escape_text(name) for name in found.unnamed])}"
+        )
         if not found.named:
             yield FLAT if by_folder else UNNAMED
-    yield from alike(one.name for one in found.people)
+    yield from similar_names(one.name for one in found.people)
     for grade, least in LOW.items():
         yield from _low_files(files, grade, least)
     everybody = "" if found.named else UNKNOWN

@@ -110,7 +110,7 @@ class Command(TyperCommand):
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
-                _check_paths(named, option, _several(values.get(str(option.name))))
+                _check_paths(named, option, _as_sequence(values.get(str(option.name))))
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
@@ -193,7 +193,7 @@ def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
             check_local(named.strip("[]."), str(value))
 
 
-def _several(value: Any) -> Sequence[Any]:
+def _as_sequence(value: Any) -> Sequence[Any]:
     """Return the values of an option or argument, which may have one or several."""
     return value if isinstance(value, list | tuple) else (value,)
 

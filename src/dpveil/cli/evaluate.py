@@ -19,7 +19,7 @@ from dpveil.bench.galleries import BOX, AnySetting, GallerySetting, Setting, can
 from dpveil.bench.galleries import METHODS as GALLERIES
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
-from dpveil.bench.run import Job, begin, cores, count, finish, run, took
+from dpveil.bench.run import Job, begin, cores, count, finish, run, times_per_release
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
@@ -209,7 +209,7 @@ def attacks_on(
     """
     made: list[Attack] = []
     notes: list[str] = []
-    for name in dict.fromkeys(names or _usual(asked, chosen)):
+    for name in dict.fromkeys(names or _default_attacks(asked, chosen)):
         one = attack(name)
         if split == "people" and not one.enrols:
             if names:
@@ -224,7 +224,7 @@ def attacks_on(
     return tuple(made), notes
 
 
-def _usual(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
+def _default_attacks(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
     apart = (*SEVERAL, KNOWING)
     usual = [name for name in ATTACKS if name not in apart] if asked.full else QUICK["attacks"]
     around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
@@ -240,15 +240,15 @@ def _install(extras: Sequence[str]) -> str:
 
 def command() -> str:
     """Return the command line without the folders of its paths: where they lie is nobody's business."""
-    text = f"dpveil {shlex.join(_bare(word) for word in sys.argv[1:])}"
+    text = f"dpveil {shlex.join(_without_folders(word) for word in sys.argv[1:])}"
     return text.encode("utf-8", "replace").decode()  # names of files may be no text
 
 
-def _bare(word: str) -> str:
+def _without_folders(word: str) -> str:
     """Return a word without the folders of the paths in it.
 
-    >>> _bare("--out=/home/me/results/"), _bare("embedding:/home/me/own.onnx"), _bare("1/3")
-    ('--out=results', 'embedding:own.onnx', '1/3')
+    >>> [_without_folders(word) for word in ("--out=/home/me/results/", "embedding:/home/me/own.onnx", "1/3")]
+    ['--out=results', 'embedding:own.onnx', '1/3']
     """
     parts = re.split(r"([:=()+,])", word)
     return "".join(Path(part).name if _is_path(part) else part for part in parts)
@@ -379,7 +379,7 @@ def evaluate_command(
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
     cells = _run(work, out, jobs or cores(), quiet=quiet)
-    table = finish(out, cells, command(), (*notes, *left), took(work, out))
+    table = finish(out, cells, command(), (*notes, *left), times_per_release(work, out))
     return _print_results(table, out, json)
 
 

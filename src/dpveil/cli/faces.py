@@ -217,7 +217,7 @@ def _tell(
         sizes.setdefault(look.smallest, []).append(show_path(look.path))
     for size, paths in sizes.items():
         text = not_searched(finder.kind, size)
-        say.note(text if len(sizes) == 1 else f"{say.several(paths)}: {text}")
+        say.note(text if len(sizes) == 1 else f"{say.first_and_count(paths)}: {text}")
     if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
     for look in looks:

@@ -132,7 +132,7 @@ def _ask_passphrase(words: str) -> str:
         return given
     if not sys.stdin.isatty():
         raise UsageError("the key is encrypted, and nobody can be asked", hint=f"set {PASSPHRASE}")
-    return getpass.getpass(say.still(words))
+    return getpass.getpass(say.escape_controls(words))
 
 
 def _choose_passphrase() -> str:

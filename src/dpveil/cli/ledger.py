@@ -26,7 +26,7 @@ from dpveil.errors import (
     PhotoError,
     UnknownName,
     UsageError,
-    meant,
+    suggestion,
 )
 from dpveil.io import write_together
 from dpveil.io.folders import MANY, is_link, walk
@@ -262,7 +262,7 @@ Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, s
 
 def place_of(url: str) -> str:
     """Return the URL of a ledger without a password, as it may be shown."""
-    return target_of(url)[1] if is_server(url) else say.still(url)
+    return target_of(url)[1] if is_server(url) else say.escape_controls(url)
 
 
 def account_of(ledger: Ledger, subject: str) -> Account:
@@ -284,7 +284,7 @@ def check_limited(ledger: Ledger, subject: str) -> None:
 
 
 def _similar_name(ledger: Ledger, subject: str) -> str:
-    return meant(subject, ledger.subjects())
+    return suggestion(subject, ledger.subjects())
 
 
 class Joined:
@@ -457,7 +457,9 @@ def history_command(
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(min(entry.time, 2**36)))
         say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
     if image is not None and not entries:
-        say.note(f"{say.still(str(image))}: {of_a_set(image) or 'nobody paid for it from this ledger'}")
+        say.note(
+            f"{say.escape_controls(str(image))}: {of_a_set(image) or 'nobody paid for it from this ledger'}"
+        )
         return exits.INCOMPLETE
     return exits.DONE
 
@@ -483,7 +485,7 @@ def export_command(
         check_apart(opened.files, [out])
         lines = [dumps({"text": entry.text, "sha256": entry.head}) + "\n" for entry in opened.history()]
     write_together([(out, "".join(lines).encode())], replace=force, private=True)
-    say.note(f"wrote {len(lines):,} entries to {say.still(str(out))}")
+    say.note(f"wrote {len(lines):,} entries to {say.escape_controls(str(out))}")
     return exits.DONE
 
 

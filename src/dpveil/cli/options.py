@@ -82,7 +82,7 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
         if method is None and not any(own.values()):
-            method = _usual(arguments.get("regions"))
+            method = _method_for_objects(arguments.get("regions"))
         chosen = build_method(method, **(_with_typical(method, own) if free else own))
         if "context" in given.parameters:
             arguments["context"] = context
@@ -313,7 +313,7 @@ def _with_typical(name: Text, given: Mapping[str, Text | bool]) -> dict[str, Tex
     return {**usual, **{each: value for each, value in given.items() if value is not None}}
 
 
-def _usual(regions: Any) -> Text:
+def _method_for_objects(regions: Any) -> Text:
     """Return the method for regions of text and the like alone; None for the default method."""
     specs = [part.strip() for spec in getattr(regions, "specs", ()) for part in spec.split("+")]
     return COVER if specs and all(spec in COVERED for spec in specs) else None
@@ -445,9 +445,9 @@ class Chosen:
         nothing, and as `parse`.
         """
         from dpveil.regions import parse
-        from dpveil.regions.spec import several
+        from dpveil.regions.spec import split_choices
 
-        specs = [str(part) for spec in self.specs or usual for part in several(spec.strip())]
+        specs = [str(part) for spec in self.specs or usual for part in split_choices(spec.strip())]
         takes = {spec: self._for(spec, specs) for spec in specs if spec in (FACES, *OTHERS)}
         for name in self.settings:
             if not any(name in taken for taken in takes.values()):

@@ -29,7 +29,7 @@ from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import read, write_together
 from dpveil.io.folders import real
 from dpveil.io.names import show_path
-from dpveil.regions.tiling import shrunk
+from dpveil.regions.tiling import downscale
 from dpveil.release.saving import Release, read_certificate
 
 if TYPE_CHECKING:
@@ -151,11 +151,11 @@ def _free(
         beside = [edge for one in around for edge in (one[axis] - size[axis] - 1, one[axis + 2] + 1)]
         corners.append({min(max(0, each), furthest[axis]) for each in (wanted[axis], *beside)})
     near = sorted(product(corners[0], corners[1]), key=lambda corner: math.dist(corner, wanted))
-    fits = (corner for corner in near if not any(_meets(corner, size, one) for one in taken))
+    fits = (corner for corner in near if not any(_overlaps(corner, size, one) for one in taken))
     return next(fits, near[0])
 
 
-def _meets(corner: tuple[int, int], size: tuple[int, int], other: Place) -> bool:
+def _overlaps(corner: tuple[int, int], size: tuple[int, int], other: Place) -> bool:
     """Whether a plate and another one have a pixel in common, edges included."""
     return all(
         corner[axis] <= other[axis + 2] and other[axis] <= corner[axis] + size[axis] for axis in (0, 1)
@@ -223,7 +223,9 @@ class Review:
         rest = [
             f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure is not None
         ]
-        notes = "".join(f"<li>{html.escape(say.still(text))}</li>" for text in (*self.problems, *rest))
+        notes = "".join(
+            f"<li>{html.escape(say.escape_controls(text))}</li>" for text in (*self.problems, *rest)
+        )
         template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
         page = Template(template).substitute(
             count=count_noun(len(self.entries), "release"),
@@ -257,7 +259,7 @@ class _OnPage:
         )
         lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
         whole = _image(_draw_frames(self.photo, self.regions, left), "original") + _image(
-            shrunk(self.after, LONG_SIDE), "release"
+            downscale(self.after, LONG_SIDE), "release"
         )
         parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
         close = "".join(_close(self.photo.image, self.after, *each) for each in parts)
@@ -330,7 +332,7 @@ def _draw_frames(
     What is `doubtful`, and stays in the clear, has a question mark for a number. Faces that are chosen to
     stay have frames of another colour.
     """
-    small = shrunk(photo.image, LONG_SIDE)
+    small = downscale(photo.image, LONG_SIDE)
     numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
     stay = {one.origin.number: one for region in regions for one in region.kept}
     frames = []
@@ -338,7 +340,7 @@ def _draw_frames(
         box, mask = _downscale(region, photo, small)
         frames.append(Shown(number, box, None, mask))
     frames += [Shown(n, _downscale(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
-    return shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
+    return downscale(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
 def _downscale(
@@ -364,7 +366,7 @@ def _close(
     aside, above = box.w // 4 + 2, box.h // 4 + 2
     part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]
     pictures = [
-        _image(shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
+        _image(downscale(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
     ]
     sure = "" if region.score is None else f", score {region.score:.2f}"
     return f"<li>{''.join(pictures)}<br>{html.escape(label)}: {box.w}×{box.h} pixels{sure}</li>"

@@ -95,12 +95,14 @@ def print_report(report: Report, json: bool) -> None:
         say.note(f"warning: {text}")
     warn(report.released)
     if report.skipped:
-        say.note(SKIPPED.format(photos=say.several([show_path(entry.source) for entry in report.skipped])))
+        say.note(
+            SKIPPED.format(photos=say.first_and_count([show_path(entry.source) for entry in report.skipped]))
+        )
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             say.note(text)
     if lost := report.discarded:
-        say.note(DISCARDED.format(photos=say.several([show_path(entry.source) for entry in lost])))
+        say.note(DISCARDED.format(photos=say.first_and_count([show_path(entry.source) for entry in lost])))
     say.note(_counts(report))
 
 
@@ -168,16 +170,18 @@ def _tell_each(report: Report) -> None:
             say.answer(f"{show_path(entry.source)}  {cost(entry.promise)}")
     refused = [entry for entry in report.entries if entry.failure and entry.status != UNTRIED]
     for entry in refused[:MOST_REFUSED]:
-        name, why = show_path(entry.source), _why(entry)
+        name, why = show_path(entry.source), _failure_text(entry)
         say.note(why if why.startswith(f"{name} ") else f"{name}: {why}")
     if left := len(refused[MOST_REFUSED:]):
         say.note(f"and {count_noun(left, 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
-        what = say.several([show_path(entry.source) for entry in untried])
-        say.note(f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_why(untried[0])}")
+        what = say.first_and_count([show_path(entry.source) for entry in untried])
+        say.note(
+            f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_failure_text(untried[0])}"
+        )
 
 
-def _why(entry: Entry) -> str:
+def _failure_text(entry: Entry) -> str:
     failure = entry.failure
     return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
 
@@ -195,9 +199,9 @@ def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = T
         texts = [*photos.values()]
         told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
         if not isinstance(texts[0], Aside):
-            say.note(f"{start}{say.several([*photos])}: {told}")
+            say.note(f"{start}{say.first_and_count([*photos])}: {told}")
         elif asides:
-            say.note(told if len(photos) == len(entries) else f"{say.several([*photos])}: {told}")
+            say.note(told if len(photos) == len(entries) else f"{say.first_and_count([*photos])}: {told}")
 
 
 def _rank(text: str) -> int:
@@ -230,7 +234,7 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
 
     Prints nothing if all are copies.
     """
-    worst = dearest(promises)
+    worst = costliest(promises)
     if worst is None or worst.total is None:
         return
     drawn, total = worst.faces and method.regions == "faces", worst.total
@@ -243,7 +247,7 @@ def tell(method: Method, promises: Sequence[Promise], promised: str = "promised"
     say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
 
 
-def dearest(promises: Sequence[Promise]) -> Promise | None:
+def costliest(promises: Sequence[Promise]) -> Promise | None:
     """Return the promise of the release that costs most, of equal ones that with most faces or regions.
 
     One without a formal guarantee costs more than any other. Copies do not count.
@@ -261,7 +265,7 @@ def dearest(promises: Sequence[Promise]) -> Promise | None:
 
 def cost_of(promises: Sequence[Promise], what: str) -> str:
     """Return in words what the one costs that costs most of these releases, which are photos or clips."""
-    worst, many = dearest(promises), sum(promise.total is not None for promise in promises)
+    worst, many = costliest(promises), sum(promise.total is not None for promise in promises)
     if worst is None:
         return ""
     return f"{WORST.format(many, what) if many > 1 else ''}{cost(worst)}"
@@ -298,12 +302,12 @@ class Doubts:
         from dpveil.release.words import lowest
 
         if count := sum(self.replaced.values()):
-            done, photos = "would replace" if before else "replaced", say.several([*self.replaced])
+            done, photos = "would replace" if before else "replaced", say.first_and_count([*self.replaced])
             words = {"faces": count_noun(count, "face"), "replaced": done, "look": LOOK[before]}
             say.note(UNSURE.format(**words, least=LEAST, photos=photos))
         if places := [place for left in self.left.values() for place in left]:
             many = count_noun(len(places), "place") + " that may show a face"
-            words = {"photos": say.several([*self.left]), "look": LOOK[before]}
+            words = {"photos": say.first_and_count([*self.left]), "look": LOOK[before]}
             say.note(LEFT.format(places=many, least=lowest(places), **words))
         for photo, faces in [*self.crowds.items()][:1]:
             others = f"; and faces of {count_noun(len(self.crowds) - 1, 'more photo')}, which --json names"
@@ -416,7 +420,7 @@ def _with_refused(priced: str, dry: Report) -> str:
     """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
     failures = ((entry.source, entry.failure) for entry in dry.failed)
     refused = [show_path(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
-    return REFUSED.format(photo=priced, refused=say.several(refused)) if refused else priced
+    return REFUSED.format(photo=priced, refused=say.first_and_count(refused)) if refused else priced
 
 
 def _without_noise(entry: Entry) -> Entry:
@@ -469,7 +473,7 @@ def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
     told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    say.note(f"{yet}{say.several([*noisy])}: {'; '.join(filter(None, told))}")
+    say.note(f"{yet}{say.first_and_count([*noisy])}: {'; '.join(filter(None, told))}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None) -> None:

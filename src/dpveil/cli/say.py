@@ -15,7 +15,7 @@ from dpveil.errors import DPVeilError
 
 def answer(text: str) -> None:
     """Print one line of the human-readable answer."""
-    print(still(text))  # noqa: T201  the command line's own voice
+    print(escape_controls(text))  # noqa: T201  the command line's own voice
 
 
 def document(data: Mapping[str, Any]) -> None:
@@ -25,10 +25,10 @@ def document(data: Mapping[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    print(still(text), file=sys.stderr)  # noqa: T201
+    print(escape_controls(text), file=sys.stderr)  # noqa: T201
 
 
-def still(text: str) -> str:
+def escape_controls(text: str) -> str:
     """Return `text` with control characters escaped, and those that turn letters, which names may contain."""
     shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
     return text if text.isprintable() else "".join(shown)
@@ -112,10 +112,10 @@ def print_document(lists: Mapping[str, Entries], more: Mapping[str, Any]) -> Non
     print(json.dumps(more, indent=2).removeprefix("{"))  # noqa: T201  the command line's own voice
 
 
-def several(names: Sequence[str]) -> str:
+def first_and_count(names: Sequence[str]) -> str:
     """Return the name of the first, and how many more there are.
 
-    >>> several(["a.jpg"]), several(["a.jpg", "b.jpg", "c.jpg"])
+    >>> first_and_count(["a.jpg"]), first_and_count(["a.jpg", "b.jpg", "c.jpg"])
     ('a.jpg', 'a.jpg and 2 more')
     """
     return names[0] + (f" and {len(names) - 1} more" if len(names) > 1 else "")

@@ -14,8 +14,8 @@ import typer
 
 from dpveil.batch.interrupts import delay_interrupts
 from dpveil.bench.items import Item, ShardPhoto
-from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, everywhere, items_of, layout_of, one_person_each
-from dpveil.cards.croissant import alike, by_table, headcount, name_of
+from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, all_photos, items_of, layout_of, one_person_each
+from dpveil.cards.croissant import by_table, headcount, name_of, similar_names
 from dpveil.cli import exits, say
 from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of
@@ -82,7 +82,7 @@ class Payer:
                 self._check_price(self._opened, plan, dry=dry)
         finally:
             self._opened.close()  # photos are read next, and no file of a ledger may be among them
-        return _there(found, plan, out) if found else None
+        return _existing_set(found, plan, out) if found else None
 
     def _check_price(self, ledger: Ledger, plan: Plan, *, dry: bool) -> None:
         """Say what a set will cost; raise `BudgetRefused` if that is more than is left, and then say it only
@@ -133,13 +133,13 @@ def _too_dear(error: BudgetExceeded) -> BudgetRefused:
     return BudgetRefused(problem, hint=f"{less}{more}")
 
 
-def _there(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:
+def _existing_set(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:
     """Return the certificate of the set at `out` if it is the paid one, intact, and with these settings.
 
     Raises `DPVeilError` for any other, which says where the paid set is, or how to know it.
     """
     if not _is_paid(out, found):
-        raise _elsewhere(found, out)
+        raise _other_folder_error(found, out)
     (made, problems), own = read_set(out), plan.parameters()
     problem = f"{show_path(out)} is the set that was paid for this key, but"
     if made is None or problems:
@@ -158,7 +158,7 @@ def _setting(name: str, value: object) -> str:
     return f"{name} {'by default' if value is None else value}"
 
 
-def _elsewhere(found: tuple[str, ...], out: Path) -> DPVeilError:
+def _other_folder_error(found: tuple[str, ...], out: Path) -> DPVeilError:
     """Return the error for a retry with another folder than that of the paid set, which its hash tells."""
     problem = "the set of this --key was paid and written already"
     known = f"dpveil verify says {say.hash_in_short(found[-1])} of its folder"
@@ -231,18 +231,22 @@ class Album:
         items = tuple(sorted(named, key=lambda item: item.name))
         known = {person: number for number, person in enumerate(sorted({item.person for item in items}))}
         people = f"{headcount(len(known))} with {count_noun(len(items), 'photo')}"
-        told = (f"{people}{notes[0]}", *alike(item.person for item in found if not _bare(item)), *notes[1:])
+        told = (
+            f"{people}{notes[0]}",
+            *similar_names(item.person for item in found if not _is_unnamed(item)),
+            *notes[1:],
+        )
         return cls(items, tuple(known[item.person] for item in items), told)
 
 
 def _by_layout(folder: Path) -> tuple[list[Item], list[str]]:
     """Return photos as their layout says whose they are; how it does, and what else to know of it."""
     layout = _layout(folder)
-    found = {item.name: item for item in (*items_of(folder, layout), *_others(folder, layout))}
+    found = {item.name: item for item in (*items_of(folder, layout), *_photos_of_nobody(folder, layout))}
     items = [*found.values()]
     how = f", read as {layout.name}: people are told apart by {layout.identity}"
     if layout is LAYOUTS[-1]:
-        how = f": {FLAT if all(map(_bare, items)) else FOLDED}"
+        how = f": {FLAT if all(map(_is_unnamed, items)) else FOLDED}"
     return items, [how, *_nameless_notes(items), *_left_out(folder, items, MISPLACED)]
 
 
@@ -257,13 +261,13 @@ def _by_folder(folder: Path) -> tuple[list[Item], list[str]]:
         hint = (
             "move them into one, name people in a table, or leave out --people, and each counts as a person"
         )
-        raise DataError(f"{problem}: {_some([item.name for item in beside])}", hint=hint)
+        raise DataError(f"{problem}: {_names_text([item.name for item in beside])}", hint=hint)
     return items, [f": {FOLDED}", *_left_out(folder, items, MISSED)]
 
 
 def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[str]]:
     """Return all photos, each of the one person that a table names; raises `DataError` for any other."""
-    items = everywhere(folder)
+    items = all_photos(folder)
     people = by_table(table, column, [item.name for item in items], folder) if items else {}
     nobody = [item.name for item in items if item.name not in people]
     several = [item.name for item in items if len(people.get(item.name, ())) > 1]
@@ -271,7 +275,8 @@ def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[
         if names:
             have = f"{count_noun(len(names), 'photo')} {'has' if len(names) == 1 else 'have'}"
             problem = (
-                f"{have} {what} in the column {escape_text(column)} of {show_path(table)}: {_some(names)}"
+                f"{have} {what} in the column {escape_text(column)} of {show_path(table)}:"
+                f" {_names_text(names)}"
             )
             hint = "name one person for each photo, or take photos out of the folder"
             raise DataError(problem, hint=hint)
@@ -280,7 +285,7 @@ def _by_table(folder: Path, table: Path, column: str) -> tuple[list[Item], list[
     return own, [how, *_left_out(folder, own, MISSED)]
 
 
-def _some(names: list[str]) -> str:
+def _names_text(names: list[str]) -> str:
     """Return the first name, and how many more there are."""
     return escape_text(names[0]) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
 
@@ -319,20 +324,20 @@ def _layout(folder: Path) -> Layout:
     return found if found.subject == "faces" and found.name != "UTKFace" else LAYOUTS[-1]
 
 
-def _others(folder: Path, layout: Layout) -> list[Item]:
+def _photos_of_nobody(folder: Path, layout: Layout) -> list[Item]:
     """Return photos that lie in no person's folder, if the layout has such folders."""
     return one_person_each(folder) if layout is LAYOUTS[-1] else []
 
 
 def _nameless_notes(items: list[Item]) -> list[str]:
     """Return what to know of photos without a person's name, if there are some."""
-    bare = sum(map(_bare, items))
+    bare = sum(map(_is_unnamed, items))
     if bare == 1:
         return ["one photo has no person's name and counts as a person"]
     return [NOBODY.format(f"{bare:,}")] if bare else []
 
 
-def _bare(item: Item) -> bool:
+def _is_unnamed(item: Item) -> bool:
     return item.person.removeprefix("./") == item.name
 
 
@@ -472,7 +477,7 @@ def synthesize_command(
     payer = Payer(ledger, subject, key, seed)
     payer.check_new(out)
     check_apart(out, folder)
-    album = Album.of(folder, _whose(table, subject_column))
+    album = Album.of(folder, _people_table(table, subject_column))
     _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
@@ -493,7 +498,7 @@ def synthesize_command(
     return exits.INCOMPLETE if failed else exits.DONE
 
 
-def _whose(table: str | None, column: str | None) -> tuple[Path, str] | str | None:
+def _people_table(table: str | None, column: str | None) -> tuple[Path, str] | str | None:
     """Return the table of people and its column, or `FOLDERS`, if either is named."""
     if table in (None, FOLDERS):
         if column is not None:

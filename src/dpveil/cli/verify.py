@@ -130,7 +130,7 @@ class _Lines:
                 say.answer(_line(result, self._least))
                 self._block(result)
         elif result.sound:
-            self._inside.good(result.inside, alike(result, self._least), result.together)
+            self._inside.good(result.inside, result_text(result, self._least), result.together)
         else:
             broken = result.status not in ("consistent", "unprotected")
             self._inside.bad(result.inside, _line(result, self._least), broken=broken)
@@ -282,7 +282,7 @@ class Counts:
         if self.bare and not self.sound and not self.failed:
             yield f"no release is here: {count_noun(len(self.bare), 'file')} without a certificate"
         elif self.bare:
-            files = say.several([escape_text(show_path(path)) for path in self.bare])
+            files = say.first_and_count([escape_text(show_path(path)) for path in self.bare])
             yield f"without a certificate: {files}: {KEEP_APART}"
         if least is None and self.sound and not self.publishable:
             yield UNPUBLISHABLE
@@ -358,7 +358,7 @@ class Folded:
         self._file = file
 
 
-def alike(result: Verification, least: str | None) -> str:
+def result_text(result: Verification, least: str | None) -> str:
     """Return what is said of each sound release like this one.
 
     Without what is its own: the hash, and the share of the photo that its regions have; nor what all together

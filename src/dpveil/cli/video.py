@@ -244,14 +244,14 @@ class Rendering:
             [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
         )
         self._check_names(source)
-        if dry and (there := self._there(plan, source, paying)) is not None:
+        if dry and (there := self._existing_entry(plan, source, paying)) is not None:
             return self._print_report(there)
         self._tell_price(plan, paying, dry=dry)
         if dry or self.preview is not None:
             return self._show(plan, source, paying)
         return self._release(plan, source, paying)
 
-    def _there(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
+    def _existing_entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
         """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
         from dpveil.batch.task import Task
         from dpveil.video.obfuscating import earlier_entry
@@ -265,11 +265,13 @@ class Rendering:
     def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
         """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
         from dpveil.video.obfuscating import GOES_ON
-        from dpveil.video.state import begun, settings_of
+        from dpveil.video.state import settings_of, unfinished_nonce
 
         payment = _payment(paying)
         out, seed = self.out or Path(), paying.get("seed")
-        nonce = None if self.out is None else begun(out, settings_of(plan, out, payment.payer, seed))
+        nonce = (
+            None if self.out is None else unfinished_nonce(out, settings_of(plan, out, payment.payer, seed))
+        )
         if nonce is not None:
             say.note(GOES_ON)
         elif paying.get("ledger") is not None:

@@ -220,7 +220,7 @@ class Guarantee:
         data: dict[str, Json] = {"kind": self.kind, "relation": self.relation.to_json()}
         for name in KINDS[self.kind]:
             value = getattr(self, name)
-            data[name] = to_json(value) if isinstance(value, Fraction) else _plain(value)
+            data[name] = to_json(value) if isinstance(value, Fraction) else _as_json_value(value)
         measured = {} if self.distance is None else {"distance": self.distance.to_json()}
         return data | measured
 
@@ -229,5 +229,5 @@ class Guarantee:
         return self.numbers() | {"scope": self.scope.to_json()}
 
 
-def _plain(value: str | tuple[str, ...] | None) -> Json:
+def _as_json_value(value: str | tuple[str, ...] | None) -> Json:
     return list(value) if isinstance(value, tuple) else value

@@ -64,11 +64,11 @@ def exact(value: object, name: str = "number") -> Fraction:
         if isinstance(value, Integral | Rational):
             return Fraction(int(value.numerator), int(value.denominator))
         if isinstance(value, Decimal):
-            return Fraction(_modest(str(value)))
+            return Fraction(_check_magnitude(str(value)))
         if isinstance(value, Real):  # str() of any float type, NumPy's too, is its shortest decimal
             return Fraction(Decimal(str(value)))
         if isinstance(value, str):
-            return Fraction(_modest(value.strip()))
+            return Fraction(_check_magnitude(value.strip()))
         raise TypeError
     except (TypeError, ValueError, ArithmeticError, InvalidOperation, OverflowError):
         raise InvalidParameter(
@@ -76,7 +76,7 @@ def exact(value: object, name: str = "number") -> Fraction:
         ) from None
 
 
-def _modest(text: str) -> str:
+def _check_magnitude(text: str) -> str:
     """Return `text`; raise `ValueError` if its exact value may be huge: 1e999999999 has a billion digits."""
     if len(text) > 1000 or abs(int(text.lower().partition("e")[2] or 0)) > 1000:
         raise ValueError

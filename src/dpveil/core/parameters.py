@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
 from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
-from dpveil.errors import InvalidParameter, meant
+from dpveil.errors import InvalidParameter, suggestion
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -212,7 +212,7 @@ class OneOf(Value[str | None, str | None]):
     def check(self, value: str | None) -> str | None:
         """Return `value` if it is one of the words."""
         if value not in self.words:
-            hint = f"{meant(str(value), self.words)}write {self.hint}"
+            hint = f"{suggestion(str(value), self.words)}write {self.hint}"
             raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 

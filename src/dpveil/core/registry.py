@@ -99,7 +99,7 @@ class Table(Mapping[str, Any]):
         except (Exception, SystemExit) as error:  # a third party's module must not end a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
-        if problem := _unfit(name, found, _load_row(self.base) if self.base else None):
+        if problem := _misfit_reason(name, found, _load_row(self.base) if self.base else None):
             raise PluginError(f"{what} {problem}", hint=hint)
         return found
 
@@ -109,7 +109,7 @@ def _load_row(row: str) -> Any:
     return getattr(import_module(module), name)
 
 
-def _unfit(name: str, found: Any, base: Any) -> str:
+def _misfit_reason(name: str, found: Any, base: Any) -> str:
     """Return why a plug-in cannot be used, or an empty string if it can."""
     if not NAME.fullmatch(name):
         return "is not named in kebab case"

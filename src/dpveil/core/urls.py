@@ -106,7 +106,7 @@ def place(text: str) -> Path:
         problem = f"{scheme}:// is no place that dpveil reads or writes"
         raise UsageError(problem, hint=f"choose from {', '.join(sorted([*SCHEMES, 'file']))}")
     key = rest.rstrip("/")
-    if unplain(key) or not key:
+    if is_ambiguous(key) or not key:
         raise UsageError(f"{text!r} is no plain URL", hint=OBJECT)
     made = Url(f"{scheme}://{key}")
     made.prefix = rest.endswith("/")
@@ -120,7 +120,7 @@ def check_local(name: str, text: str) -> None:
         raise UsageError(f"{name} takes a path on this disk, and no URL", hint=hint)
 
 
-def unplain(key: str) -> bool:
+def is_ambiguous(key: str) -> bool:
     """Whether a name is none that is the same for everybody: it leads elsewhere, or is not printable.
 
     A backslash is a part of a name here, and parts names elsewhere.

@@ -77,12 +77,12 @@ class Cache:
         try:
             self._key = read_untrusted(key, KEY_BYTES)
         except Refused as refused:
-            raise self._unusable(f"the key of {show_path(self.folder)} {refused.problem}") from refused
+            raise self._cache_error(f"the key of {show_path(self.folder)} {refused.problem}") from refused
         if len(self._key) != KEY_BYTES:
-            raise self._unusable(f"the key of {show_path(self.folder)} is damaged")
+            raise self._cache_error(f"the key of {show_path(self.folder)} is damaged")
 
     @staticmethod
-    def _unusable(problem: str) -> DPVeilError:
+    def _cache_error(problem: str) -> DPVeilError:
         return DPVeilError(problem, hint="bring the file back, or choose another folder, which pays anew")
 
     def __repr__(self) -> str:
@@ -128,10 +128,10 @@ class Cache:
         Raises `CertificateError` if one of its files is missing, or if they do not belong together: nothing
         is drawn a second time because a file was damaged.
         """
-        there = _there(path)
+        there = _files_present(path)
         if 0 < there < 2:  # it is being written, or its writer was killed
             complete(path.parent)
-            there = _there(path)
+            there = _files_present(path)
         if not there:
             return None
         certificate = read_certificate(path)
@@ -185,6 +185,6 @@ class Cache:
         return replace(stored, drawn=True)
 
 
-def _there(path: Path) -> int:
+def _files_present(path: Path) -> int:
     """Return how many of the two files of a release are there."""
     return is_present(path) + is_present(certificate_path(path))

@@ -186,7 +186,7 @@ def _release_samples(
 ) -> Iterator[dict[str, Any]]:
     for sample in samples:
         try:
-            released = _one(sample, releaser, image, kept)
+            released = _release_sample(sample, releaser, image, kept)
         except ENDS:
             raise
         except DPVeilError as error:
@@ -196,7 +196,7 @@ def _release_samples(
             yield released
 
 
-def _one(
+def _release_sample(
     sample: Mapping[str, Any], releaser: Releaser, image: str | None, kept: tuple[str, ...]
 ) -> dict[str, Any]:
     """Return one released sample; raises `DPVeilError`."""

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
 from dpveil.core.parameters import Value, positive
-from dpveil.errors import InvalidParameter, UnknownName, meant
+from dpveil.errors import InvalidParameter, UnknownName, suggestion
 from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
@@ -125,7 +125,7 @@ def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | 
         if not isinstance(own, str):
             raise
         problem = "is neither a budget nor a value of this attribute"
-        hint = f"{meant(own.lower(), VALUES[name])}values are {', '.join(VALUES[name])}"
+        hint = f"{suggestion(own.lower(), VALUES[name])}values are {', '.join(VALUES[name])}"
         raise InvalidParameter(name, own, problem, hint=hint) from error
     budget = positive(own, f"epsilon of {name}")
     if not before and not isinstance(own, Fraction):

@@ -19,7 +19,7 @@ from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, meant
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, suggestion
 from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
@@ -311,7 +311,7 @@ class Latent(FaceMethod):
         if wanted is None:
             return cls(**given)
         if wanted not in cls.kinds:
-            hint = f"{meant(str(wanted), cls.kinds)}write pure, metric or zcdp"
+            hint = f"{suggestion(str(wanted), cls.kinds)}write pure, metric or zcdp"
             raise InvalidParameter(WRITTEN, wanted, "is unknown", hint=hint)
         budget = "rho" if wanted == "zcdp" else "epsilon"
         if given.get(budget) is None and given.keys() & {"epsilon", "rho"}:

@@ -78,13 +78,13 @@ def to_levels(
     levels = np.asarray(flat)
     levels = levels[:, :, 1:2] if grey and levels.ndim == 3 else levels.reshape(*levels.shape[:2], -1)
     if layers.alpha is not None and layers.alpha.size and int(layers.alpha.min()) < 255:
-        levels = over(levels, layers.alpha, background)
+        levels = composite(levels, layers.alpha, background)
         text = "transparency was laid over plain white" if background else "transparency is black"
         layers.notes.append(text)
     return levels, layers.notes
 
 
-def over(
+def composite(
     levels: UInt8[np.ndarray, "h w c"], alpha: UInt8[np.ndarray, "h w"], background: int
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return `levels` with `alpha` (255: opaque) composited over one level, rounded to nearest."""
@@ -275,7 +275,7 @@ def decode(data: bytes, max_pixels: int, background: int) -> Decoded:
     """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
     if format_name(data) in RISKY and not processes.confined:
         return elsewhere(_pool(memory(max_pixels)), [max_pixels, background], data, most=max_pixels)
-    return _here(data, max_pixels, background)
+    return _decode_here(data, max_pixels, background)
 
 
 def memory(max_pixels: int) -> int:
@@ -324,7 +324,7 @@ def serve(channel: Channel) -> None:
 
 
 def _answer(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
-    return sent(lambda: _here(contents.tobytes(), *asked))
+    return sent(lambda: _decode_here(contents.tobytes(), *asked))
 
 
 def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
@@ -338,7 +338,7 @@ def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
     return {"grid": grid, "notes": found.notes}, found.levels
 
 
-def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
+def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
     contents = screen(name, data, max_pixels, notes)
@@ -347,7 +347,7 @@ def _here(data: bytes, max_pixels: int, background: int) -> Decoded:
         grid = check_opened(image, contents.grid, notes)
         levels, converted = load_levels(image, name, background)
         if name == "HEIC":  # libheif has turned and cropped it
-            return _upright(levels, contents, (*notes, *converted))
+            return _orient(levels, contents, (*notes, *converted))
         number = _orientation(image, contents.words, notes)
         turn = contents.turn or TURNS[number]
         blocks = None
@@ -365,7 +365,7 @@ def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeG
     return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info)
 
 
-def _upright(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:
+def _orient(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:
     """Return a picture that its decoder turned as its container says, with its grid; raises `Refused`."""
     height, width = levels.shape[:2]
     turn, grid = contents.turn or UPRIGHT, contents.grid

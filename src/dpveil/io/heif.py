@@ -153,7 +153,7 @@ def _picture(data: bytes, name: str) -> Heif:
     grid = (
         Grid(side, side, margin=MARGIN, codec=name) if even else Grid(1, 1, margin=side + MARGIN, codec=name)
     )
-    depth = max(_depth(name, _only(properties[tile], CODED[name][1])) for tile in tiles)
+    depth = max(_depth(name, _single(properties[tile], CODED[name][1])) for tile in tiles)
     return Heif(_cropped_size(own, _size(own)), grid, _turn(own), depth)
 
 
@@ -216,13 +216,13 @@ def _references(data: bytes, start: int, end: int) -> dict[int, list[int]]:
     return found
 
 
-def _only(properties: Properties, wanted: bytes) -> bytes:
+def _single(properties: Properties, wanted: bytes) -> bytes:
     [body] = [body for kind, body in properties if kind == wanted]
     return body
 
 
 def _size(properties: Properties) -> tuple[int, int]:
-    width, height = struct.unpack(">4xII", _only(properties, b"ispe"))
+    width, height = struct.unpack(">4xII", _single(properties, b"ispe"))
     return width, height
 
 
@@ -240,7 +240,7 @@ def _cropped_size(properties: Properties, size: tuple[int, int]) -> tuple[int, i
     """
     if b"clap" not in dict(properties):
         return size
-    numbers = struct.unpack(">IIIIiIiI", _only(properties, b"clap"))
+    numbers = struct.unpack(">IIIIiIiI", _single(properties, b"clap"))
     sides: list[int] = []
     wide, high, right, down = zip(numbers[::2], numbers[1::2], strict=True)
     for whole, (top, bottom), (shift, per) in ((size[0], wide, right), (size[1], high, down)):

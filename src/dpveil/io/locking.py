@@ -88,7 +88,7 @@ def hold_lock(path: Path) -> Iterator[None]:
     Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none
     is held.
     """
-    handle = _held(path)
+    handle = _acquire_lock(path)
     try:
         yield
     finally:
@@ -100,7 +100,7 @@ def hold_lock(path: Path) -> Iterator[None]:
             os.close(handle)
 
 
-def _held(path: Path) -> int:
+def _acquire_lock(path: Path) -> int:
     while True:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

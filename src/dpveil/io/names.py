@@ -95,11 +95,11 @@ def escape_text(text: str) -> str:
     """
     half = LONGEST_TEXT // 2
     seen = text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
-    told = "".join(c if _plain(c) else c.encode("unicode_escape").decode() for c in SPACES.sub(" ", seen))
+    told = "".join(c if _is_plain(c) else c.encode("unicode_escape").decode() for c in SPACES.sub(" ", seen))
     return told if len(told) + len(text) - len(seen) <= LONGEST_TEXT else f"{told[: half - 1]}…{told[-half:]}"
 
 
-def _plain(letter: str) -> bool:
+def _is_plain(letter: str) -> bool:
     if letter.isascii():
         return letter.isprintable()
     over = unicodedata.category(letter) in ("Mn", "Me")

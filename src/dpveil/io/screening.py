@@ -405,7 +405,7 @@ def _jpeg(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     return Screened(lean.data, words=(lean.exif, lean.xmp))
 
 
-def _plain(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+def _accept_unchecked(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     return Screened(data)
 
 
@@ -421,10 +421,10 @@ CHECKS: Final[dict[str, Callable[[bytes, int, list[str]], Screened]]] = {
     "PNG": _png,
     "WEBP": _webp,
     "JPEG": _jpeg,
-    "TIFF": _plain,
-    "BMP": _plain,
-    "GIF": _plain,
-    "Netpbm": _plain,
+    "TIFF": _accept_unchecked,
+    "BMP": _accept_unchecked,
+    "GIF": _accept_unchecked,
+    "Netpbm": _accept_unchecked,
     "HEIC": partial(_heif, "HEIC"),
     "AVIF": partial(_heif, "AVIF"),
 }

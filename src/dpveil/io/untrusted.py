@@ -22,14 +22,14 @@ def read_untrusted(path: Path, most: int) -> bytes:
     """
     try:
         _check(path.lstat(), most)
-        with open(path, "rb", opener=_plainly) as file:
+        with open(path, "rb", opener=_without_following) as file:
             _check(os.fstat(file.fileno()), most)  # it may have been replaced in between
             contents = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a valid file name"
         raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
     if len(contents) > most:
-        raise _large(len(contents), most)
+        raise _size_refusal(len(contents), most)
     return contents
 
 
@@ -76,10 +76,10 @@ def _check(status: os.stat_result, most: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise Refused("is not a regular file", COPY_AGAIN)
     if status.st_size > most:
-        raise _large(status.st_size, most)
+        raise _size_refusal(status.st_size, most)
 
 
-def _large(size: int, most: int) -> Refused:
+def _size_refusal(size: int, most: int) -> Refused:
     return Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
@@ -88,5 +88,5 @@ def without_blocking(path: str, flags: int) -> int:
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
-def _plainly(path: str, flags: int) -> int:
+def _without_following(path: str, flags: int) -> int:
     return without_blocking(path, flags | getattr(os, "O_NOFOLLOW", 0))

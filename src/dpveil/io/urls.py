@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from dpveil.core.urls import CREDENTIALS, Status, Url, rebuild_url, unplain
+from dpveil.core.urls import CREDENTIALS, Status, Url, is_ambiguous, rebuild_url
 from dpveil.errors import DPVeilError
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 
@@ -126,7 +126,7 @@ def objects(start: Url) -> Iterator[Url]:
             if name.endswith("/"):
                 continue
             empty = False
-            if unplain(name) or not name.startswith(f"{start.key}/"):
+            if is_ambiguous(name) or not name.startswith(f"{start.key}/"):
                 problem = ("is the number of an object whose name is no plain path", "rename it")
                 yield rebuild_url(f"{start}/#{number}", None, False, problem)
             else:

@@ -322,7 +322,7 @@ def _place_all(
             undo = _Journal.withdraw if journal.keeps else undo
             before()
         if replace:
-            _clear(targets, journal)
+            _clear_targets(targets, journal)
         for temporary, target in zip(journal.temporary, targets, strict=True):
             _place(temporary, target, replace, journal)
     except BaseException as error:
@@ -350,7 +350,7 @@ def place_together(
             if before is not None:
                 before()
             if replace:
-                _clear([target for _, target in files], journal)
+                _clear_targets([target for _, target in files], journal)
             for file, target in files:
                 _place(file, target, replace, journal)
     except BaseException as error:
@@ -438,7 +438,7 @@ def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> N
         temporary.replace(target)
 
 
-def _clear(targets: Sequence[Path], journal: _Journal) -> None:
+def _clear_targets(targets: Sequence[Path], journal: _Journal) -> None:
     """Back up all targets and remove all but the first, so that new files are never seen beside old ones."""
     for target in targets:
         _keep(target, journal)

@@ -132,7 +132,7 @@ class Limit:
                 problem = "is missing" if name in FIELDS[kind] else "does not belong"
                 raise InvalidParameter(name, value, f"{problem} in a limit of kind {kind}", hint="see Limit")
         units = tuple(_units(given[name], name) for name in FIELDS[kind])
-        window = (_second(not_before, "not_before"), _second(not_after, "not_after"))
+        window = (_check_second(not_before, "not_before"), _check_second(not_after, "not_after"))
         values = (kind, units, relation, *window)
         for name, kept in zip(self.__dataclass_fields__, values, strict=True):
             object.__setattr__(self, name, kept)
@@ -318,7 +318,7 @@ def _units(value: Number | None, name: str) -> int:
     return units
 
 
-def _second(value: object, name: str) -> int | None:
+def _check_second(value: object, name: str) -> int | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LATEST:

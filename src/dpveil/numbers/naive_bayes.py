@@ -16,7 +16,7 @@ from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import SCALE, positive
-from dpveil.errors import InvalidParameter, UsageError, meant
+from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 
@@ -419,7 +419,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
         for name, choices in known.items():
             if (given := getattr(self, name)) not in choices:
-                hint = f"{meant(str(given), choices)}one of {', '.join(choices)}"
+                hint = f"{suggestion(str(given), choices)}one of {', '.join(choices)}"
                 raise InvalidParameter(name, str(given), "is unknown", hint=hint)
         return NEIGHBOURS[self.neighbours][0]
 

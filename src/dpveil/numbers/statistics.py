@@ -156,7 +156,7 @@ def mean(
     drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
     numbers = clip_values(rows, allowed, missing)
     covers = f"the mean of {len(rows)} values, clipped to {allowed}; {REPLACED}"
-    return _one("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
+    return _single_plan("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
 
 
 def standard_deviation(
@@ -189,7 +189,7 @@ def standard_deviation(
     numbers = clip_values(rows, allowed, missing)
     covers = f"the standard deviation of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     nearest = _nearest_root(_variance(numbers), drawn.lattice.step)
-    return _one("standard-deviation", nearest, drawn, len(rows), covers)
+    return _single_plan("standard-deviation", nearest, drawn, len(rows), covers)
 
 
 def count(
@@ -218,9 +218,9 @@ def count(
     ends = {"above": above, "below": below}
     over, under = (None if end is None else exact(end, name) for name, end in ends.items())
     drawn = _for_counts(mechanism, len(rows), epsilon, relation)
-    found = sum(_holds(value, row, equals, over, under) for row, value in enumerate(rows, 1))
+    found = sum(_satisfies(value, row, equals, over, under) for row, value in enumerate(rows, 1))
     covers = f"how many of {len(rows)} rows hold a public condition; {REPLACED}"
-    return _one("count", Fraction(found), drawn, len(rows), covers)
+    return _single_plan("count", Fraction(found), drawn, len(rows), covers)
 
 
 def histogram(
@@ -290,7 +290,7 @@ def _ready(name: str | None, whole: bool, **query: Any) -> ScalarMechanism:
     return drawn
 
 
-def _one(query: str, value: Fraction, drawn: ScalarMechanism, rows: int, covers: str) -> Plan:
+def _single_plan(query: str, value: Fraction, drawn: ScalarMechanism, rows: int, covers: str) -> Plan:
     clear = (f"the number of rows, {rows}, and the query with its range",)
     return Plan(query, (value,), rows, about(drawn.guarantee(), covers, clear), drawn)
 
@@ -327,7 +327,7 @@ def _nearest_root(square: Fraction, step: Fraction) -> Fraction:
     return (twice + 1) // 2 * step
 
 
-def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Fraction | None) -> bool:
+def _satisfies(value: Any, row: int, equals: Any, over: Fraction | None, under: Fraction | None) -> bool:
     if is_missing(value):
         return False
     if equals is not None and not _is_same(value, equals):

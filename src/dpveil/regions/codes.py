@@ -59,11 +59,11 @@ class Codes(Things):
         """Return the codes of a photo."""
         longest = max(photo.width, photo.height)
         sides = sorted({min(side, round(ENLARGED * longest)) for side in LONG_SIDES})
-        found = [_searched(photo, side / longest) for side in sides]
+        found = [_search_scale(photo, side / longest) for side in sides]
         return [(CODE, merge_boxes(np.concatenate(found), JOINED))]
 
 
-def _searched(photo: Photo, ratio: float) -> Rows:
+def _search_scale(photo: Photo, ratio: float) -> Rows:
     """Return the boxes of codes in a photo that is resized, in pixels of the photo, with a score of 1."""
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
     corners = _corners(resize_rgb(photo.image, height, width))

@@ -28,13 +28,13 @@ from dpveil.regions.detectors.table import suppress as suppress_overlaps
 from dpveil.regions.finder import Finder, Numbers, Order, Seen, Selection, reading_order
 from dpveil.regions.tiling import (
     Tiling,
+    downscale,
     has_centre_in,
     inside_ellipse,
     join,
     pieces,
     plausible,
     resize_rgb,
-    shrunk,
 )
 from dpveil.regions.user_detectors import ARGUMENTS as WITHOUT
 from dpveil.regions.user_detectors import NOTHING
@@ -70,7 +70,7 @@ class Search:
 
         Which faces these are does not depend on what is doubtful. Raises `RegionError` if the detector fails.
         """
-        small = shrunk(photo.image, long_side)
+        small = downscale(photo.image, long_side)
         found, low = self._split(self._search_part(small, Box(0, 0, photo.width, photo.height)))
         tiles = [self._tile(photo, found, *tile) for tile in tiling.tiles(photo.height, photo.width)]
         more, lower = self._split(np.concatenate([found[:0], *tiles]))

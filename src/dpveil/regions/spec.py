@@ -14,7 +14,7 @@ from dpveil.core.certificate import OTHERS
 from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
-from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
+from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
 from dpveil.io import FORMATS
 from dpveil.regions.boxes import (
     OBJECTS,
@@ -111,10 +111,10 @@ def _parse(spec: object) -> Finder:
     raise InvalidParameter("regions", type(spec).__name__, "are not regions", hint=f"write {FORMS}")
 
 
-def several(spec: Spec) -> Sequence[Spec]:
+def split_choices(spec: Spec) -> Sequence[Spec]:
     """Return the choices in a text such as "faces+text", or the choice alone.
 
-    >>> several("faces+text"), several("+3,4,5,6")
+    >>> split_choices("faces+text"), split_choices("+3,4,5,6")
     (['faces', 'text'], ['+3,4,5,6'])
     """
     names = [name.strip() for name in spec.split(JOIN)] if isinstance(spec, str) else []
@@ -166,7 +166,7 @@ def search(
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
             for region in found:
                 check_inside(region.box, photo.width, photo.height)
-            regions += _of(finder, found)
+            regions += _with_finder(finder, found)
         except NoRegion as error:
             missing[finder.description] = error
     return tuple(_number_regions(regions)), missing
@@ -176,7 +176,7 @@ def check_if_none(value: str | None) -> str | None:
     """Return `value` if it is None or one of `IF_NONE`. Raises `InvalidParameter`."""
     if value not in (None, *IF_NONE):
         listed = f"{', '.join(IF_NONE[:-1])} or {IF_NONE[-1]}"
-        hint = f"{meant(str(value), IF_NONE)}write {listed}, or leave it out to refuse"
+        hint = f"{suggestion(str(value), IF_NONE)}write {listed}, or leave it out to refuse"
         raise InvalidParameter("if_none", value, "is unknown", hint=hint)
     return value
 
@@ -206,7 +206,7 @@ def _parse_text(text: str) -> Finder:
     if name == DETECTED:
         hint = "name its ONNX file with {model}"
         raise InvalidParameter("detector model", None, "is missing", hint=hint, arguments={"model": "model"})
-    if (names := several(name)) != [name]:
+    if (names := split_choices(name)) != [name]:
         raise InvalidParameter("regions", name, "is several choices", hint=f"write {names}")
     if name.startswith(OBJECTS):
         return asked_box(name)
@@ -214,10 +214,10 @@ def _parse_text(text: str) -> Finder:
         return mask_of_file(name)
     if "," in name or name[:1] in set("+-0123456789"):
         return asked_box(name)
-    raise UnknownName("regions", text, TABLE, hint=f"{meant(name, TABLE)}choose {FORMS}")
+    raise UnknownName("regions", text, TABLE, hint=f"{suggestion(name, TABLE)}choose {FORMS}")
 
 
-def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:
+def _with_finder(finder: Finder, regions: Sequence[Region]) -> list[Region]:
     """Return the regions with `finder` recorded in their origins."""
     name, looked = finder.description, finder.data_dependent
     origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]

@@ -286,10 +286,10 @@ class Plates(Text):
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the lines of a photo that stand like those of a plate."""
         found = lines(photo, float(self.threshold), self.smallest)
-        return [(PLATE, np.array([row for row in found if _stands(row, photo)]).reshape(-1, 5))]
+        return [(PLATE, np.array([row for row in found if _is_upright_line(row, photo)]).reshape(-1, 5))]
 
 
-def _stands(row: Float[np.ndarray, " 5"], photo: Photo) -> bool:
+def _is_upright_line(row: Float[np.ndarray, " 5"], photo: Photo) -> bool:
     if not ASPECT[0] <= row[2] / row[3] <= ASPECT[1]:
         return False
     crop = photo.image[box_around(row, photo, Fraction(0)).slices]

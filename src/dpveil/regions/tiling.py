@@ -132,7 +132,7 @@ def growths(asked: Box, grown: Box, codec: str | None, width: int, height: int) 
         return (0, most) if all(0 <= more <= most for more in grown.beyond(asked)) else None
     across = asked.x, asked.x + asked.w, grown.x, grown.x + grown.w, width
     down = asked.y, asked.y + asked.h, grown.y, grown.y + grown.h, height
-    fits = [[block for block in BLOCKS[codec] if _could(*axis, *block)] for axis in (across, down)]
+    fits = [[block for block in BLOCKS[codec] if _is_outward(*axis, *block)] for axis in (across, down)]
     margins = {margin for _, margin in fits[0]} & {margin for _, margin in fits[1]}
     ends = [side - 1 + margin for side, margin in (*fits[0], *fits[1]) if margin in margins]
     return (min(margins), max(ends)) if margins else None
@@ -158,7 +158,7 @@ def _lines(ends: Sequence[tuple[int, int, int]], step: int, margin: int) -> set[
     return first | {(last - margin) % step for _, last, end in ends if last < end}
 
 
-def _could(start: int, stop: int, first: int, last: int, end: int, step: int, margin: int) -> bool:
+def _is_outward(start: int, stop: int, first: int, last: int, end: int, step: int, margin: int) -> bool:
     """Return whether `_outward` makes (`first`, `last`) of (`start`, `stop`) by blocks at some place."""
     before, after = start - first - margin, last - margin - stop
     left = before < step and (before >= 0 or first == 0)
@@ -392,7 +392,7 @@ def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 
 
-def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
+def downscale(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
     """Return the image in three channels, downscaled to a longer side of at most `long_side` pixels."""
     ratio = min(1, long_side / max(image.shape[:2]))
     height, width = (max(1, round(side * ratio)) for side in image.shape[:2])

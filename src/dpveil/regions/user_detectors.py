@@ -88,7 +88,7 @@ class Things(Finder):
             hint = "protect larger boxes around it, or the whole photo"
             raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
         return [
-            Region(box_around(_wider(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
+            Region(box_around(_with_margin(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
             for kind, rows in kinds
             for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
         ]
@@ -97,7 +97,7 @@ class Things(Finder):
         return [Origin(kind, self.description, number=n, found=True) for n in range(1, count + 1)]
 
 
-def _wider(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
+def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
     """Return a box with a margin on each side, relative to its shorter side."""
     aside = float(margin) * row[2:4].min()
     return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
@@ -256,14 +256,14 @@ def _is_query_based(shapes: Shapes, grid: int, classes: int | None) -> bool:
     return len(shapes) == 1 and classes is not None and _is(shapes[0], None, 4 + classes, least=5)
 
 
-def _two(shapes: Shapes, grid: int, classes: int | None) -> bool:
+def _is_rtdetr_hugging_face(shapes: Shapes, grid: int, classes: int | None) -> bool:
     """Whether this is RT-DETR's of Hugging Face: logits and boxes."""
     if len(shapes) != 2 or not _is(shapes[1], None, 4, least=4):
         return False
     return _is(shapes[0], shapes[1][1], classes, least=1)
 
 
-def _three(shapes: Shapes, grid: int, classes: int | None) -> bool:
+def _is_rtdetr_original(shapes: Shapes, grid: int, classes: int | None) -> bool:
     """Whether this is RT-DETR's of its authors: labels, boxes and scores."""
     return len(shapes) == 3 and _is(shapes[1], None, 4, least=4) and shapes[0] == shapes[2] == shapes[1][:2]
 
@@ -320,8 +320,8 @@ LAYOUTS: Final[Sequence[tuple[Fits, Layout]]] = (
     (_free, _of_free),
     (_is_end_to_end, _of_ended),
     (_is_query_based, _of_queried),
-    (_two, _of_two),
-    (_three, _of_three),
+    (_is_rtdetr_hugging_face, _of_two),
+    (_is_rtdetr_original, _of_three),
 )
 """Which shapes each layout has, and how it is read."""
 

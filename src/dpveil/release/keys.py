@@ -70,17 +70,19 @@ class PublicKey:
         contents = _contents(path, argument)
         label = LABEL.match(contents)
         if label is not None and label[1].endswith(b"PRIVATE KEY"):
-            raise _unfit(argument, path, "is a private key, and only its public half may be trusted", SEND)
+            raise _key_error(
+                argument, path, "is a private key, and only its public half may be trusted", SEND
+            )
         found = PUBLIC.fullmatch(contents)
         try:
             der = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
         except binascii.Error:
             der = b""
         if not der.startswith(PREFIX):
-            raise _unfit(argument, path, "is not an Ed25519 public key in PEM", SEND)
+            raise _key_error(argument, path, "is not an Ed25519 public key in PEM", SEND)
         data = der.removeprefix(PREFIX)
         if why := flaw(data):
-            raise _unfit(argument, path, f"holds a key that {why}", "ask its owner for another key")
+            raise _key_error(argument, path, f"holds a key that {why}", "ask its owner for another key")
         return cls(data, show_path(Path(path).name.removesuffix(SUFFIX)))
 
     @property
@@ -134,7 +136,7 @@ class SigningKey:
 
         private = private_key(path, passphrase, argument=argument)
         if not isinstance(private, Ed25519PrivateKey):
-            raise _unfit(argument, path, "is a key of another kind than Ed25519", MAKE)
+            raise _key_error(argument, path, "is a key of another kind than Ed25519", MAKE)
         return cls._of(private)
 
     @classmethod
@@ -181,13 +183,13 @@ def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> o
     contents = _private_contents(path, argument)
     locked = is_locked(contents)
     if locked and passphrase is None:
-        raise _unfit(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
+        raise _key_error(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
     try:
         return load_pem_private_key(contents, password=str(passphrase).encode() if locked else None)
     except (ValueError, TypeError, UnsupportedAlgorithm) as error:
         if locked:
-            raise _unfit(argument, path, "does not open with this passphrase", "try again") from error
-        raise _unfit(argument, path, NOT_PRIVATE, MAKE) from error
+            raise _key_error(argument, path, "does not open with this passphrase", "try again") from error
+        raise _key_error(argument, path, NOT_PRIVATE, MAKE) from error
 
 
 def public_file(path: str | Path, argument: str) -> bytes:
@@ -249,11 +251,13 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
     contents = _contents(path, argument, follow=True)
     label = LABEL.match(contents)
     if label is not None and label[1].endswith(b"PUBLIC KEY"):
-        raise _unfit(argument, path, "is a public key, which cannot sign", "name the private key beside it")
+        raise _key_error(
+            argument, path, "is a public key, which cannot sign", "name the private key beside it"
+        )
     if label is None or not label[1].endswith(b"PRIVATE KEY"):
-        raise _unfit(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
+        raise _key_error(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
     if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
-        raise _unfit(argument, path, "may be read by other users", f"chmod 600 {show_path(path)}")
+        raise _key_error(argument, path, "may be read by other users", f"chmod 600 {show_path(path)}")
     return contents
 
 
@@ -265,8 +269,8 @@ def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes
     except Refused as refusal:
         hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
         hint = OWNER if isinstance(refusal.__cause__, PermissionError) else hint
-        raise _unfit(argument, path, refusal.problem, hint) from refusal
+        raise _key_error(argument, path, refusal.problem, hint) from refusal
 
 
-def _unfit(argument: str, path: str | Path, problem: str, hint: str) -> InvalidParameter:
+def _key_error(argument: str, path: str | Path, problem: str, hint: str) -> InvalidParameter:
     return InvalidParameter(argument, str(path), problem, hint=hint)

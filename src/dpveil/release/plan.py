@@ -35,7 +35,7 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.finder import Order
-from dpveil.regions.spec import JOIN, last_of, passes_over, several
+from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
@@ -57,13 +57,13 @@ def choose_method(
     as `build`, `parse` and `Method.accepts`.
     """
     finders = None if regions is None or method or parameters else [parse(spec) for spec in as_specs(regions)]
-    made = build(usual(finders) if finders else method, parameters)
+    made = build(default_method(finders) if finders else method, parameters)
     if finders is None:
         finders = [parse(spec) for spec in as_specs(made.regions if regions is None else regions)]
     return made, made.accepts(finders)
 
 
-def usual(finders: Sequence[Finder]) -> str | None:
+def default_method(finders: Sequence[Finder]) -> str | None:
     """Return the name of the default method for these regions; None for `catalogue.DEFAULT`."""
     return COVER if finders and all(isinstance(finder, Things) for finder in finders) else None
 
@@ -75,8 +75,8 @@ def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
     (['faces', 'text'], [[1, 2, 3, 4]])
     """
     if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
-        return [*several(cast(Spec, regions))]
-    return [part for spec in cast(Sequence[Spec], regions) for part in several(spec)]
+        return [*split_choices(cast(Spec, regions))]
+    return [part for spec in cast(Sequence[Spec], regions) for part in split_choices(spec)]
 
 
 ALONE: Final = f"or replace what else is found alone: {{if_none}} {OTHERS}"
@@ -386,7 +386,7 @@ def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Regi
         return ()
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        words.grew(before.box, after.record, method.of_region(after.record).also_replaced)
+        words.growth_note(before.box, after.record, method.of_region(after.record).also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )

@@ -460,7 +460,7 @@ def _finish(folder: Path, found: Sequence[Path]) -> None:
     """
     without = {output.sha256: (image, output) for image, output in _without_image(folder)}
     pixels = max((output.width * output.height for _, output in without.values()), default=0)
-    for path in _plain(found) if without else ():
+    for path in _regular_files(found) if without else ():
         if path.lstat().st_size <= most_bytes(min(pixels, MAX_PIXELS)):
             image, _ = without.pop(sha256_of(path), (None, None))
             if image is not None:
@@ -468,7 +468,7 @@ def _finish(folder: Path, found: Sequence[Path]) -> None:
 
 
 def _without_image(folder: Path) -> Iterator[tuple[Path, Output]]:
-    for beside in sorted(_plain(folder.glob(f"*{SUFFIX}"))):
+    for beside in sorted(_regular_files(folder.glob(f"*{SUFFIX}"))):
         image = image_path(beside)
         if image is None or os.path.lexists(image):
             continue
@@ -478,5 +478,5 @@ def _without_image(folder: Path) -> Iterator[tuple[Path, Output]]:
                 yield image, output
 
 
-def _plain(paths: Iterable[Path]) -> Iterator[Path]:
+def _regular_files(paths: Iterable[Path]) -> Iterator[Path]:
     return (path for path in paths if path.is_file() and not path.is_symlink())

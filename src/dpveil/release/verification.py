@@ -172,7 +172,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and not _all(r, heads)}
     kinds = frozenset(r.origin.kind for r in full)
     cut = frozenset(r.origin.kind for r in certificate.regions)
-    hardly = {r.origin.finder for r in certificate.regions if _hardly(r)}
+    hardly = {r.origin.finder for r in certificate.regions if _is_almost_empty(r)}
     for text in certificate.request:
         wanted = _requested_box(text, output)
         if fallback or (wanted is None and text in missing):
@@ -219,7 +219,7 @@ def _holds_head(record: RegionRecord) -> bool:
     return record.masked is not None and (cell or record.masked * 3 >= record.box.w * record.box.h)
 
 
-def _hardly(record: RegionRecord) -> bool:
+def _is_almost_empty(record: RegionRecord) -> bool:
     """Whether a mask protects less of its box than any cut would leave."""
     return record.masked is not None and record.masked * LEAST_LEFT < record.box.w * record.box.h
 

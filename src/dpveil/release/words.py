@@ -185,13 +185,13 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
-def grew(asked: Box, record: RegionRecord, also: str) -> str:
+def growth_note(asked: Box, record: RegionRecord, also: str) -> str:
     """Return a note that a larger box is replaced than was given, and why; it is never in a certificate.
 
     `also` says what the method replaces around a box, if anything.
 
-    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), "hair, ears and neck are replaced too")
-    'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
+    >>> growth_note(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), "the hair is replaced too")
+    'the box 20,20,4,4 became 0,0,33,33: the hair is replaced too'
     """
     codec = record.origin.grown_to
     why = [also] * bool(also)

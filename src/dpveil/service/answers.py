@@ -127,7 +127,7 @@ class Answer:
         return replace(self, told={**self.told, "title": title})
 
 
-def together(answers: Sequence[Answer]) -> Response:
+def combine_answers(answers: Sequence[Answer]) -> Response:
     """Return the answer to a request with these photos, in their order.
 
     For several its status is 202 while there is a job, 200 if some were refused or all were planned, 201 if

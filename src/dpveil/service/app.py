@@ -30,12 +30,12 @@ from dpveil.service.answers import (
     File,
     JSONResponse,
     archive_size,
+    combine_answers,
     download,
     job_json,
     refusal,
     release_text,
     stream_archive,
-    together,
     wants_archive,
 )
 from dpveil.service.guard import FAILURE, Held, Rates, Share
@@ -174,13 +174,13 @@ async def release(
     seconds = 0 if ASYNCHRONOUS in (prefer or "") else jobs.limits.answer_seconds
     with jobs.turns.request(caller), parts.held.share(caller) as share:
         orders = await _orders(request, parts, caller, share, idempotency_key)
-        begun = [await _begun(jobs, order, share.part(len(order.photo))) for order in orders]
+        begun = [await _begin_order(jobs, order, share.part(len(order.photo))) for order in orders]
     answers = await asyncio.gather(*(_answer(jobs, caller, each, seconds) for each in begun))
     if wants_archive(request.headers.get("accept", "")) and all(each.made for each in answers):
         with suppress(NotFound):  # one was deleted meanwhile; the others have their answers
             if (archive := await _archive(jobs, caller, answers)) is not None:
                 return archive
-    return together(await asyncio.gather(*map(partial(_with_costs, jobs), orders, answers)))
+    return combine_answers(await asyncio.gather(*map(partial(_with_costs, jobs), orders, answers)))
 
 
 async def _orders(
@@ -217,7 +217,7 @@ def _key(key: str | None, place: int) -> str | None:
     return key if key is None or not place else f"{key}\0{place}"
 
 
-async def _begun(jobs: Jobs, order: Order, share: Share) -> Begun:
+async def _begin_order(jobs: Jobs, order: Order, share: Share) -> Begun:
     """Return the result of an order and whether it is new, or why it was not begun."""
     new = False
     try:
@@ -256,7 +256,7 @@ async def _archive(jobs: Jobs, caller: Caller, answers: Sequence[Answer]) -> Res
         certificate = (each.certificate or "").encode()
         size, parts = await _image(jobs, caller, each.id, at_once=0)  # several wait for slow clients
         files.append(File(name, size, parts))
-        files.append(File(name + CERTIFICATE, len(certificate), _once(certificate)))
+        files.append(File(name + CERTIFICATE, len(certificate), _stream_once(certificate)))
     if (size := archive_size(files)) > MOST:
         return None
     headers = answers[0].headers if len(answers) == 1 else {}
@@ -269,7 +269,7 @@ async def _archive(jobs: Jobs, caller: Caller, answers: Sequence[Answer]) -> Res
     return download(size, stream_archive(files), note_fetched, ZIP, headers, 201)
 
 
-async def _once(contents: bytes) -> AsyncIterator[bytes]:
+async def _stream_once(contents: bytes) -> AsyncIterator[bytes]:
     yield contents
 
 
@@ -381,7 +381,7 @@ async def answer_plans(request: Request, parts: Parts, caller: Caller, do: str) 
         with parts.held.share(caller) as share:
             orders = await _orders(request, parts, caller, share, None)
             answers = await asyncio.gather(*(_plan(jobs, do, order) for order in orders))
-            response, arrived = together(answers), orders[0].arrived
+            response, arrived = combine_answers(answers), orders[0].arrived
             del orders
         await jobs.moments.wait(arrived)
     return response

@@ -96,7 +96,7 @@ class Budget:
         if subject is None:
             return told
         account = self.ledger.show(subject)
-        error = misfit(account, caller, price)
+        error = limit_refusal(account, caller, price)
         told |= {"left": left_json(account, caller), "fits": error is None}
         if error is None:
             return told
@@ -199,7 +199,7 @@ def left_json(account: Account, caller: Caller) -> dict[str, Json]:
     return {"limits": list(told), "complete": len(known) == len(limits)}
 
 
-def misfit(account: Account, caller: Caller, price: Total | None) -> BudgetRefused | None:
+def limit_refusal(account: Account, caller: Caller, price: Total | None) -> BudgetRefused | None:
     """Return why the limits that a caller may know have no room for a release; None if they have.
 
     There is none without any limit, nor for what no budget can pay (None).

@@ -209,12 +209,12 @@ class Jobs:
             task = asyncio.create_task(self._make(result.id, order, share))
             self._jobs[result.id] = Job(result.id, task)
             self.turns.begin(order.caller)
-            task.add_done_callback(partial(self._over, result.id, order.caller))
+            task.add_done_callback(partial(self._forget, result.id, order.caller))
         elif (job := self._jobs.get(result.id)) is not None:
             job.shared = True
         return result, new
 
-    def _over(self, id_: str, caller: Caller, task: asyncio.Task[None]) -> None:
+    def _forget(self, id_: str, caller: Caller, task: asyncio.Task[None]) -> None:
         """Forget a job that has ended, in whatever way."""
         self._jobs.pop(id_, None)
         self.turns.end(caller)

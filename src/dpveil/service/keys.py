@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter, OutputError, UsageError, meant
+from dpveil.errors import InvalidParameter, OutputError, UsageError, suggestion
 from dpveil.io.names import show_path
 from dpveil.ledger.limits import check_subject, is_under
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
@@ -65,7 +65,7 @@ class Caller:
         if asked is None:
             raise Forbidden("the settings name no subject, and this key has several", hint='add "subject"')
         if not self.may_spend(asked):
-            hint = f"{meant(asked, self.subjects)}name one of the key's own"
+            hint = f"{suggestion(asked, self.subjects)}name one of the key's own"
             raise Forbidden("this key may not spend that subject", hint=hint)
         return asked
 
@@ -126,7 +126,7 @@ class Keys:
             beside.replace(path)
         except OSError as error:
             beside.unlink(missing_ok=True)
-            raise _unwritable(path, error) from error
+            raise _write_error(path, error) from error
 
     def new(
         self, name: str, subjects: Sequence[str], rate: int, parallel: int = PARALLEL
@@ -179,7 +179,7 @@ def lock_keys(path: Path) -> Iterator[None]:
     try:
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise _unwritable(path, error) from error
+        raise _write_error(path, error) from error
     try:
         _lock(folder, path)
         yield
@@ -187,7 +187,7 @@ def lock_keys(path: Path) -> Iterator[None]:
         os.close(folder)
 
 
-def _unwritable(path: Path, error: OSError) -> OutputError:
+def _write_error(path: Path, error: OSError) -> OutputError:
     problem = f"the file of keys {show_path(path)} cannot be written ({error.strerror})"
     return OutputError(problem, hint="its folder has to exist, and be writable for who runs this")
 

@@ -51,7 +51,7 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        line = _begun(record.created, record.levelname)
+        line = _log_record(record.created, record.levelname)
         told = getattr(record, FIELDS, None)
         line |= told if isinstance(told, dict) else {"event": "server", "message": record.getMessage()[:300]}
         if record.exc_info and record.exc_info[0] is not None:
@@ -68,7 +68,7 @@ class _ToStderr(logging.Handler):
         _print(self.format(record))
 
 
-def _begun(moment: float, level: str) -> dict[str, Any]:
+def _log_record(moment: float, level: str) -> dict[str, Any]:
     whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
     return {"time": f"{whole}.{int(moment % 1 * 1000):03d}Z", "level": level.lower()}
 
@@ -99,7 +99,7 @@ def start() -> None:
 def write(event: str, **fields: Any) -> None:
     """Write a line, without the detours of `logging`: there are several for each release."""
     if _LOGGER.handlers:
-        _print(json.dumps({**_begun(time.time(), "info"), "event": event, **fields}))
+        _print(json.dumps({**_log_record(time.time(), "info"), "event": event, **fields}))
 
 
 def error(event: str, **fields: Any) -> None:

@@ -44,7 +44,7 @@ EXPLAINED: Final[dict[str, Any]] = {
 """A part of the answer to `TRY`."""
 
 
-def _maybe(description: str | None = None, **more: Any) -> Any:
+def _optional_field(description: str | None = None, **more: Any) -> Any:
     """Return a field that may be left out."""
     return Field(default_factory=dict, description=description, **more)
 
@@ -53,17 +53,17 @@ class Settings(BaseModel):
     """A method (default: every face becomes one of nobody), its parameters, regions."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
-    method: str = _maybe("A name of /v1/methods.")
-    regions: Any = _maybe(
+    method: str = _optional_field("A name of /v1/methods.")
+    regions: Any = _optional_field(
         "whole, faces, text, plates, codes, faces+text, a box x,y,w,h in pixels, object:x,y,w,h for no"
         " face, or a list."
     )
-    if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _maybe()
-    at_least: Literal["weak", "moderate", "strong"] = _maybe()
-    post_processing: list[str] = _maybe()
-    format: Literal["png", "jpeg", "webp", "tiff", "bmp"] = _maybe("jpeg for a JPEG, else png.")
-    trust_source: Literal["lossless"] = _maybe()
-    subject: str = _maybe("Whose budget pays, such as album-7.")
+    if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _optional_field()
+    at_least: Literal["weak", "moderate", "strong"] = _optional_field()
+    post_processing: list[str] = _optional_field()
+    format: Literal["png", "jpeg", "webp", "tiff", "bmp"] = _optional_field("jpeg for a JPEG, else png.")
+    trust_source: Literal["lossless"] = _optional_field()
+    subject: str = _optional_field("Whose budget pays, such as album-7.")
 
 
 class Problem(BaseModel):
@@ -72,13 +72,13 @@ class Problem(BaseModel):
     type: str = Field(examples=["urn:dpveil:error:InvalidParameter"])
     title: str = Field(description="What is wrong.")
     status: int
-    hint: str = _maybe("How to fix it.")
-    about: str = _maybe(
+    hint: str = _optional_field("How to fix it.")
+    about: str = _optional_field(
         "What has to be changed for that.",
         json_schema_extra={"enum": [*sorted(set(CONCERNS.values()))]},
     )
-    retry_after: int = _maybe("Seconds to wait, where waiting helps.")
-    photos: list[Any] = _maybe("Where all of several are refused.")
+    retry_after: int = _optional_field("Seconds to wait, where waiting helps.")
+    photos: list[Any] = _optional_field("Where all of several are refused.")
 
 
 class Cost(BaseModel):
@@ -136,8 +136,8 @@ class Release(BaseModel):
 class PaidRelease(Release):
     """A release as it is told to the request that asks for it."""
 
-    paid: Paid = _maybe()
-    left: Left = _maybe()
+    paid: Paid = _optional_field()
+    left: Left = _optional_field()
 
 
 class Job(BaseModel):
@@ -156,13 +156,13 @@ class Plan(BaseModel):
     model_config = ConfigDict(extra="allow")
     regions: list[Any] = Field(description="What is replaced, each with its guarantee.")
     total: dict[str, Any] | None = Field(description="The guarantee of the whole release.")
-    cost: Cost | None = _maybe("What it would cost; null for what no budget can hold.")
-    left: Left = _maybe()
-    fits: bool = _maybe(
+    cost: Cost | None = _optional_field("What it would cost; null for what no budget can hold.")
+    left: Left = _optional_field()
+    fits: bool = _optional_field(
         "Whether the limits in left have room for the cost now; paying decides, which also"
         " refuses other regions of a photo that was released before.",
     )
-    reason: str = _maybe(
+    reason: str = _optional_field(
         "Why it does not fit, where fits is false.",
         examples=["album-7 has no limit, so nothing may be spent for it; did you mean album-77?"],
     )
@@ -172,11 +172,11 @@ class Entry(BaseModel):
     """The answer to one photo of several: one of its members beside the status."""
 
     status: int = Field(description="As if for this photo alone.")
-    replayed: bool = _maybe("An earlier request began it.")
-    release: PaidRelease = _maybe()
-    job: Job = _maybe()
-    plan: Plan = _maybe()
-    problem: Problem = _maybe()
+    replayed: bool = _optional_field("An earlier request began it.")
+    release: PaidRelease = _optional_field()
+    job: Job = _optional_field()
+    plan: Plan = _optional_field()
+    problem: Problem = _optional_field()
 
 
 class Several(BaseModel):
@@ -192,14 +192,14 @@ class Explanation(BaseModel):
     method: str
     parameters: dict[str, Any] = Field(description="All parameters, with those that were left out.")
     guarantee: dict[str, Any] = Field(description="As in a certificate.")
-    noise_scale: float | None = _maybe("In grey levels, where noise is added.")
-    odds: float | None = _maybe("e^ε.")
-    success_bound: dict[str, Any] = _maybe(
+    noise_scale: float | None = _optional_field("In grey levels, where noise is added.")
+    odds: float | None = _optional_field("e^ε.")
+    success_bound: dict[str, Any] = _optional_field(
         "By the number of equally likely candidates: how often the true one is named."
     )
     strength: str | None = Field(description="strong, moderate, weak or practically none.")
     sentence: str = Field(description="What it means, in words.")
-    in_the_clear: list[str] = _maybe()
+    in_the_clear: list[str] = _optional_field()
 
 
 QUERY: Final[list[dict[str, Any]]] = [

@@ -22,8 +22,8 @@ from dpveil.postprocessing import Step, opens, parse_all
 from dpveil.regions import Faces, Finder, check_if_none, parse
 from dpveil.regions.boxes import OBJECTS
 from dpveil.regions.finder import Numbers
-from dpveil.regions.spec import TABLE, several
-from dpveil.release.plan import usual
+from dpveil.regions.spec import TABLE, split_choices
+from dpveil.release.plan import default_method
 
 MIB: Final = 1 << 20
 PARALLEL: Final = 4
@@ -122,15 +122,15 @@ class Request:
         _check_spelling(rest)
         given = _finders(settings["regions"], search) if "regions" in settings else None
         name = settings.get("method")
-        method = _method(usual(given or ()) if name is None and not rest else name, rest)
+        method = _method(default_method(given or ()) if name is None and not rest else name, rest)
         return cls(
             method=method,
             finders=method.accepts(_finders(method.regions, search) if given is None else given),
             post_processing=_steps(settings.get("post_processing", [])),
-            if_none=check_if_none(_word("if_none", settings)),
-            at_least=_word("at_least", settings),
-            format=_format(_word("format", settings)),
-            trust_source=check_trust(_word("trust_source", settings)),
+            if_none=check_if_none(_optional_text("if_none", settings)),
+            at_least=_optional_text("at_least", settings),
+            format=_format(_optional_text("format", settings)),
+            trust_source=check_trust(_optional_text("trust_source", settings)),
         )
 
 
@@ -194,7 +194,7 @@ def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:
 
 def _parts(spec: object) -> list[object]:
     """Return the names in a text such as "faces+text", or else the choice alone."""
-    return [*several(spec)] if isinstance(spec, str) and len(spec) <= MOST_LISTED else [spec]
+    return [*split_choices(spec)] if isinstance(spec, str) and len(spec) <= MOST_LISTED else [spec]
 
 
 def _is_box(regions: list[Any]) -> bool:
@@ -229,7 +229,7 @@ def _as_list(values: object, name: str) -> list[Any]:
     return found
 
 
-def _word(name: str, settings: Mapping[str, Any]) -> str | None:
+def _optional_text(name: str, settings: Mapping[str, Any]) -> str | None:
     value = settings.get(name)
     return None if value is None else _text(name, value)
 

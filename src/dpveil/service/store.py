@@ -255,7 +255,7 @@ class Store:
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         values = [KEPT, size, kind, text, notes, release["sha256"], id_]
-        with self._durably(), transaction(self._base):
+        with self._synchronous(), transaction(self._base):
             for number in self._numbers(id_):
                 self._images.keep(number, image)
             self._base.execute(KEEP, values)
@@ -263,7 +263,7 @@ class Store:
         self.used += size
 
     @contextmanager
-    def _durably(self) -> Iterator[None]:
+    def _synchronous(self) -> Iterator[None]:
         """Have what is committed within survive a loss of power."""
         if not self.in_memory:
             self._base.execute("PRAGMA synchronous = FULL")

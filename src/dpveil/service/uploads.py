@@ -132,7 +132,9 @@ def read_settings(text: bytes) -> dict[str, Any]:
     deep nesting, half a surrogate pair, which is no text.
     """
     try:
-        found = json.loads(text, object_pairs_hook=_once, parse_float=str, parse_constant=_no_number)
+        found = json.loads(
+            text, object_pairs_hook=_unique_members, parse_float=str, parse_constant=_no_number
+        )
         json.dumps(found, ensure_ascii=False).encode()
     except RecursionError:
         raise UsageError("the settings are nested too deeply", hint="write one object of values") from None
@@ -145,7 +147,7 @@ def read_settings(text: bytes) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of names and values; takes time in proportion to their number."""
     if len(pairs) > MOST_NAMES:
         raise UsageError(f"an object has {len(pairs):,} settings", hint=f"at most {MOST_NAMES}")
@@ -170,5 +172,5 @@ def of_query(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
     {'block': 16, 'epsilon': '0.5'}
     """
     words: dict[str, Any] = {"true": True, "false": False}
-    settings = _once(list(pairs))
+    settings = _unique_members(list(pairs))
     return {n: int(v) if WHOLE.fullmatch(v) else words.get(v, v) for n, v in settings.items()}

@@ -16,7 +16,7 @@ PR_SET_NO_NEW_PRIVS: Final = 38
 def serve(channel: Channel) -> None:
     """Answer requests until there are no more, or an error that is no `DPVeilError`: its type is told."""
     try:
-        _warm()
+        _preload()
     except Exception as error:  # noqa: BLE001  told to the operator: no photo was read yet
         channel.send({"failed": f"{type(error).__name__}: {error}"[:300]})
         return
@@ -24,7 +24,7 @@ def serve(channel: Channel) -> None:
     answer(channel)
 
 
-def _warm() -> None:
+def _preload() -> None:
     """End with the server; load what most requests need; run one OpenCV thread, as there are more workers."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
@@ -56,7 +56,7 @@ def answer(channel: Channel) -> None:
         try:
             for said, contents in given:
                 channel.send({**said, **about}, contents)
-                if "room" in said and waits and not _says(channel, DRAW):
+                if "room" in said and waits and not _receives(channel, DRAW):
                     break
             channel.send({"done": True, **about})
         except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
@@ -64,7 +64,7 @@ def answer(channel: Channel) -> None:
             return
 
 
-def _says(channel: Channel, word: str) -> bool:
+def _receives(channel: Channel, word: str) -> bool:
     message = channel.receive()
     said: Any = message[0] if message is not None else {}
     return isinstance(said, dict) and said.get("do") == word

@@ -46,7 +46,7 @@ class Worker:
         """Return a new worker that is ready; raises `WorkerEnded` if it does not get there, and `OSError`."""
         worker = cls(limits, target)
         try:
-            await worker._heard(START_SECONDS)
+            await worker._exchange(START_SECONDS)
         except BaseException:
             await worker.end()
             raise
@@ -82,16 +82,16 @@ class Worker:
             if self._waits:
                 await self.finish(partial(self.child.channel.send, {"do": "drop"}))
             else:
-                await self._heard(self.limits.draw_seconds, room)
+                await self._exchange(self.limits.draw_seconds, room)
                 await self.finish()
 
     async def finish(self, said: Callable[[], None] | None = None) -> None:
         """Hear that the request is done, after which the next may be asked."""
-        told, _ = await self._heard(self.limits.plan_seconds, 0, said)
+        told, _ = await self._exchange(self.limits.plan_seconds, 0, said)
         self.talking = not told.get("done")
 
     async def _answer(self, seconds: float, most: int, said: Callable[[], None] | None) -> Message:
-        answer, contents = await self._heard(seconds, most, said)
+        answer, contents = await self._exchange(seconds, most, said)
         if "error" in answer:
             if not isinstance(error := answer["error"], dict):
                 raise WorkerEnded
@@ -99,7 +99,9 @@ class Worker:
             raise refusal(error)
         return answer, contents
 
-    async def _heard(self, seconds: float, most: int = 0, said: Callable[[], None] | None = None) -> Message:
+    async def _exchange(
+        self, seconds: float, most: int = 0, said: Callable[[], None] | None = None
+    ) -> Message:
         """Say something, and return the next answer to the request, with `most` bytes beside it."""
 
         def hear() -> Any:

@@ -32,7 +32,7 @@ Progress = Callable[[str, int, int], None]
 """Called with a stage, how many of its frames are done, and how many there are."""
 
 
-def nothing(stage: str, done: int, of: int) -> None:
+def no_progress(stage: str, done: int, of: int) -> None:
     """Show no progress."""
 
 
@@ -49,7 +49,7 @@ def analyze(
     post_processing: Sequence[str | Step] | str | Step = (),
     at_least: str | None = None,
     max_pixels: int = MAX_PIXELS,
-    progress: Progress = nothing,
+    progress: Progress = no_progress,
     over_time: str | None = None,
     pose: str | None = None,
     keep_audio: bool = False,
@@ -106,7 +106,7 @@ def clip_tracks(
     finders: Sequence[Finder],
     settings: TrackSettings,
     if_none: str | None,
-    progress: Progress = nothing,
+    progress: Progress = no_progress,
 ) -> Found:
     """Return the tracks of a clip; raises `NoRegion` if there is none, unless `if_none` says whole."""
     facts = clip.facts
@@ -154,7 +154,7 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     photo, tracks = Photo(first.image), list[Track]()
     for finder in fixed:
         for one in finder.for_frames(facts.width, facts.height, LONG_SIDE).find_in_frame(photo):
-            keys = _throughout(facts, one.box)
+            keys = _keys_throughout(facts, one.box)
             number = len(tracks) + 1
             tracks.append(
                 Track(number=number, kind=one.kind, finder=finder.description, keys=keys, end="end")
@@ -162,14 +162,14 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
     return tuple(tracks)
 
 
-def _throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
+def _keys_throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
     x, y, w, h = (round(side) for side in box)
     return tuple(Key(frame, x, y, w, h) for frame in dict.fromkeys((0, facts.frames - 1)))
 
 
 def whole_track(facts: Facts) -> Track:
     """Return a track of all that every frame shows."""
-    keys = _throughout(facts, (0, 0, facts.width, facts.height))
+    keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
     return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
 
 

@@ -89,25 +89,25 @@ def length(group: Sequence[Track] | Sequence[TrackRecord]) -> int:
     return sum(track.last - track.first + 1 for track in group)
 
 
-def together(group: Sequence[Track] | Sequence[TrackRecord]) -> list[int]:
+def frames_together(group: Sequence[Track] | Sequence[TrackRecord]) -> list[int]:
     """Return for each of a person's tracks the frames of all of them while it is seen, each counted.
 
     A split draws so often while a track is seen, and any of these draws may read its region: linked tracks
     may overlap.
 
     >>> from types import SimpleNamespace as Track
-    >>> together([Track(first=0, last=9), Track(first=5, last=14), Track(first=20, last=20)])
+    >>> frames_together([Track(first=0, last=9), Track(first=5, last=14), Track(first=20, last=20)])
     [15, 15, 1]
     """
     starts, ends = sorted(track.first for track in group), sorted(track.last + 1 for track in group)
     begun, ended = [0, *accumulate(starts)], [0, *accumulate(ends)]
 
-    def until(frame: int) -> int:
+    def frames_before(frame: int) -> int:
         """Return the number of frames of all tracks before this one."""
         one, two = bisect_right(starts, frame), bisect_right(ends, frame)
         return (one * frame - begun[one]) - (two * frame - ended[two])
 
-    return [until(track.last + 1) - until(track.first) for track in group]
+    return [frames_before(track.last + 1) - frames_before(track.first) for track in group]
 
 
 def name_of(group: Sequence[Track] | Sequence[TrackRecord]) -> str:

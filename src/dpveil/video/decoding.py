@@ -53,7 +53,7 @@ class Source:
         try:
             self.handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except (OSError, ValueError) as error:
-            raise self.unread(error) from error
+            raise self.read_error(error) from error
         self.state = self._file_state()
         if not stat.S_ISREG(os.fstat(self.handle).st_mode):
             self.close()
@@ -74,7 +74,7 @@ class Source:
         try:
             return os.pread(self.handle, size, at)
         except OSError as error:
-            raise self.unread(error) from error
+            raise self.read_error(error) from error
 
     def sha256(self) -> str:
         """Return the SHA-256 of the file's bytes."""
@@ -99,7 +99,7 @@ class Source:
         """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
 
-    def unread(self, error: OSError | ValueError) -> ClipError:
+    def read_error(self, error: OSError | ValueError) -> ClipError:
         """Return an operating system's error about this file."""
         problem = getattr(error, "strerror", None) or "not a valid file name"
         return self.clip_error(problem[:1].lower() + problem[1:], "check the name of the file")
@@ -231,11 +231,11 @@ def open_container(source: Source, demuxer: str, most: int) -> Any:
             metadata_errors="replace",
             buffer_size=BUFFER,
             timeout=TIMEOUT,
-            io_open=_nothing,
+            io_open=_open_nothing,
         )
 
 
-def _nothing(*_: object) -> Any:
+def _open_nothing(*_: object) -> Any:
     """Open no other file, whatever the clip names."""
     raise PermissionError("a clip names another file")
 

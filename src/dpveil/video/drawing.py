@@ -132,13 +132,13 @@ def crop_of(scene: Scene, track: Track, key: Key, image: Image) -> Image:
         if spot.region is not None and not scene.shows_face(spot.track):
             spot.region.paste(seen, np.full((spot.region.box.h, spot.region.box.w, 3), COVER.level, np.uint8))
     try:
-        return _exact(method, key, seen).crop(seen, method.frame)
+        return _exact_pose(method, key, seen).crop(seen, method.frame)
     except RegionError as error:
         problem = f"track {track.number}, frame {key.frame}: {error.message}"
         raise RegionError(problem, hint=error.hint) from error
 
 
-def _exact(method: FaceMethod, key: Key, image: Image) -> Similarity:
+def _exact_pose(method: FaceMethod, key: Key, image: Image) -> Similarity:
     """Return where a face is in the frame of its key, as that of a photo: by landmarks if they are sure.
 
     It is private, and serves to read the crop alone.

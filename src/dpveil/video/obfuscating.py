@@ -25,7 +25,7 @@ from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video import words
-from dpveil.video.analyzing import Progress, analyze, name_of, nothing
+from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.choices import HOLD, ONCE
 from dpveil.video.decoding import Source, container_of
@@ -35,7 +35,7 @@ from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
-from dpveil.video.state import begun, digest_of, drop, folder_of, left_plan, settings_of
+from dpveil.video.state import digest_of, drop, folder_of, left_plan, settings_of, unfinished_nonce
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
@@ -127,7 +127,7 @@ class ClipRun:
         more = str(dict(self.more))
         return digest_of({"settings": self.settings, "if_none": self.choices.if_none, "more": more})
 
-    def release(self, task: Task, progress: Progress = nothing) -> Entry:
+    def release(self, task: Task, progress: Progress = no_progress) -> Entry:
         """Release one clip, or only plan it in a dry run; return its entry in the report.
 
         A release by the same question, or of the tracks that would be found, is skipped. Raises errors of
@@ -176,7 +176,9 @@ class ClipRun:
         """Return the entry of a dry run; raises `RegionsDiffer`."""
         payment = Payment(**self.choices.paying)
         payment.check(plan)
-        nonce = begun(task.output, settings_of(plan, task.output, payment.payer, self.choices.seed))
+        nonce = unfinished_nonce(
+            task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
+        )
         paid = payment.payer is not None and not payment.unpaid_entries(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
         promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)

@@ -100,7 +100,7 @@ def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H 
     return float(few.mean()) if len(few) else 0.0
 
 
-def lit(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarray, "h w c"]:
+def relight(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarray, "h w c"]:
     """Return levels in another light; `change` is the logarithm of the factor."""
     import cv2
 

@@ -59,11 +59,11 @@ def calm(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | No
     still = np.broadcast_to((least + most) / 2, middle.shape)
     if (least <= most).all():
         return np.array(still, np.float64)
-    lines = np.array([_bent(frames, *line) for line in zip(middle, low, high, near, strict=True)])
+    lines = np.array([_least_bends(frames, *line) for line in zip(middle, low, high, near, strict=True)])
     return np.asarray(np.where(least <= most, still, lines))
 
 
-def _bent(frames: Series, middle: Series, low: Series, high: Series, near: float) -> Series:
+def _least_bends(frames: Series, middle: Series, low: Series, high: Series, near: float) -> Series:
     """Return a line between `low` and `high` with the least bends; two frames at least."""
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
@@ -186,7 +186,7 @@ class Course:
         return _pose(length, turn, x, y), replace(kind.whole, left=left, right=right)
 
     @cached_property
-    def _calm(self) -> Float64[np.ndarray, "4 n"]:
+    def _calmest_course(self) -> Float64[np.ndarray, "4 n"]:
         """Logarithm of the side, roll, and centre (x, y) of the calmest course within the cells."""
         pitch, one = PITCH * self._sides, np.ones(len(self.cells))
         reach = np.array([one * SIZE, one * ROLL, pitch, pitch]) / 2
@@ -201,14 +201,14 @@ class Course:
         be farther than `NEAR` from the line, it only bends for so long that it is not. A curve of n frames
         is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
         """
-        moves = np.diff(self._calm[2:], axis=1) / np.diff(self.frames)
+        moves = np.diff(self._calmest_course[2:], axis=1) / np.diff(self.frames)
         change = np.hypot(*np.diff(moves, axis=1, prepend=moves[:, :1], append=moves[:, -1:]))
         bend = np.maximum(1.0, NEAR * self._sides * 27 / 4 / np.maximum(change, 1e-9))
         half = np.diff(self.frames) / 2
         after = (self.frames[:-1] + bend[:-1])[bend[:-1] < half]
         before = (self.frames[1:] - bend[1:])[bend[1:] < half]
         at = np.unique(np.concatenate([self.frames, after, before]))
-        return at, np.stack([np.interp(at, self.frames, line) for line in self._calm])
+        return at, np.stack([np.interp(at, self.frames, line) for line in self._calmest_course])
 
     @cached_property
     def _interpolant(self) -> Callable[[float], Series]:
@@ -216,7 +216,7 @@ class Course:
         from scipy.interpolate import PchipInterpolator
 
         if len(self.frames) < 2:
-            return lambda _: self._calm[:, 0]
+            return lambda _: self._calmest_course[:, 0]
         frames, lines = self._bends
         found: Callable[[float], Series] = PchipInterpolator(frames, lines, axis=1)
         return found

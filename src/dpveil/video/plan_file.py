@@ -18,7 +18,7 @@ from dpveil.core.envelope import NotANumber, loads
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
-from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, suggestion
 from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
 from dpveil.io.unreadable import Refused
@@ -78,7 +78,7 @@ def parse_plan(text: str) -> VideoPlan:
     Raises errors of `dpveil.errors`, one line each, that name the field and its value.
     """
     try:
-        data = loads(text, pairs=_once)
+        data = loads(text, pairs=_unique_members)
         return _plan(_object(data, "plan", PLAN, NEEDED))
     except DPVeilError:
         raise
@@ -184,7 +184,7 @@ def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str
     known, before = names.split(), "" if where == "plan" else f"{where}."
     for name, each in value.items():
         if name not in known:
-            hint = f"{meant(name, known)}its fields are {', '.join(known)}"
+            hint = f"{suggestion(name, known)}its fields are {', '.join(known)}"
             raise field_error(
                 f"{'' if where == 'plan' else where + '.'}{escape_text(name)[:60]}", each, "is unknown", hint
             )
@@ -206,7 +206,7 @@ def _flag(value: object, where: str) -> bool:
     return value
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     data: dict[str, Any] = {}
     for name, value in pairs:
         if name in data:

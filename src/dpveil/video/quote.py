@@ -25,13 +25,13 @@ from dpveil.video import words
 from dpveil.video.budget import (
     CHANNELS,
     CROP,
+    frames_together,
     length,
     name_of,
     per_draw,
     persons,
     size_of,
     times,
-    together,
     total_of,
 )
 from dpveil.video.choices import FIXED, ONCE, SPLIT, check_mode
@@ -200,7 +200,7 @@ class ClipQuote:
         costs = [
             self._for_frames(index, frames)
             for index, group in enumerate(self.persons)
-            for frames in {*together(group)}
+            for frames in {*frames_together(group)}
         ]
         return replace(_largest(costs, self.total), scope=Scope(words.ONE_TRACK))
 

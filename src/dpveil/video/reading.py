@@ -291,7 +291,7 @@ class Reader:
     def _frames(self, start: int, stop: int) -> Iterator[Frame]:
         times = list(islice(self.facts.times, stop))
         index = start - 1
-        for index, (time, picture) in enumerate(self._from(start, times), start):
+        for index, (time, picture) in enumerate(self._frames_at(start, times), start):
             if index >= stop or time != times[index]:
                 raise self._lies()
             with as_clip_error(self.way.source, f"frame {index}"):
@@ -303,7 +303,7 @@ class Reader:
             raise self._lies()
         self.way.source.check()
 
-    def _from(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
+    def _frames_at(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""
         near = times[max(0, start - 2)] if start and self._found.clean else None
         reached = None if near is None else self._frames_from(near, times[start])

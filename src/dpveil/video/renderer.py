@@ -20,7 +20,7 @@ from dpveil.faces.geometry.seam import FINE_SEAM, WINDOW, change_at
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame, Track
-from dpveil.video.painting import SECONDS, Layer, Light, lit
+from dpveil.video.painting import SECONDS, Layer, Light, relight
 from dpveil.video.places import Scene, Spot, Subject
 
 MOST: Final = 4
@@ -132,7 +132,7 @@ def room_of(boxes: Sequence[Box]) -> Box:
     return Box(left, top, right - left, bottom - top)
 
 
-def behind(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
+def continue_background(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a part of a frame as a smooth continuation of what is known around it."""
     halvings = halvings_to(max(room.w, room.h), FILLED)
     part = downscaled_box(room, halvings, MORE, around.smaller(halvings)[1].shape)
@@ -190,7 +190,7 @@ class Shown:
         found = []
         for layer, share, light in self.layers:
             picture = layer.on(head, box)
-            levels = lit(np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGBA2RGB)), light)
+            levels = relight(np.asarray(cv2.cvtColor(picture, cv2.COLOR_RGBA2RGB)), light)
             found.append((levels, np.asarray(cv2.extractChannel(picture, 3)), share))
         levels, alpha, share = found[0]
         for other, cover, more in found[1:]:
@@ -208,7 +208,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
     import cv2
 
     room = room_of([shown.region.box for shown in group])
-    filled = behind(around, room)
+    filled = continue_background(around, room)
     for shown in group:
         box = shown.region.box
         rows, columns = (
@@ -217,7 +217,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
         )
         own = np.ascontiguousarray(filled[rows, columns])
         levels, alpha = shown.on(box, shown.head)
-        levels = _met(levels, shown, around)
+        levels = _meet_surroundings(levels, shown, around)
         share = _fade_edge(alpha, shown, around.hidden.shape)
         filled[rows, columns] = cv2.blendLinear(levels, own, share, 1 - share)
     for shown in group:
@@ -225,7 +225,7 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
         put(out, shown.region, filled[box.y - room.y :, box.x - room.x :][: box.h, : box.w])
 
 
-def _met(levels: Image, shown: Shown, around: Surroundings) -> Image:
+def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Image:
     """Return levels shifted near the region's edge to those that are seen beside the head there."""
     import cv2
 

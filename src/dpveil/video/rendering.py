@@ -37,7 +37,7 @@ from dpveil.io.writing import USUAL, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
-from dpveil.video.analyzing import Progress, nothing
+from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.choices import MEAN, SPLIT
 from dpveil.video.decoding import Source
@@ -124,7 +124,7 @@ CHECKING: Final = "checking"
 
 
 def check_possible(
-    plan: VideoPlan, clip: Clip, container: str | None, *, paid: bool, progress: Progress = nothing
+    plan: VideoPlan, clip: Clip, container: str | None, *, paid: bool, progress: Progress = no_progress
 ) -> None:
     """Raise an error of `dpveil.errors` if a plan cannot be rendered to a file in `container`, if known.
 
@@ -191,14 +191,14 @@ class Stage:
         if self.each_frame:
             return {}
         means = self.plan.over_time == MEAN and not self.scene.faces
-        return self._means(clip, bits) if means else self._once(clip, bits)
+        return self._means(clip, bits) if means else self._draw_once(clip, bits)
 
     def renderer(self, clip: Clip, draws: Mapping[int, Drawn], bits: Bits) -> Renderer:
         """Return what renders frames from what was drawn; `bits` are asked if `each_frame` is drawn."""
         own = self._frame_drawer(bits) if self.each_frame else None
         return Renderer(self.scene, self.subjects, draws, dict(self._paint_heads(clip, draws)), own)
 
-    def _once(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
+    def _draw_once(self, clip: Clip, bits: Bits) -> dict[int, Drawn]:
         draws = {}
         for subject, frame in _at(clip, {s.number: s.key.frame for s in self.subjects}):
             one = self.subjects[subject - 1]
@@ -284,7 +284,7 @@ def render(
     replace: bool = False,
     asked: str | None = None,
     max_pixels: int = MAX_PIXELS,
-    progress: Progress = nothing,
+    progress: Progress = no_progress,
 ) -> Rendered:
     """Write the release of `clip` by its `plan` to `out`, and its certificate beside it: both or neither.
 

@@ -65,10 +65,10 @@ def digest_of(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
 
 
-def differing(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def differences_text(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Return in words which settings differ.
 
-    >>> differing({"seed": 1, "tool": "a"}, {"seed": 2, "tool": "b"})
+    >>> differences_text({"seed": 1, "tool": "a"}, {"seed": 2, "tool": "b"})
     'another seed and another version of dpveil'
     """
     names = [name for name in WORDS if then.get(name) != now.get(name)]
@@ -172,7 +172,7 @@ class State:
     def remove(self) -> None:
         """Delete everything, the key first and what it is of last: the rendering is finished, or dropped."""
         with as_output_error(self.folder):
-            _clear(self.folder)
+            _clear_folder(self.folder)
             (self.folder / LOCK).unlink(missing_ok=True)
             self.folder.rmdir()
             flush_folder(self.folder.parent)
@@ -201,13 +201,13 @@ def state(out: Path, settings: Mapping[str, Any], *, anew: bool = False) -> Iter
                 text = f"another process is rendering {show_path(out)}"
                 raise OutputError(text, hint="wait until it is done") from error
             folder.chmod(0o700)
-        yield _begun(folder, settings, out, anew=anew)
+        yield _begin(folder, settings, out, anew=anew)
 
 
-def begun(out: Path, settings: Mapping[str, Any]) -> str | None:
+def unfinished_nonce(out: Path, settings: Mapping[str, Any]) -> str | None:
     """Return the nonce of a rendering with these `settings` to `out` that was begun, and is not finished."""
     found = _read_state(folder_of(out))
-    return found["nonce"] if found.get("settings") == _plain(settings) else None
+    return found["nonce"] if found.get("settings") == _as_reread(settings) else None
 
 
 def drop(out: Path, certificate: bytes) -> bool:
@@ -239,23 +239,25 @@ def left_plan(out: Path, asked: str) -> str | None:
     return None
 
 
-def _plain(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _as_reread(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings as they are read again."""
     return dict(json.loads(json.dumps(settings)))
 
 
-def _begun(folder: Path, settings: Mapping[str, Any], out: Path, *, anew: bool) -> State:
+def _begin(folder: Path, settings: Mapping[str, Any], out: Path, *, anew: bool) -> State:
     """Return the state in a folder that is locked, or a new one if there is none."""
     there = _read_state(folder) if (folder / STATE).exists() else None
-    if there and there["settings"] == _plain(settings):
+    if there and there["settings"] == _as_reread(settings):
         return State(folder, there["nonce"], resumed=True)
     if there is not None and not anew:
-        problem = f"with {differing(there['settings'], _plain(settings))}" if there else "and is damaged"
+        problem = (
+            f"with {differences_text(there['settings'], _as_reread(settings))}" if there else "and is damaged"
+        )
         text = f"a rendering to {show_path(out)} was begun and not finished, {problem}"
         raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
     made = State(folder, secrets.token_hex(16), resumed=False)
     with as_output_error(folder):
-        _clear(folder)
+        _clear_folder(folder)
     made.keep(KEY, os.urandom(32))
     made.keep(STATE, json.dumps({"format": FORMAT, "settings": settings, "nonce": made.nonce}).encode())
     flush_folder(folder.parent)
@@ -271,7 +273,7 @@ def _read_state(folder: Path) -> dict[str, Any]:
         return {}
 
 
-def _clear(folder: Path) -> None:
+def _clear_folder(folder: Path) -> None:
     """Delete all but the lock: the key first, and last what the rendering is of.
 
     One that is killed meanwhile leaves a state that is known, whose nonce was paid.

@@ -22,7 +22,7 @@ from dpveil.video.places import Scene, Subject
 from dpveil.video.renderer import (
     Renderer,
     Surroundings,
-    behind,
+    continue_background,
 )
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
@@ -181,7 +181,7 @@ def test_surroundings_are_the_same_whatever_is_hidden() -> None:
     for halvings in range(5):
         for one, two_ in zip(first.smaller(halvings), second.smaller(halvings), strict=True):
             assert (one == two_).all()
-    assert (behind(first, box) == behind(second, box)).all()
+    assert (continue_background(first, box) == continue_background(second, box)).all()
 
 
 def test_all_of_a_users_box_is_replaced() -> None:

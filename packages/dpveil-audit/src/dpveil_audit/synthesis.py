@@ -55,7 +55,7 @@ class Line:
         """Return the points."""
         return codes
 
-    def embed(self, pictures: np.ndarray) -> np.ndarray:
+    def embed_all(self, pictures: np.ndarray) -> np.ndarray:
         """Return the points as whole numbers."""
         return (STEP * pictures).astype(np.int16)
 

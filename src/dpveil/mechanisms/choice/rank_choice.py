@@ -20,7 +20,7 @@ import numpy as np
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, OptionalCount, Positive, Value
-from dpveil.errors import InvalidParameter, NoiseError, meant
+from dpveil.errors import InvalidParameter, NoiseError, suggestion
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
@@ -185,7 +185,7 @@ class RankLaw(Value[str, str]):
     def check(self, value: str) -> str:
         """Return `value` if it names a law. Raises `InvalidParameter`."""
         if value not in LAWS:
-            hint = f"{meant(str(value), LAWS)}write {' or '.join(LAWS)}"
+            hint = f"{suggestion(str(value), LAWS)}write {' or '.join(LAWS)}"
             raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 

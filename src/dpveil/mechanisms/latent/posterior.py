@@ -16,7 +16,7 @@ import numpy as np
 
 from dpveil.core.arrays import Float64
 from dpveil.core.parameters import Value
-from dpveil.errors import InvalidParameter, meant
+from dpveil.errors import InvalidParameter, suggestion
 from dpveil.mechanisms.latent.base import STEPS, Codes, CodeSpace, LatentMechanism
 from dpveil.noise.bits import BitSource
 
@@ -65,7 +65,7 @@ class Allocation(Value[str, str]):
     def check(self, value: str) -> str:
         """Return `value` if it names a rule. Raises `InvalidParameter`."""
         if value not in RULES:
-            hint = f"{meant(str(value), RULES)}write {' or '.join(RULES)}"
+            hint = f"{suggestion(str(value), RULES)}write {' or '.join(RULES)}"
             raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 

@@ -68,7 +68,7 @@ def paint_planes(pixels: UInt8[np.ndarray, "h w c"], made: Planes, part: Part) -
     first = np.maximum(made.y[0], y0)
     rows = np.maximum(np.minimum(made.y[2], y1) - first, 0).astype(np.int64)
     for chunk in _chunks(rows):
-        t, y = _each(rows[chunk])
+        t, y = _positions(rows[chunk])
         t += chunk.start
         y = y + first[t]
         ends = np.clip([_crossing(made, t, y, long) for long in (True, False)], x0, x1)
@@ -78,7 +78,7 @@ def paint_planes(pixels: UInt8[np.ndarray, "h w c"], made: Planes, part: Part) -
         start += made.down[:, t] * (y - made.y[0, t])
         start += ROUNDING
         for spans in _chunks(length):
-            s, offset = _each(length[spans])
+            s, offset = _positions(length[spans])
             s += spans.start
             levels = start[:, s] + made.along[:, t[s]] * offset
             pixels[y[s].astype(np.int64), left[s].astype(np.int64) + offset] = np.clip(levels, 0, 255).T
@@ -150,7 +150,7 @@ def _chunks(lengths: Int64[np.ndarray, " n"]) -> Iterator[slice]:
         start = stop
 
 
-def _each(lengths: Int64[np.ndarray, " n"]) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
+def _positions(lengths: Int64[np.ndarray, " n"]) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
     """Return for every unit of every length the index of its entry, and its position within it."""
     entry = np.repeat(np.arange(len(lengths)), lengths)
     starts = np.cumsum(lengths) - lengths
@@ -289,12 +289,14 @@ def needed_pixels(
     if np.count_nonzero(shown) * SPARSE >= shown.size:
         for top in range(0, len(shown), ROWS):
             first, end = max(0, top - AROUND), top + ROWS
-            amid = _amid(image[first : end + AROUND], shown[first : end + AROUND])
+            amid = _is_surrounded(image[first : end + AROUND], shown[first : end + AROUND])
             kept[top:end] &= ~amid[top - first : end - first]
     return kept
 
 
-def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+def _is_surrounded(
+    image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]
+) -> Bool[np.ndarray, "h w"]:
     """Return which pixels have shown ones near on all sides, all of one level; never near the edge."""
     seen, inner = shown.view(np.uint8), slice(1, -1)
     hidden = seen - np.uint8(1)  # 255, and 0 where shown

@@ -98,7 +98,7 @@ def account_json(
         **choice,
         "left": none or _remaining_text(name, limits, seen, Total()),
         "share": min((_share(account, limit) for account, limit in seen), default=0.0),
-        "each": _refuse_all(none, asked) if none else _each(name, limits, seen, caller, asked),
+        "each": _refuse_all(none, asked) if none else _each_release(name, limits, seen, caller, asked),
     }
 
 
@@ -128,7 +128,9 @@ def _refuse_all(problem: str, asked: Sequence[Total]) -> list[Json]:
     return [{"problem": problem, "after": "", "in_turn": False} for _ in asked]
 
 
-def _each(name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequence[Total]) -> list[Json]:
+def _each_release(
+    name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequence[Total]
+) -> list[Json]:
     """Return what becomes of each release, as far as the limits that are `seen` decide it."""
     now, paid = int(time.time()), Total()
     each: list[Json] = []
@@ -159,11 +161,11 @@ def _remaining_text(name: str, limits: Limits, seen: Limits, more: Total) -> str
     """Return what is left of every limit that is `seen` once `more` was paid, in one sentence."""
     if not seen:
         return HIDDEN.format(name)
-    told = "; ".join(_of(account, limit, (_usage(account) + more).cost) for account, limit in seen)
+    told = "; ".join(_limit_text(account, limit, (_usage(account) + more).cost) for account, limit in seen)
     return told + (BESIDE if len(seen) < len(limits) else "")
 
 
-def _of(account: Account, limit: Limit, used: Cost) -> str:
+def _limit_text(account: Account, limit: Limit, used: Cost) -> str:
     (name, whole), *more = limit.amounts.items()
     beside = "".join(f" with {SIGNS[other]} {show(value)}" for other, value in more)
     return f"{account.subject} has {SIGNS[name]} {show_left(limit.left(used))} of {show(whole)}{beside} left"

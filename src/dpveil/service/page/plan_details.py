@@ -118,7 +118,7 @@ FEW: Final = (
 def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, list[Json]]:
     """Return the warnings of a plan or a certificate, and apart from them what is for information."""
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
-    few = {} if total is None or total.relation.m is None else {few_only(total): _few(total)}
+    few = {} if total is None or total.relation.m is None else {few_only(total): _few_pixels_text(total)}
     for text in sentences:
         said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
         said = {**SAID, **few}.get(said, said)
@@ -126,7 +126,7 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     return told
 
 
-def _few(total: Guarantee) -> str:
+def _few_pixels_text(total: Guarantee) -> str:
     return FEW.format(pixels(total.relation.m or 0))
 
 
@@ -206,7 +206,9 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         return {}
     total = planned.total
     shown = [_appearance(planned.method.of_region(record)) for record in planned.quote.regions]
-    sentence = largest_region(planned).sentence if len(planned.regions) == 1 else _together(planned, total)
+    sentence = (
+        largest_region(planned).sentence if len(planned.regions) == 1 else _joint_meaning(planned, total)
+    )
     return {
         "total": str(total),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
@@ -243,7 +245,7 @@ def _costs(guarantee: Guarantee) -> str:
     return f"costs {cost}" if few is None else f"costs {cost}, for any {pixels(few)} alone"
 
 
-def _together(planned: Plan, total: Guarantee) -> str:
+def _joint_meaning(planned: Plan, total: Guarantee) -> str:
     """Return what the promise about all regions together means."""
     named = percent_above(success_bound(total, 2))
     return (

@@ -314,13 +314,13 @@ def hold(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
     return [
         one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in _until(closed, shots)
+        for one, until in _protected_until(closed, shots)
     ]
 
 
 def with_whole_frames(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks, and one of the whole frame for all frames in which something is lost."""
-    answered = _until(closed, shots)
+    answered = _protected_until(closed, shots)
     spans = sorted((one.sure + 1, until) for one, until in answered if until is not None)
     joined: list[list[int]] = []
     for start, stop in spans:
@@ -334,7 +334,7 @@ def with_whole_frames(closed: Sequence[Closed], shots: Shots, facts: Facts) -> l
 
 def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
     """Return the tracks if none is lost; else raise `RegionError`, which names the first one."""
-    answered = _until(closed, shots)
+    answered = _protected_until(closed, shots)
     for number, (one, until) in enumerate(answered, start=1):
         if until is not None:
             seconds = _seconds(one.sure, facts)
@@ -352,7 +352,7 @@ ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Clos
 """What is done for each of `settings.ON_LOST`."""
 
 
-def _until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Closed, int | None]]:
+def _protected_until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Closed, int | None]]:
     """Return every track, and the last frame in which it has to be protected if it is lost; None for others.
 
     That is the end of its shot, or the frame in which another track is first found where it ended. One that

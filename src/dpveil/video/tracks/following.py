@@ -223,7 +223,7 @@ def follow(before: Small, after: Small, boxes: Boxes) -> Followed:
     """
     moved, sure, turns = _follow_flow(before, after, boxes, np.zeros((len(boxes), 2)), LEVELS)
     retry = np.flatnonzero(~sure)
-    guesses = [_alike(before, after, boxes[n]) for n in retry]
+    guesses = [_best_motion(before, after, boxes[n]) for n in retry]
     known = [n for n, guess in zip(retry, guesses, strict=True) if guess is not None]
     if known:
         guess = np.array([one for one in guesses if one is not None])
@@ -302,7 +302,7 @@ def _points(boxes: Boxes, count: int) -> Float[np.ndarray, "n k 2"]:
     return np.asarray(boxes[:, None, :2] + grid * (boxes[:, None, 2:] - boxes[:, None, :2]))
 
 
-def _alike(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[np.ndarray, " 2"] | None:
+def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[np.ndarray, " 2"] | None:
     """Return the motion to where the inner part of a box is most alike, None if nothing is alike enough."""
     import cv2
 
