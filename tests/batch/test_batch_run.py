@@ -442,19 +442,6 @@ def paid(book: Ledger) -> tuple[int, int]:
     return found.debits, found.unstored
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, book: Ledger | None) -> None:
-    """Let another run release b.png right before ours does `method` with it."""
-    real, done = getattr(batch.Run, method), list[Task]()
-
-    def late(run: batch.Run, task: Task, *arguments: Any) -> Any:
-        if task.name == "b.png" and not done:
-            done.append(task)
-            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
-        return real(run, task, *arguments)
-
-    monkeypatch.setattr(batch.Run, method, late)
-
-
 def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     real, drawn = Placement.drawn, list[int]()
 

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import attack
-from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
+from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
@@ -156,22 +156,6 @@ class Counting(Told):
 
     def vectors(self, views: tuple[View, ...]) -> np.ndarray:
         return np.full((1, 3), next(self.turn) * 100.0) if len(views) == 1 else super().vectors(views)
-
-
-@dataclass(frozen=True)
-class Matching(PixelDiscriminant):
-    name: ClassVar[str] = "matching"
-    seen: ClassVar[set[int]] = set()
-
-    def fit(self, background: Background) -> Fitted:
-        inner = super().fit(background)
-
-        class Matched(Fitted):
-            def score(self, releases: Sequence[View]) -> Scores:
-                Matching.seen.add(len(releases))
-                return inner.score(releases)
-
-        return Matched()
 
 
 def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:

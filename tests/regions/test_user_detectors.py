@@ -138,7 +138,7 @@ def test_things_are_found_where_they_are_and_named(file: Path) -> None:
     assert [str(region.box) for region in found] == ["32,16,64,96", "120,40,120,40"]
     (car,) = Detected(model=file, margin=0, classes=" car ,dog")(PHOTO)
     assert car.origin.kind == "car"
-    with pytest.raises(NoRegion, match="no such thing was found"):
+    with pytest.raises(NoRegion):
         Detected(model=file, classes="dog")(PHOTO)
     with pytest.raises(UnknownName, match="cat"):
         parse(Detected(model=file, classes="cat"))

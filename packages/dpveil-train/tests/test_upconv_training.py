@@ -15,8 +15,6 @@ from dpveil_train.upconv import (
     expression,
 )
 
-SIDE = TINY.side
-
 
 @pytest.mark.parametrize("expressive", [True, False])
 def test_losses_are_finite_and_without_landmarks_no_expression_counts(expressive: bool) -> None:

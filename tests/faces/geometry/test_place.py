@@ -50,13 +50,6 @@ def astronaut() -> Photo:
     return Photo(data.astronaut())
 
 
-def turned(image: np.ndarray, degrees: float, box: Box) -> tuple[np.ndarray, Box]:
-    """The picture turned about the middle of a box, and the box of the same size there."""
-    middle = box.x + box.w / 2, box.y + box.h / 2
-    matrix = cv2.getRotationMatrix2D(middle, degrees, 1)
-    return cv2.warpAffine(image, matrix, image.shape[1::-1], borderMode=cv2.BORDER_REFLECT), box
-
-
 @needs_models
 @pytest.mark.parametrize("locator", [NetworkLandmarks, Predictor])
 def test_astronaut_is_aligned(astronaut, locator):

