@@ -41,14 +41,10 @@ def test_who_is_unknown_and_what_does_not_match_is_refused() -> None:
 
 
 BROKEN = [
-    (None, 0.9),
-    (Blur(sigma=8), 0.9),
-    (Mosaic(block=16), 0.9),
-    (DPPix(epsilon="0.5", block=4, neighbourhood=1), 0.8),
-    (DPSVD(epsilon="0.01", rank=4), 0.85),
-    (DPSVD(epsilon=10, rank=4), 0.85),
-    (Snow(delta="0.1"), 0.85),
-]
+    (None, 0.9), (Blur(sigma=8), 0.9), (Mosaic(block=16), 0.9),
+    (DPPix(epsilon="0.5", block=4, neighbourhood=1), 0.8), (DPSVD(epsilon="0.01", rank=4), 0.85),
+    (DPSVD(epsilon=10, rank=4), 0.85), (Snow(delta="0.1"), 0.85),
+]  # fmt: skip
 """Methods, and least shares of photos that the linear discriminant names: below what it reaches, 0.9 to 1."""
 
 

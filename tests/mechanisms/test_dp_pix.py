@@ -80,10 +80,7 @@ def test_a_tall_strip_beyond_32_bit_rows():
     assert cell_sums(image, 66_000)[:, 0, 0].tolist() == [255 * 3 * 66_000, 255 * 3 * 4_000]
 
 
-@pytest.mark.parametrize(
-    ("total", "area", "level"),
-    ROUNDED,
-)
+@pytest.mark.parametrize(("total", "area", "level"), ROUNDED)
 def test_means_are_clamped_and_rounded_half_up(total, area, level):
     assert mean_levels(np.array([[[total]]]), np.array([[[area]]]))[0, 0, 0] == level
 
@@ -193,14 +190,10 @@ def test_epsilon_and_delta_take_the_largest_rho_that_the_conversion_accepts():
 @pytest.mark.parametrize(
     "given",
     [
-        {},
-        {"rho": 1, "epsilon": 1},
-        {"rho": 1, "delta": "1e-6"},
-        {"rho": 1, "epsilon": 1, "delta": "1e-6"},
-        {"epsilon": 1},
-        {"delta": "1e-6"},
+        {}, {"rho": 1, "epsilon": 1}, {"rho": 1, "delta": "1e-6"}, {"rho": 1, "epsilon": 1, "delta": "1e-6"},
+        {"epsilon": 1}, {"delta": "1e-6"},
     ],
-)
+)  # fmt: skip
 def test_a_budget_is_rho_or_both_of_the_others(given):
     with pytest.raises(InvalidParameter) as refusal:
         DPPixGaussian(**given)

@@ -16,12 +16,7 @@ from dpveil.accounting.compose import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel import dp_samp as sampling
-from dpveil.mechanisms.pixel.dp_samp import (
-    frequent_levels,
-    histogram,
-    k_means,
-    most_shown,
-)
+from dpveil.mechanisms.pixel.dp_samp import frequent_levels, histogram, k_means, most_shown
 from dpveil.noise.bits import SeededBits
 
 HIDDEN = -1

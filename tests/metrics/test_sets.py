@@ -8,14 +8,7 @@ from scipy.linalg import sqrtm
 from scipy.stats import wasserstein_distance
 
 from dpveil.errors import InvalidParameter
-from dpveil.metrics.picture_sets import (
-    Bins,
-    colours,
-    directions,
-    frechet,
-    memorised,
-    sliced_wasserstein,
-)
+from dpveil.metrics.picture_sets import Bins, colours, directions, frechet, memorised, sliced_wasserstein
 
 ONE, TWO = (np.random.default_rng(seed).normal(size=(size, 5)) for seed, size in ((1, 30), (2, 42)))
 

@@ -88,14 +88,12 @@ def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("contents", "match"),
     [
-        (b"no network", JOB),
-        (mixing(side=SIDE), JOB),
+        (b"no network", JOB), (mixing(side=SIDE), JOB),
         (encoder(np.zeros((4, 3, SIDE, SIDE), np.float32), np.zeros(4)), JOB),
-        (repainter(side=SIDE, bias=float("nan")), "not finite"),
-        (repainter(side=SIDE, bias=7.0), "far off"),
+        (repainter(side=SIDE, bias=float("nan")), "not finite"), (repainter(side=SIDE, bias=7.0), "far off"),
         (repainter(side=SIDE + 16), JOB),
     ],
-)
+)  # fmt: skip
 def test_files_of_something_else_are_refused(contents: bytes, match: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.safetensors"
     save(DenoiserNetwork(Network(contents, SHAPE, SHAPE, JOB), SIDE, CARD), path)

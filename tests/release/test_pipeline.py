@@ -268,11 +268,7 @@ def test_the_ledger_is_debited_once_with_the_sum_before_any_draw(drawn):
 def test_a_refused_debit_draws_nothing(drawn):
     with pytest.raises(BudgetExceeded, match="album has epsilon 1 left"):
         private(
-            ["0,0,8,8", "4,4,8,8"],
-            bits=SecureBits(),
-            epsilon=1,
-            ledger=Book(Fraction(1)),
-            subject="album",
+            ["0,0,8,8", "4,4,8,8"], bits=SecureBits(), epsilon=1, ledger=Book(Fraction(1)), subject="album"
         )
     assert drawn == []
 
@@ -451,13 +447,10 @@ FACES = ["0,0,8,8", "8,0,8,8", "16,0,8,8", "0,8,8,12", "12,8,12,12"]
 @pytest.mark.parametrize(
     ("method", "parameters"),
     [
-        ("dp-pix", {"epsilon": 20}),
-        ("dp-pix", {"epsilon": 20, "delta": "1e-6"}),
-        ("dp-pix", {"rho": 2}),
-        ("dp-pix-gaussian", {"rho": 2}),
-        ("dp-pix-gaussian", {"epsilon": 20, "delta": "1e-6"}),
+        ("dp-pix", {"epsilon": 20}), ("dp-pix", {"epsilon": 20, "delta": "1e-6"}), ("dp-pix", {"rho": 2}),
+        ("dp-pix-gaussian", {"rho": 2}), ("dp-pix-gaussian", {"epsilon": 20, "delta": "1e-6"}),
     ],
-)
+)  # fmt: skip
 def test_disjoint_regions_cost_what_one_neighbour_can_change(method, parameters, tmp_path):
     settings = {"block": 4, "neighbourhood": 24, **parameters}
     book = Book(Fraction(100)) if "epsilon" in parameters else None

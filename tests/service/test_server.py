@@ -172,12 +172,7 @@ def test_keys_are_needed_where_they_are_given(tmp_path: Path, capsys: Any) -> No
     ],
 )
 def test_what_is_not_safe_is_not_started(
-    arguments: list[str],
-    code: int,
-    words: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Any,
+    arguments: list[str], code: int, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ledger(tmp_path, 1)

@@ -23,15 +23,7 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head_frame import (
-    HEAD,
-    MIDDLE,
-    HeadFrame,
-    between,
-    inside,
-    outline,
-    pixel_grid,
-)
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, between, inside, outline, pixel_grid
 from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER

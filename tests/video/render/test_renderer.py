@@ -19,11 +19,7 @@ from dpveil.video.drawing import draw_frame
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import paint
 from dpveil.video.places import Scene, Subject
-from dpveil.video.renderer import (
-    Renderer,
-    Surroundings,
-    continue_background,
-)
+from dpveil.video.renderer import Renderer, Surroundings, continue_background
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
 
