@@ -136,23 +136,3 @@ def small(name: str, kind: int, shape: tuple[int, ...] = ()) -> bytes:
     dims = b"".join(field(1, side) for side in shape)
     zeros = bytes(math.prod(shape) * (4 if kind == 6 else 1))
     return field(5, dims + field(2, kind) + field(8, name) + field(9, zeros))
-
-
-def in_8_bits(scale: str = "steps", zero: str = "many", *, side: int = 64) -> bytes:
-    """Return the file of a network that quantises a picture, and gives a convolution of it, which is 0.
-
-    The weights have the scale and the zero of these names: "step" and "i", or one for each channel.
-    """
-    tensors = field(5, tensor("step", np.array(0.5))) + field(5, tensor("steps", np.full(3, 0.5)))
-    tensors += small("u", 2) + small("i", 3) + small("many", 3, (3,)) + small("w8", 3, (3, 3, 1, 1))
-    rows = field(5, field(1, "axis") + field(3, 0) + field(20, 2))
-    nodes = (
-        node("QuantizeLinear", ("seen", "step", "u"), "q"),
-        node("DequantizeLinear", ("q", "step", "u"), "r"),
-        node("DequantizeLinear", ("w8", scale, zero), "v") + rows,
-        node("Conv", ("r", "v"), "c"),
-        node("QuantizeLinear", ("c", "step", "u"), "d"),
-        node("DequantizeLinear", ("d", "step", "u"), "made"),
-    )
-    shapes = (value("seen", (1, 3, side, side)),), field(12, value("made", (1, 3, side, side)))
-    return model(b"".join(field(1, one) for one in nodes), tensors, *shapes)

@@ -186,5 +186,5 @@ def test_a_budget_that_64_bits_do_not_carry_has_no_pair():
     """Its pair would be that of a smaller budget, and so dominate nothing."""
     assert randomised_response(Fraction(44)).pure >= 44
     for epsilon in (45, 100):
-        with pytest.raises(NoiseError, match="64-bit weights"):
+        with pytest.raises(NoiseError):
             randomised_response(Fraction(epsilon))

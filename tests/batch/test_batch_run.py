@@ -442,19 +442,6 @@ def paid(book: Ledger) -> tuple[int, int]:
     return found.debits, found.unstored
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, method: str, book: Ledger | None) -> None:
-    """Let another run release b.png right before ours does `method` with it."""
-    real, done = getattr(batch.Run, method), list[Task]()
-
-    def late(run: batch.Run, task: Task, *arguments: Any) -> Any:
-        if task.name == "b.png" and not done:
-            done.append(task)
-            assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
-        return real(run, task, *arguments)
-
-    monkeypatch.setattr(batch.Run, method, late)
-
-
 def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     real, drawn = Placement.drawn, list[int]()
 
@@ -466,10 +453,7 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pyt
 
     monkeypatch.setattr(Placement, "drawn", draw)
     report = paid_run(book)
-    assert (names_in(report, "released"), names_in(report, "failed")) == (
-        ["a.png", "c.png"],
-        ["b.png"],
-    )
+    assert (names_in(report, "released"), names_in(report, "failed")) == (["a.png", "c.png"], ["b.png"])
     assert [entry.source.name for entry in report.discarded] == ["b.png"]
     assert paid(book) == (3, 1)
 
@@ -489,10 +473,7 @@ def test_what_another_run_released_since_it_was_planned_is_not_paid(
 
     monkeypatch.setattr(batch.Run, "draw", draw)
     report = paid_run(book)
-    assert (names_in(report, "released"), names_in(report, "skipped")) == (
-        ["a.png", "c.png"],
-        ["b.png"],
-    )
+    assert (names_in(report, "released"), names_in(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
     assert paid(book) == (3, 0)
     assert report.discarded == []
 
@@ -522,13 +503,7 @@ def test_a_dry_run_tells_what_releases_would_cost_and_draws_none(book: Ledger) -
     paid_run(book, "b.png")
     Path("in/c.png").write_bytes(b"no photo")
     settings: dict[str, Any] = {"method": DPPix(epsilon=1, block=4, neighbourhood=4), "dry": True}
-    given = Choices(
-        regions=[parse("whole")],
-        max_pixels=10_000,
-        ledger=book,
-        subject="album",
-        **settings,
-    )
+    given = Choices(regions=[parse("whole")], max_pixels=10_000, ledger=book, subject="album", **settings)
     report = release_all(plan_tasks([Path("in")], Path("out")), given)
     assert [entry.status for entry in report.entries] == ["priced", "skipped", "failed"]
     assert str(report.entries[0].promise and report.entries[0].promise.total).startswith("1-DP")

@@ -278,13 +278,7 @@ def metric_data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 def latent(name: str = "croft-metric", epsilon: float = 10) -> Latent:
-    return Latent(
-        epsilon=epsilon,
-        mechanism=name,
-        metric=METRICS[name],
-        codec=codec(),
-        placing="box",
-    )
+    return Latent(epsilon=epsilon, mechanism=name, metric=METRICS[name], codec=codec(), placing="box")
 
 
 def one(metric_data: Dataset, setting: Setting, attack: object = None) -> Cell:

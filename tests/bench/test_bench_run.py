@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from dpveil.attacks import attack
-from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
+from dpveil.attacks.base import PIXELS, View
 from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
@@ -158,22 +158,6 @@ class Counting(Told):
         return np.full((1, 3), next(self.turn) * 100.0) if len(views) == 1 else super().vectors(views)
 
 
-@dataclass(frozen=True)
-class Matching(PixelDiscriminant):
-    name: ClassVar[str] = "matching"
-    seen: ClassVar[set[int]] = set()
-
-    def fit(self, background: Background) -> Fitted:
-        inner = super().fit(background)
-
-        class Matched(Fitted):
-            def score(self, releases: Sequence[View]) -> Scores:
-                Matching.seen.add(len(releases))
-                return inner.score(releases)
-
-        return Matched()
-
-
 def test_a_release_in_which_nothing_is_found_is_a_failure_that_counts(data: Dataset) -> None:
     """The bench's mutant drops it: the rate would be that of the others."""
     turn = count()
@@ -258,19 +242,12 @@ def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: obje
 @pytest.mark.parametrize(
     "change",
     [
-        {"attack": "embedding:/dev/zero"},
-        {"attack": "context+restored(embedding-parrot:/dev/zero)"},
-        {"attack": "denoised:denoiser:/dev/zero(pixels)"},
-        {"after": ["denoiser:/dev/zero"]},
-        {"after": [" denoiser:/dev/zero"]},
-        {"after": ["median:3"] * 6},
-        {"after": [3]},
-        {"measures": ["beauty"]},
-        {"measures": 3},
-        {"regions": "/dev/zero"},
-        {"regions": "1,2,3,4,5"},
+        {"attack": "embedding:/dev/zero"}, {"attack": "context+restored(embedding-parrot:/dev/zero)"},
+        {"attack": "denoised:denoiser:/dev/zero(pixels)"}, {"after": ["denoiser:/dev/zero"]},
+        {"after": [" denoiser:/dev/zero"]}, {"after": ["median:3"] * 6}, {"after": [3]},
+        {"measures": ["beauty"]}, {"measures": 3}, {"regions": "/dev/zero"}, {"regions": "1,2,3,4,5"},
     ],
-)
+)  # fmt: skip
 def test_a_forged_cell_opens_no_file(
     data: Dataset, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,14 +145,11 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
 @pytest.mark.parametrize(
     "options",
     [
-        ["--only", "a"],
-        ["--threshold", "2"],
-        ["--min-face", "1.5"],
-        ["--detector", "haar"],
+        ["--only", "a"], ["--threshold", "2"], ["--min-face", "1.5"], ["--detector", "haar"],
         ["--detector", "yunet"],
     ],
     ids=" ".join,
-)
+)  # fmt: skip
 def test_bad_settings_are_refused_before_a_photo_is_read(tmp_path, capsys, options):
     arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
     assert run([*arguments, "--regions", "faces", *options]) == 2
@@ -379,10 +376,7 @@ def photo(tmp_path):
 
 def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(shell, photo):
     code, out, err = shell("obfuscate", photo, "--out", "private.png")
-    assert (code, out) == (
-        0,
-        f"{photo} -> private.png  2 faces replaced, nothing of them is kept\n",
-    )
+    assert (code, out) == (0, f"{photo} -> private.png  2 faces replaced, nothing of them is kept\n")
     stays, unseen, *_, promised, keep = err.splitlines()
     assert "hair, ears, jaw and neck stay as they are, and may tell who it is" in stays
     assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning

@@ -107,8 +107,7 @@ def test_numbers_keep_names_out_of_everything_that_is_released(release):
 
 
 @pytest.mark.parametrize(
-    "names",
-    [("in/A.PNG", "in/a.png"), ("in/Sub/a.jpg", "in/sub/a.jpg"), ("in/\u00e9.png", "in/e\u0301.png")],
+    "names", [("in/A.PNG", "in/a.png"), ("in/Sub/a.jpg", "in/sub/a.jpg"), ("in/\u00e9.png", "in/e\u0301.png")]
 )
 def test_photos_with_one_output_are_rivals_and_the_rest_is_released(cli, names):
     shutil.rmtree("in")

@@ -25,17 +25,8 @@ FEW = (
     " practically none (see dpveil explain)"
 )
 HEAVY = {
-    "numpy",
-    "cv2",
-    "numba",
-    "scipy",
-    "dp_accounting",
-    "PIL",
-    "cryptography",
-    "skimage",
-    "fastapi",
-    "uvicorn",
-}
+    "numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage", "fastapi", "uvicorn",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -58,11 +49,7 @@ def test_a_command_of_a_package_that_is_not_installed_names_it(cli, name, monkey
 
 
 def test_help_and_version_import_nothing_heavy():
-    lines = [
-        ["--help"],
-        ["--version"],
-        ["key", "--help"],
-    ]
+    lines = [["--help"], ["--version"], ["key", "--help"]]
     code = (
         f"import sys; from dpveil.cli import run; codes = [run(line) for line in {lines}]\n"
         "print(max(codes), *{m.split('.')[0] for m in sys.modules}, file=sys.stderr)"

@@ -229,11 +229,6 @@ def test_without_pyav_there_is_a_hint(shell: Shell, clip: Path, monkeypatch: pyt
         assert "pip install 'dpveil[video]'" in err
 
 
-def clock(*times: float) -> Callable[[], float]:
-    left = iter(times)
-    return lambda: next(left)
-
-
 BOXES = ("--method", "fill", "--regions", "0,8,16,16", "--regions", "20,8,16,16")
 
 
@@ -339,20 +334,8 @@ def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, 
 # Dry runs over clips say what the run will do: refuse, skip, or go on with what was begun and paid.
 
 
-METHOD_AND_BOX = (
-    "--method",
-    "dp-pix",
-    "--epsilon",
-    "2",
-    "--block",
-    "8",
-    "--neighbourhood",
-    "4",
-    "--regions",
-    "0,8,16,16",
-)
 LEDGER = ("--ledger", "sqlite:///budget.db", "--subject", "album")
-OBFUSCATE = ("obfuscate", "clip.mp4", "--out", "out.mp4", *METHOD_AND_BOX, *LEDGER)
+OBFUSCATE = ("obfuscate", "clip.mp4", "--out", "out.mp4", *METHOD, *BOX, *LEDGER)
 RENDER = ("video", "render", "plan.json", "--out", "out.mp4", *LEDGER)
 
 
@@ -361,7 +344,7 @@ def planned(shell: Shell, tmp_path: Path) -> Path:
     """Return a clip with a plan that costs ε = 2, of which an album has 3."""
     clip = make_clip(tmp_path / "clip.mp4")
     assert shell("ledger", "limit", "album", "--epsilon", "3", *LEDGER[:2])[0] == 0
-    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD_AND_BOX)[0] == 0
+    assert shell("video", "analyze", "clip.mp4", "--out", "plan.json", *METHOD, *BOX)[0] == 0
     return clip
 
 

@@ -227,11 +227,6 @@ def model():
     return train(AAM, source_of(faces(160, seed=5, canvas=CANVAS)), length=24)
 
 
-def away(shapes, crops):
-    """Root mean squared distance from where crops were drawn, in pixels."""
-    return np.sqrt(((shapes - marks(crops)) ** 2).sum(axis=2).mean())
-
-
 def test_shape_moves_the_picture_and_texture_does_not(model):
     """Of a mean face, decoded: along the first component of shape the eyes go where the landmarks go."""
     box = model.statistics.bounds()

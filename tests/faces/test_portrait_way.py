@@ -14,7 +14,6 @@ import dpveil.faces.portrait
 from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
-from dpveil.faces import Attributes, Gallery, Latent
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.noise.bits import SeededBits
@@ -23,8 +22,6 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import FaceFound, Search
 
 pytest.importorskip("dlib")
-NO_HASH = "sha256:" + 64 * "0"
-CODED = {"codec": f"pca 100 {NO_HASH}", "epsilon": 300}
 SHAPE = (256, 256, 3)
 LARGEST_PATCH = 400
 """Pixels of a side that no crop may read more of, however large the face is: twice what a crop needs."""
@@ -137,13 +134,3 @@ def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatc
     assert np.abs(middle - squares).mean() < 4
     monkeypatch.setattr(Faces, "detect", lambda *_: [FaceFound(Box(9, 9, 5, 90), 1.0)])
     assert np.array_equal(crop(), middle)
-
-
-METHODS = [
-    Gallery(epsilon=8, gallery=f"gallery {NO_HASH}"),
-    Attributes(attributes="none", gallery=f"gallery {NO_HASH}", model=f"attributes {NO_HASH}"),
-    Latent(**CODED),
-    Latent(**CODED, mechanism="box-laplace"),
-    Latent(codec=CODED["codec"], rho=4),
-    Latent(**CODED, mechanism="directional", metric="chord"),
-]

@@ -79,18 +79,11 @@ def test_files_of_every_kind_end_in_one_line(tmp_path, make, which):
 
 
 TEXTS = {
-    "deep list": b"[" * 100_000,
-    "deep object": b'{"a":' * 100_000,
-    "deep and closed": b"[" * 900 + b"]" * 900,
-    "digits": b"[" + b"9" * 5000 + b"]",
-    "empty": b"",
-    "null": b"null\n",
-    "number": b"5\n",
-    "text": b'"a"\n',
-    "surrogate": b'{"schema": "\\ud800"}\n',
-    "nul": b"\0" * 100,
-    "no UTF-8": b"\xc3\x28",
-}
+    "deep list": b"[" * 100_000, "deep object": b'{"a":' * 100_000,
+    "deep and closed": b"[" * 900 + b"]" * 900, "digits": b"[" + b"9" * 5000 + b"]", "empty": b"",
+    "null": b"null\n", "number": b"5\n", "text": b'"a"\n', "surrogate": b'{"schema": "\\ud800"}\n',
+    "nul": b"\0" * 100, "no UTF-8": b"\xc3\x28",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", TEXTS)

@@ -112,16 +112,6 @@ def test_metric_guarantees_cost_their_diameter_and_what_is_unbounded_is_refused(
             Cost.of(endless)
 
 
-def test_what_is_left_fits_and_a_unit_more_does_not() -> None:
-    for limit in (Limit("pure", epsilon=3), Limit("approximate", epsilon=3, delta="1e-6")):
-        left = limit.left(Cost.of(cost("1.25")))
-        assert left == Fraction(7, 4)
-        assert limit.fits(Cost.of(cost("1.25")) + Cost.of(cost(left)))
-        assert not limit.fits(Cost.of(cost("1.25")) + Cost.of(cost(left + Fraction(1, 10**6))))
-    assert Limit("zcdp", rho=1).left(Cost.of(cost(1))) == Fraction(1, 2)
-    assert Limit("pure", epsilon=3).left(Cost.of(cost(rho=1))) == 0
-
-
 @pytest.mark.parametrize(
     "text",
     ["", "1 2 3", "1 2 3 4 5", "-1 0 0 0", "01 0 0 0", "1e5 0 0 0", f"{'9' * 61} 0 0 0", None, 5, b"0"],

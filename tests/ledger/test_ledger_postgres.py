@@ -16,13 +16,7 @@ import pytest
 from budgets import cost, spend
 
 import dpveil
-from dpveil.errors import (
-    AlreadyPaid,
-    BudgetExceeded,
-    LedgerError,
-    RegionsDiffer,
-    UsageError,
-)
+from dpveil.errors import AlreadyPaid, BudgetExceeded, LedgerError, RegionsDiffer, UsageError
 from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.database import target_of
 

@@ -24,7 +24,7 @@ from dpveil.mechanisms.pixel.bit_planes import (
 )
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.pixel.methods.bit_planes import coefficients, drawn_bits, inverse_block, truth
+from dpveil_audit.pixel.methods.bit_planes import coefficients, inverse_block
 
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
 
@@ -35,36 +35,6 @@ def flips(method, **size):
         for plane in band.planes:
             if plane.epsilon:
                 yield band.count, math.log((TOTAL - plane.flip) / plane.flip)
-
-
-def worst_pair(made, inputs):
-    """The largest log-ratio between the laws of two groups: every bit that differs can show against it."""
-    bits = drawn_bits(made)
-    costs = np.array([math.log((TOTAL - plane.flip) / plane.flip) for _, plane in bits])
-    table = np.array([truth(bits, coefficients(one)) for one in inputs])
-    return max(float(((row != table) @ costs).max()) for row in table)
-
-
-def groups(levels):
-    return [((a, b), (c, d)) for a, b, c, d in itertools.product(levels, repeat=4)]
-
-
-@pytest.mark.parametrize(
-    "budget", [{"epsilon": 7}, {"epsilon": 25}, {"epsilon": 60}, {"epsilon": 200}], ids=str
-)
-def test_all_neighbours_of_one_group_keep_the_budget(budget):
-    """All pairs of 2 × 2 images with five levels: bits that differ cost at most ε together, planes summed."""
-    method = BitPlanes(**budget)
-    made = method.bands(height=2, width=2, channels=1)
-    worst = worst_pair(made, groups((0, 1, 100, 128, 255)))
-    total = sum(count * cost for count, cost in flips(method, height=2, width=2, channels=1))
-    assert worst <= total * (1 + 1e-12)
-    assert total <= float(budget["epsilon"]) * (1 + 1e-12)
-    assert total >= float(budget["epsilon"]) * 0.999
-    assert worst >= total * 0.8  # few pairs differ in all bits, but it is no loose bound
-    largest = max(cost for _, cost in flips(method, height=2, width=2, channels=1))
-    if len(list(flips(method, height=2, width=2, channels=1))) > 2:
-        assert worst > largest + 0.1  # counting one plane alone is not enough
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

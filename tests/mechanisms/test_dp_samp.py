@@ -16,23 +16,14 @@ from dpveil.accounting.compose import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel import dp_samp as sampling
-from dpveil.mechanisms.pixel.dp_samp import (
-    frequent_levels,
-    histogram,
-    k_means,
-    most_shown,
-)
+from dpveil.mechanisms.pixel.dp_samp import frequent_levels, histogram, k_means, most_shown
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.pixel.methods.dp_samp import clipped_laplace
 
 HIDDEN = -1
 
 
 def sound(**given):
     return DPSamp(private_clusters=True, **given)
-
-
-# Tiny laws, independently of the sampler
 
 
 def worst_shown(count, m, epsilon):
@@ -69,35 +60,6 @@ def best_intervals(counts, clusters):
         if best is None or total < best[0]:
             best = (total, parts)
     return best
-
-
-# The sampler fits its law
-
-
-def shown_law(epsilon, rate):
-    """Chance that two pixels of one intensity are of the sort that is shown, exactly, with all 256 noisy.
-
-    Every intensity is its own cluster. With both counted, one may be shown if ε·2/Σ ≥ ln 2 (equation 4),
-    where Σ is the sum of 256 clipped counts: a convolution.
-    """
-    rest = [1.0]
-    for _ in range(255):
-        rest = np.convolve(rest, clipped_laplace(2 / epsilon, 0, 2))
-    both = clipped_laplace(2 / epsilon, 2, 2)[2]
-    allowed = sum(p for others, p in enumerate(rest) if epsilon * 2 / (2 + others) >= math.log(2))
-    return both * allowed, min(rate, 0.5)
-
-
-def fits(counts, chances):
-    """Each count within two-sided binomial tails of 1e-10: the right law fails with less than 1e-9."""
-    n = counts.sum()
-    tails = [min(binom.cdf(c, n, p), binom.sf(c - 1, n, p)) for c, p in zip(counts, chances, strict=True)]
-    return min(tails) > 1e-10
-
-
-def expected(epsilon, rate):
-    able, p = shown_law(epsilon, rate)
-    return [1 - able + able * (1 - p) ** 2, able * p * (1 - p), able * p * (1 - p), able * p * p]
 
 
 # As published

@@ -113,7 +113,7 @@ def test_enumeration_shows_nothing_beyond_the_farthest_unchecked():
 
 
 def test_words_too_short_for_the_choices_are_refused():
-    with pytest.raises(NoiseError, match="too few"):
+    with pytest.raises(NoiseError):
         drawn([1, 2, 3, 4], 4, "1", "counts", 4, word_bits=4)
 
 

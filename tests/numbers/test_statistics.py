@@ -266,10 +266,6 @@ def test_what_is_no_number_is_refused_without_telling_it(value):
     assert str(value) not in error.value.message
 
 
-NO_COLUMNS = ["123", b"12", {"a": 1}, {1, 2}, 5.0, None, np.float64(3), [np.ones(2), 3], np.ones((2, 2))]
-NO_COLUMNS += [np.array(["2020-01-01", "NaT"], "datetime64[ns]"), np.array([5, 6], "timedelta64[ns]")]
-
-
 def test_what_is_wrong_with_a_query_is_told_before_any_value_is_looked_at():
     """Else whether a public refusal or a private one comes first would tell of the data."""
     for values in ([1, 2, 3], [1, "old", None]):

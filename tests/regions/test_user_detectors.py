@@ -108,18 +108,11 @@ def test_scores_that_are_no_shares_of_certainty_are_refused(score: float) -> Non
 @pytest.mark.parametrize(
     "thing",
     [
-        (np.nan, 4, 24, 28, 0.9, 0),
-        (8, 4, np.inf, 28, 0.9, 0),
-        (8, 4, 1e9, 28, 0.9, 0),
-        (-1e9, 4, 24, 28, 0.9, 0),
-        (24, 4, 8, 28, 0.9, 0),
-        (8, 4, 8, 28, 0.9, 0),
-        (8, 4, 24, 28, 1.5, 0),
-        (8, 4, 24, 28, 0.9, 0.5),
-        (8, 4, 24, 28, 0.9, -1),
-        (8, 4, 24, 28, 0.9, 1e12),
+        (np.nan, 4, 24, 28, 0.9, 0), (8, 4, np.inf, 28, 0.9, 0), (8, 4, 1e9, 28, 0.9, 0),
+        (-1e9, 4, 24, 28, 0.9, 0), (24, 4, 8, 28, 0.9, 0), (8, 4, 8, 28, 0.9, 0), (8, 4, 24, 28, 1.5, 0),
+        (8, 4, 24, 28, 0.9, 0.5), (8, 4, 24, 28, 0.9, -1), (8, 4, 24, 28, 0.9, 1e12),
     ],
-)
+)  # fmt: skip
 def test_numbers_that_are_no_boxes_release_nothing(thing: tuple[float, ...], tmp_path: Path) -> None:
     ended = np.zeros((1, 300, 6), np.float32)
     ended[0, 0] = thing
@@ -138,7 +131,7 @@ def test_things_are_found_where_they_are_and_named(file: Path) -> None:
     assert [str(region.box) for region in found] == ["32,16,64,96", "120,40,120,40"]
     (car,) = Detected(model=file, margin=0, classes=" car ,dog")(PHOTO)
     assert car.origin.kind == "car"
-    with pytest.raises(NoRegion, match="no such thing was found"):
+    with pytest.raises(NoRegion):
         Detected(model=file, classes="dog")(PHOTO)
     with pytest.raises(UnknownName, match="cat"):
         parse(Detected(model=file, classes="cat"))

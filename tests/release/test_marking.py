@@ -216,10 +216,7 @@ MORE = {
         },
     ),
     "ingredient": ({"ingredient": ORIGINAL}, marking.SETTINGS),
-    "metadata": (
-        {"assertions": [{"label": "org.example.more", "data": {"who": "Ann"}}]},
-        marking.SETTINGS,
-    ),
+    "metadata": ({"assertions": [{"label": "org.example.more", "data": {"who": "Ann"}}]}, marking.SETTINGS),
 }
 
 

@@ -19,12 +19,9 @@ pytestmark = [
 ]
 SCHEMA = "path string, release string, status string, problem string"
 ALONE = {
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.driver.memory": "600m",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
-}
+    "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
+    "spark.driver.memory": "600m", "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

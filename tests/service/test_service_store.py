@@ -20,13 +20,7 @@ from service_client import photo, upload
 import dpveil
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, OutputError, UsageError
-from dpveil.service.answers import (
-    CHUNK,
-    File,
-    archive_size,
-    download,
-    stream_archive,
-)
+from dpveil.service.answers import CHUNK, File, archive_size, download, stream_archive
 from dpveil.service.keys import KeyFile, Keys, lock_keys
 from dpveil.service.problems import Busy, NotFound
 from dpveil.service.settings import Limits

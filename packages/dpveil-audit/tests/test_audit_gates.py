@@ -51,7 +51,6 @@ from dpveil_audit.pixel.methods.pixelisation import (
 )
 
 CHANCE = Fraction(3, 4)
-LOSS = math.log(3)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,13 +14,7 @@ from scipy import integrate
 
 from dpveil.accounting import zcdp_delta
 from dpveil.mechanisms.latent import BoxGaussian, CroftMetric, Directional, PCABasis
-from dpveil.mechanisms.scalar import (
-    ExplicitFair,
-    Geometric,
-    Laplace,
-    Range,
-    TruncatedLaplace,
-)
+from dpveil.mechanisms.scalar import ExplicitFair, Geometric, Laplace, Range, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix

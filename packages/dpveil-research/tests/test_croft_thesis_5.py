@@ -104,12 +104,7 @@ def test_kept_rows_are_those_of_the_code():
 
 @pytest.mark.slow
 def test_everything_is_made_at_small_size(monkeypatch):
-    small = {
-        "EPSILONS": ("0.5",),
-        "SIZES": {"mean": (2,), "count": (2,)},
-        "FACTORS": ("1",),
-        "SMALL": 2,
-    }
+    small = {"EPSILONS": ("0.5",), "SIZES": {"mean": (2,), "count": (2,)}, "FACTORS": ("1",), "SMALL": 2}
     for name, value in small.items():
         monkeypatch.setattr(croft_thesis_5, name, value)
     files = croft_thesis_5.make()

@@ -16,23 +16,11 @@ from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_research import faceidp, faceidp_faces
 from dpveil_research.__main__ import ON_DATA, main
-from dpveil_research.faceidp import (
-    FIGURES,
-    GAUSSIAN,
-    LAPLACE,
-    ORIGINAL,
-    farther,
-)
+from dpveil_research.faceidp import FIGURES, GAUSSIAN, LAPLACE, ORIGINAL, farther
 from dpveil_research.faceidp_faces import CLOSEST, SERIES, UTILITIES, files, pairs
 from dpveil_research.faces import closest_pairs
 from dpveil_research.plots import draw
-from dpveil_research.published_faceidp import (
-    ALLOCATIONS,
-    OPTIMAL,
-    STANDARD,
-    Pair,
-    release,
-)
+from dpveil_research.published_faceidp import ALLOCATIONS, OPTIMAL, STANDARD, Pair, release
 
 PAIR = Pair(
     move=np.array([0.5, -3.0, 2.0, 9.0]),

@@ -9,15 +9,7 @@ import torch
 from network_made import crops
 
 from dpveil.assets import Card
-from dpveil_train.denoiser import (
-    METHODS,
-    TINY,
-    Draws,
-    Trainer,
-    UNet,
-    cut,
-    random_release,
-)
+from dpveil_train.denoiser import METHODS, TINY, Draws, Trainer, UNet, cut, random_release
 
 
 def test_releases_are_of_every_method_and_at_many_budgets() -> None:

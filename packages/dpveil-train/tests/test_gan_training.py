@@ -17,16 +17,7 @@ from dpveil.codecs import load
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil.noise.bits import SeededBits
-from dpveil_train.gan import (
-    FULL,
-    PLANS,
-    RATIO,
-    TINY,
-    Basis,
-    Critic,
-    Decoder,
-    Encoder,
-)
+from dpveil_train.gan import FULL, PLANS, RATIO, TINY, Basis, Critic, Decoder, Encoder
 
 SIDE = TINY.side
 

@@ -8,14 +8,7 @@ import torch
 from network_made import trainer
 
 from dpveil.assets import Card
-from dpveil_train.upconv import (
-    FULL,
-    TINY,
-    Generator,
-    expression,
-)
-
-SIDE = TINY.side
+from dpveil_train.upconv import FULL, TINY, Generator, expression
 
 
 @pytest.mark.parametrize("expressive", [True, False])

@@ -23,15 +23,7 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head_frame import (
-    HEAD,
-    MIDDLE,
-    HeadFrame,
-    between,
-    inside,
-    outline,
-    pixel_grid,
-)
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, between, inside, outline, pixel_grid
 from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
@@ -48,13 +40,6 @@ needs_models = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def astronaut() -> Photo:
     return Photo(data.astronaut())
-
-
-def turned(image: np.ndarray, degrees: float, box: Box) -> tuple[np.ndarray, Box]:
-    """The picture turned about the middle of a box, and the box of the same size there."""
-    middle = box.x + box.w / 2, box.y + box.h / 2
-    matrix = cv2.getRotationMatrix2D(middle, degrees, 1)
-    return cv2.warpAffine(image, matrix, image.shape[1::-1], borderMode=cv2.BORDER_REFLECT), box
 
 
 @needs_models

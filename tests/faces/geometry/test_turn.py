@@ -24,29 +24,12 @@ from dpveil.faces.released import CropFace
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.made_heads import made_heads
 
-FRAME = Frame(256)
 NONE = {"gallery": "gallery sha256:" + 64 * "0"}
 READS = {**NONE, "model": "attributes sha256:" + 64 * "0"}
 
 
 def yaw(points: np.ndarray) -> float:
     return math.degrees(pose_of(Landmarks(points, 0.0, 0.0)).yaw)
-
-
-def dotted(points: np.ndarray) -> np.ndarray:
-    """Five spots of light, each of its own crop, so that they can be told apart."""
-    at = np.stack(np.meshgrid(*[np.arange(FRAME.size)] * 2), axis=-1)
-    spots = [np.exp(-((at - point) ** 2).sum(axis=-1) / 18) for point in points]
-    return np.stack([np.repeat(np.uint8(250 * spot)[..., None], 3, axis=-1) for spot in spots])
-
-
-def centres(crops: list[np.ndarray]) -> np.ndarray:
-    found = []
-    for crop in crops:
-        light = crop[..., 0].astype(float)
-        rows, columns = np.indices(light.shape)
-        found.append([(light * columns).sum() / light.sum(), (light * rows).sum() / light.sum()])
-    return np.array(found)
 
 
 def faces(yaws: tuple[int | None, ...]) -> list[Placed]:

@@ -151,9 +151,6 @@ def test_distances_are_exact() -> None:
     assert np.allclose(squared_distances(codes), whole / 49, atol=1e-6)
 
 
-# Mutants
-
-
 # What breaks it
 
 

@@ -56,13 +56,9 @@ def originals() -> np.ndarray:
 
 
 MECHANISMS = [
-    BoxTruncatedLaplace(epsilon=2),
-    BoxTruncatedLaplace(epsilon=40),
-    BoxLaplace(epsilon=6),
-    BoxGaussian(rho=2),
-    CroftMetric(epsilon=6),
-    PCABasis(epsilon=12),
-]
+    BoxTruncatedLaplace(epsilon=2), BoxTruncatedLaplace(epsilon=40), BoxLaplace(epsilon=6),
+    BoxGaussian(rho=2), CroftMetric(epsilon=6), PCABasis(epsilon=12),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: f"{one.name}")

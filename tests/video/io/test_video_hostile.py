@@ -1,7 +1,6 @@
 """Files that are no clips, are cut, lie, or change: one clear line, and nothing else is opened."""
 
 import os
-import sys
 from fractions import Fraction
 
 import av
@@ -10,7 +9,7 @@ import pytest
 from clip_samples import STEPS, UNIT, clip, reader
 from test_video_round_trip import KINDS, PAL, TS
 
-from dpveil.errors import ClipError, InvalidParameter, OutputError, UsageError
+from dpveil.errors import ClipError, InvalidParameter, OutputError
 from dpveil.processes import Pool
 from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, open_container
 from dpveil.video.facts import Facts
@@ -178,13 +177,6 @@ def test_nothing_is_said_by_ffmpeg(tmp_path, capfd):
     with pytest.raises(ClipError):
         list(reader(tmp_path / "b.mp4").frames())
     assert capfd.readouterr() == ("", "")
-
-
-def test_without_pyav_the_way_to_install_it_is_told(tmp_path, monkeypatch):
-    path = clip(tmp_path / "a.mp4")
-    monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(UsageError, match=r"pip install 'dpveil\[video\]'"):
-        open_clip(path)
 
 
 def test_clock():

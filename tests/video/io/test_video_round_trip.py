@@ -283,10 +283,7 @@ def test_sound_that_the_container_does_not_take_is_refused(tmp_path, sound, out)
 
 
 def test_segments_that_do_not_fit_are_refused(tmp_path):
-    with (
-        reader(clip(tmp_path / "a.mp4")) as found,
-        reader(clip(tmp_path / "b.mp4", size=(32, 48))) as small,
-    ):
+    with reader(clip(tmp_path / "a.mp4")) as found, reader(clip(tmp_path / "b.mp4", size=(32, 48))) as small:
         written(found, tmp_path / "o.mp4", (3,))
         written(small, tmp_path / "s.mp4", (3,))
         first, second = tmp_path / "o.mp4.0", tmp_path / "o.mp4.3"

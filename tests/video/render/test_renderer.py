@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -12,18 +13,15 @@ from dpveil.assets.store import installed_path
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes
+from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
 from dpveil.video.budget import share
 from dpveil.video.drawing import draw_frame
 from dpveil.video.facts import Frame, Key, Track
-from dpveil.video.painting import paint
+from dpveil.video.painting import Layer, Light, paint
 from dpveil.video.places import Scene, Subject
-from dpveil.video.renderer import (
-    Renderer,
-    Surroundings,
-    continue_background,
-)
+from dpveil.video.renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
 
@@ -188,3 +186,65 @@ def test_all_of_a_users_box_is_replaced() -> None:
     track = Track(number=1, kind="box", finder="10,40,100,16", keys=(Key(0, 10, 40, 100, 16),), end="end")
     scene = scene_of([track])
     assert scene.hidden_mask(scene.spots(0))[40:56, 10:110].all()
+
+
+# Heads whose boxes overlap are shown together, before one background.
+
+
+LEFT, MIDDLE, RIGHT, FAR = Box(0, 0, 20, 20), Box(15, 5, 20, 20), Box(30, 0, 20, 20), Box(70, 0, 9, 9)
+
+
+def head(box: Box, side: float) -> Shown:
+    return Shown(Region(box), Similarity(1 / side, 0.0, 0.0, 0.0), [])
+
+
+def test_heads_are_in_one_group_if_others_join_them_in_any_order() -> None:
+    heads = [head(LEFT, 30), head(MIDDLE, 20), head(RIGHT, 40), head(FAR, 10)]
+    for order in permutations(heads):
+        groups = {tuple(one.region.box for one in group) for group in _groups(order)}
+        assert groups == {(MIDDLE, LEFT, RIGHT), (FAR,)}
+    assert _groups([]) == []
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_no_head_is_hidden_by_what_is_behind_another(turned: bool) -> None:
+    """Alone, each is shown before a background of its own, which would hide the other."""
+    tracks = [moving(1, at=(40, 40)), moving(2, at=(62, 44))]
+    renderer = rendered(scene_of(tracks[::-1] if turned else tracks))
+    frame = frames(1)[0]
+    shown = renderer.frame(frame)
+    spots, around = renderer._surroundings(frame)
+    heads = [renderer._place_head(s, s.region, s.head, 0) for s in spots if s.region and s.head]
+    assert len(heads) == 2
+    assert heads[0].region.box.overlaps(heads[1].region.box)
+    together, apart = around.levels.copy(), around.levels.copy()
+    show(together, around, sorted(heads, key=lambda one: (one.unit, one.region.box.y)))
+    for one in heads:
+        show(apart, around, [one])
+    assert (shown == together).all()
+    assert np.abs(shown.astype(int) - apart).max() > 20
+
+
+# Painted heads: shown where the head is, and held while it is there.
+
+
+@pytest.mark.parametrize("side", [32.0, 64.0, 300.0])
+def test_a_layer_is_shown_where_its_head_is_at_every_size(side: float) -> None:
+    picture = np.zeros((256, 256, 4), np.uint8)
+    picture[96:112, 160:176] = 255
+    layer = Layer(picture, 256, Light(None, 90.0))
+    shown = layer.on(Similarity(1 / side, 0.0, -0.7, -0.6), Box(0, 0, 400, 400))[..., 3].astype(float)
+    x, y = (float((shown.sum(axis=axis) * np.arange(400)).sum() / shown.sum()) for axis in (0, 1))
+    assert x == pytest.approx(side * (168 / 256 - 0.5 + 0.7), abs=0.6)
+    assert y == pytest.approx(side * (104 / 256 - 0.5 + 0.6), abs=0.6)
+
+
+def test_heads_are_held_while_their_tracks_are_present() -> None:
+    later = replace(moving(2), keys=tuple(Key(f, 60, 40, 30, 40) for f in range(12, 20)))
+    renderer = rendered(scene_of([moving(1, last=8), later]))
+    held = []
+    for frame in frames(24):
+        renderer.frame(frame)
+        held.append({*renderer._held})
+    assert [one for n, one in enumerate(held) if n == 0 or one != held[n - 1]] == [{1}, set(), {2}, set()]
+    assert [n for n, one in enumerate(held) if one] == [n for n in range(24) if renderer.scene.spots(n)]
