@@ -17,9 +17,13 @@ from dpveil.errors import UnsupportedRelation
 
 PAGE = (Path(__file__).parent.parent / "docs" / "guarantees.md").read_text(encoding="utf-8")
 WORDS = {
-    "epsilon": "ε", "delta": "δ", "rho": "ρ", "metric": "the distance d in words", "diameter": "its diameter",
+    "epsilon": "ε",
+    "delta": "δ",
+    "rho": "ρ",
+    "metric": "the distance d in words",
+    "diameter": "its diameter",
     "broken_by": "what is known to break it",
-}  # fmt: skip
+}
 """How the page calls the fields of a guarantee."""
 PHOTO = Scope("the photo")
 

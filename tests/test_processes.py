@@ -101,11 +101,15 @@ def test_questions_get_answers_and_children_wait_for_more(pool: Pool) -> None:
 @pytest.mark.parametrize(
     ("asked", "why", "detail"),
     [
-        ("memory", "memory", "Error"), ("die", "signal", "SIGSEGV"), ("exit", "crash", "exit 3"),
-        ("alarm", "time", "SIGALRM"), ("raise", "crash", "KeyError"), ("number", "crash", "ValueError"),
+        ("memory", "memory", "Error"),
+        ("die", "signal", "SIGSEGV"),
+        ("exit", "crash", "exit 3"),
+        ("alarm", "time", "SIGALRM"),
+        ("raise", "crash", "KeyError"),
+        ("number", "crash", "ValueError"),
         ("object", "crash", "ValueError"),
     ],
-)  # fmt: skip
+)
 def test_what_ended_a_child_is_told_and_the_next_question_is_answered(
     pool: Pool, asked: str, why: str, detail: str
 ) -> None:
@@ -140,17 +144,21 @@ def message(head: object, contents: bytes = b"") -> bytes:
 
 DEEP = b"[" * 20_000
 JUNK = {
-    "nothing": b"", "words": b"no message at all, whatever one may think of it",
-    "too long": LENGTHS.pack(1 << 30, 0), "too large": LENGTHS.pack(2, 1 << 40) + b"[]",
-    "deep": LENGTHS.pack(len(DEEP), 0) + DEEP, "no pair": message({}),
+    "nothing": b"",
+    "words": b"no message at all, whatever one may think of it",
+    "too long": LENGTHS.pack(1 << 30, 0),
+    "too large": LENGTHS.pack(2, 1 << 40) + b"[]",
+    "deep": LENGTHS.pack(len(DEEP), 0) + DEEP,
+    "no pair": message({}),
     "an object": message([{"told": 1}, [["|O", [1]]]], bytes(8)),
     "an impossible shape": message([{"told": 1}, [["|u1", [-1]]]]),
     "overflow": message([{"told": 1}, [["<f8", [1 << 32, 1 << 32]]]]),
     "too few numbers": message([{"told": 1}, [["|u1", [9]]]], bytes(8)),
     "too many numbers": message([{"told": 1}, []], bytes(8)),
-    "not finite": message([{"told": float("inf")}, []]), "nothing told": message([{"said": 1}, []]),
+    "not finite": message([{"told": float("inf")}, []]),
+    "nothing told": message([{"said": 1}, []]),
     "a pickle": pickle.dumps(print),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", JUNK)

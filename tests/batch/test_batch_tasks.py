@@ -259,13 +259,17 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
 @pytest.mark.parametrize(
     "line",
     [
-        b"[]", b"\xff", b"[" * 100_000, b'{"release": "%s", "size": 1, "time": 9.5}' % (b"b" * 64),
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"release": "%s", "size": 1, "time": 9.5}' % (b"b" * 64),
         b'{"release": "%s", "size": 1, "time": 1, "of": "x"}' % (b"b" * 64),
-        b'{"number": 0, "of": "%s"}' % (b"a" * 32), b'{"number": 4000000000000, "of": "%s"}' % (b"a" * 32),
+        b'{"number": 0, "of": "%s"}' % (b"a" * 32),
+        b'{"number": 4000000000000, "of": "%s"}' % (b"a" * 32),
         b'{"number": 1, "of": "../../etc"}',
     ],
     ids=range(8),
-)  # fmt: skip
+)
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
     with state_path(folder).open("ab") as file:

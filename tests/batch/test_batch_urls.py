@@ -75,14 +75,17 @@ def put(store: Any, *photos: str) -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("s3://key:marker@bucket/in", "has credentials in it"), ("http://host/in", "is no place"),
-        ("file://host/in", "is no place"), ("s3://bucket//in", "is no plain URL"),
-        ("s3://bucket/a?versionId=3", "is no plain URL"), ("s3://bucket/a\\b", "is no plain URL"),
+        ("s3://key:marker@bucket/in", "has credentials in it"),
+        ("http://host/in", "is no place"),
+        ("file://host/in", "is no place"),
+        ("s3://bucket//in", "is no plain URL"),
+        ("s3://bucket/a?versionId=3", "is no plain URL"),
+        ("s3://bucket/a\\b", "is no plain URL"),
         ("\ts3://key:marker@bucket/in", "has credentials in it"),
         ("S3:///key:marker@bucket/in", "has credentials in it"),
         ("simplecache::s3://key:marker@bucket/in", "has credentials in it"),
     ],
-)  # fmt: skip
+)
 def test_places_are_refused_in_a_line_without_secrets(text: str, problem: str | None) -> None:
     if problem is None:
         assert type(place(text)) is type(Path())

@@ -60,9 +60,12 @@ def test_bounds_of_guarantees() -> None:
 
 
 GOOD = {
-    "utility": {"ssim": [0.5, None]}, "people": [0, 1], "right": [1.0, 0.0], "near": [1.0, 1.0],
+    "utility": {"ssim": [0.5, None]},
+    "people": [0, 1],
+    "right": [1.0, 0.0],
+    "near": [1.0, 1.0],
     "answered": [True, True],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(

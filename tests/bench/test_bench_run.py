@@ -242,12 +242,19 @@ def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: obje
 @pytest.mark.parametrize(
     "change",
     [
-        {"attack": "embedding:/dev/zero"}, {"attack": "context+restored(embedding-parrot:/dev/zero)"},
-        {"attack": "denoised:denoiser:/dev/zero(pixels)"}, {"after": ["denoiser:/dev/zero"]},
-        {"after": [" denoiser:/dev/zero"]}, {"after": ["median:3"] * 6}, {"after": [3]},
-        {"measures": ["beauty"]}, {"measures": 3}, {"regions": "/dev/zero"}, {"regions": "1,2,3,4,5"},
+        {"attack": "embedding:/dev/zero"},
+        {"attack": "context+restored(embedding-parrot:/dev/zero)"},
+        {"attack": "denoised:denoiser:/dev/zero(pixels)"},
+        {"after": ["denoiser:/dev/zero"]},
+        {"after": [" denoiser:/dev/zero"]},
+        {"after": ["median:3"] * 6},
+        {"after": [3]},
+        {"measures": ["beauty"]},
+        {"measures": 3},
+        {"regions": "/dev/zero"},
+        {"regions": "1,2,3,4,5"},
     ],
-)  # fmt: skip
+)
 def test_a_forged_cell_opens_no_file(
     data: Dataset, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -206,10 +206,13 @@ def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> N
 @pytest.mark.parametrize(
     "given",
     [
-        "clerk:s3cret", "postgres//clerk:s3cret@host/db", "clerk@host/s3cret", "sqlite:///s3cret@x?y",
+        "clerk:s3cret",
+        "postgres//clerk:s3cret@host/db",
+        "clerk@host/s3cret",
+        "sqlite:///s3cret@x?y",
         "http://s3cret",
     ],
-)  # fmt: skip
+)
 def test_what_may_hold_a_password_is_not_shown(shell: Shell, given: str) -> None:
     code, answer, said = shell("ledger", "check", "--ledger", given)
     assert (code, answer) == (2, "")

@@ -25,8 +25,17 @@ FEW = (
     " practically none (see dpveil explain)"
 )
 HEAVY = {
-    "numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage", "fastapi", "uvicorn",
-}  # fmt: skip
+    "numpy",
+    "cv2",
+    "numba",
+    "scipy",
+    "dp_accounting",
+    "PIL",
+    "cryptography",
+    "skimage",
+    "fastapi",
+    "uvicorn",
+}
 
 
 @pytest.fixture

@@ -94,8 +94,13 @@ def test_no_edit_of_the_text_goes_unnoticed(certificate, data):
 ODD = [None, True, False, 0, 1, -1, 4.0, 0.5, 1e300, "", "x", "4", "1/3", [], [None], [1], {}, {"a": 1}]
 """What stands in for every value, with a checksum that fits."""
 LEFT_TO_VERIFY = {
-    "output.sha256", "output.format", "strength", "request", "regions.0.box.0", "regions.0.box.1",
-}  # fmt: skip
+    "output.sha256",
+    "output.format",
+    "strength",
+    "request",
+    "regions.0.box.0",
+    "regions.0.box.1",
+}
 """What the schema limits and a text may say all the same: `verify` holds it to the file and the numbers."""
 
 

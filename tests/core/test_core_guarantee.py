@@ -22,14 +22,19 @@ from dpveil.errors import InvalidParameter
 SCOPE = Scope("the photo", ("its size",))
 ANY = Relation("any-image")
 WHOLE = {
-    "pure": {"epsilon": 0.1}, "approximate": {"epsilon": 1, "delta": "1e-6"}, "zcdp": {"rho": Fraction(1, 3)},
+    "pure": {"epsilon": 0.1},
+    "approximate": {"epsilon": 1, "delta": "1e-6"},
+    "zcdp": {"rho": Fraction(1, 3)},
     "metric": {"epsilon": 2, "metric": "mean |x - y|", "diameter": 1},
     "heuristic": {"broken_by": ("parrot attack",)},
-}  # fmt: skip
+}
 SPOKEN = {
-    "pure": "0.1-DP, any-image", "approximate": "(1, 1e-06)-DP, any-image", "zcdp": "0.3334-zCDP, any-image",
-    "metric": "2·d-privacy, d = mean |x - y|, diameter 1, any-image", "heuristic": "no formal guarantee",
-}  # fmt: skip
+    "pure": "0.1-DP, any-image",
+    "approximate": "(1, 1e-06)-DP, any-image",
+    "zcdp": "0.3334-zCDP, any-image",
+    "metric": "2·d-privacy, d = mean |x - y|, diameter 1, any-image",
+    "heuristic": "no formal guarantee",
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -52,11 +57,13 @@ def test_fields_of_another_kind_are_refused(kind, other):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"kind": "pure", "epsilon": -1}, {"kind": "approximate", "epsilon": 1, "delta": 2},
-        {"kind": "approximate", "epsilon": 1, "delta": -1}, {"kind": "strong", "epsilon": 1},
+        {"kind": "pure", "epsilon": -1},
+        {"kind": "approximate", "epsilon": 1, "delta": 2},
+        {"kind": "approximate", "epsilon": 1, "delta": -1},
+        {"kind": "strong", "epsilon": 1},
         {"kind": "pure", "epsilon": "nan"},
     ],
-)  # fmt: skip
+)
 def test_impossible_guarantees_are_refused(wrong):
     with pytest.raises(InvalidParameter):
         Guarantee(relation=ANY, scope=SCOPE, **wrong)
@@ -72,10 +79,14 @@ def test_relations_say_who_is_a_neighbour(name):
 @pytest.mark.parametrize(
     ("name", "m"),
     [
-        ("any-image", 1), ("m-pixels", None), ("m-pixels", 0), ("cousins", None), ("m-pixels", 1.5),
+        ("any-image", 1),
+        ("m-pixels", None),
+        ("m-pixels", 0),
+        ("cousins", None),
+        ("m-pixels", 1.5),
         ("m-pixels", True),
     ],
-)  # fmt: skip
+)
 def test_impossible_relations_are_refused(name, m):
     with pytest.raises(InvalidParameter):
         Relation(name, m)
@@ -92,11 +103,16 @@ class Knobs:
 @pytest.mark.parametrize(
     ("name", "given", "kept"),
     [
-        ("epsilon", "1e12", Fraction(10**12)), ("epsilon", 1e-12, Fraction(1, 10**12)),
-        ("delta", 0.5, Fraction(1, 2)), ("blur", "1e-9", Fraction(1, 10**9)), ("blur", 1000, Fraction(1000)),
-        ("block", 2**31, 2**31), ("m", None, None), ("m", 1, 1),
+        ("epsilon", "1e12", Fraction(10**12)),
+        ("epsilon", 1e-12, Fraction(1, 10**12)),
+        ("delta", 0.5, Fraction(1, 2)),
+        ("blur", "1e-9", Fraction(1, 10**9)),
+        ("blur", 1000, Fraction(1000)),
+        ("block", 2**31, 2**31),
+        ("m", None, None),
+        ("m", 1, 1),
     ],
-)  # fmt: skip
+)
 def test_parameters_accept_up_to_their_ends(name, given, kept):
     knobs = Knobs()
     setattr(knobs, name, given)
@@ -108,12 +124,26 @@ def test_parameters_accept_up_to_their_ends(name, given, kept):
 @pytest.mark.parametrize(
     ("name", "given"),
     [
-        ("epsilon", 0), ("epsilon", -1), ("epsilon", None), ("epsilon", 1e13), ("epsilon", "1e-13"),
-        ("delta", 0), ("delta", 1), ("delta", None), ("blur", 0), ("blur", 1001), ("block", 0),
-        ("block", 2**31 + 1), ("block", 1.0), ("block", "16"), ("block", True), ("block", None), ("m", 0),
+        ("epsilon", 0),
+        ("epsilon", -1),
+        ("epsilon", None),
+        ("epsilon", 1e13),
+        ("epsilon", "1e-13"),
+        ("delta", 0),
+        ("delta", 1),
+        ("delta", None),
+        ("blur", 0),
+        ("blur", 1001),
+        ("block", 0),
+        ("block", 2**31 + 1),
+        ("block", 1.0),
+        ("block", "16"),
+        ("block", True),
+        ("block", None),
+        ("m", 0),
         ("m", -1),
     ],
-)  # fmt: skip
+)
 def test_parameters_refuse_beyond_their_ends_and_name_themselves(name, given):
     with pytest.raises(InvalidParameter) as caught:
         setattr(Knobs(), name, given)
@@ -213,11 +243,18 @@ def test_a_plan_covers_what_it_replaces() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {}, None, [], "x", {"photo": "00" * 32}, {"photo": "00" * 32, "pixels": "00" * 31},
-        {"photo": "zz" * 32, "pixels": "00" * 32}, {"photo": None, "pixels": None},
-        {"photo": 5, "pixels": "00" * 32}, {"photo": "é" * 64, "pixels": "00" * 32},
+        {},
+        None,
+        [],
+        "x",
+        {"photo": "00" * 32},
+        {"photo": "00" * 32, "pixels": "00" * 31},
+        {"photo": "zz" * 32, "pixels": "00" * 32},
+        {"photo": None, "pixels": None},
+        {"photo": 5, "pixels": "00" * 32},
+        {"photo": "é" * 64, "pixels": "00" * 32},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_pair_of_digests_is_refused(wrong: Any) -> None:
     with pytest.raises(ValueError, match="digests"):
         Covered.parse(wrong)
@@ -245,10 +282,16 @@ def test_a_photo_is_a_read_only_copy_with_channels_last():
 @pytest.mark.parametrize(
     "image",
     [
-        np.zeros((2, 2)), np.zeros((2, 2, 4), np.uint8), np.zeros((0, 2), np.uint8), np.zeros(4, np.uint8),
-        [[1]], None, np.zeros((2, 2, 2), np.uint8), np.zeros((1, 2, 2, 3), np.uint8),
+        np.zeros((2, 2)),
+        np.zeros((2, 2, 4), np.uint8),
+        np.zeros((0, 2), np.uint8),
+        np.zeros(4, np.uint8),
+        [[1]],
+        None,
+        np.zeros((2, 2, 2), np.uint8),
+        np.zeros((1, 2, 2, 3), np.uint8),
     ],
-)  # fmt: skip
+)
 def test_other_arrays_are_refused(image):
     with pytest.raises(InvalidParameter, match="image"):
         Photo(image)
@@ -257,10 +300,15 @@ def test_other_arrays_are_refused(image):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"margin": -3}, {"width": 0}, {"height": -8}, {"width": 8.0}, {"x0": 0.5}, {"y0": True},
+        {"margin": -3},
+        {"width": 0},
+        {"height": -8},
+        {"width": 8.0},
+        {"x0": 0.5},
+        {"y0": True},
         {"margin": None},
     ],
-)  # fmt: skip
+)
 def test_impossible_grids_are_refused(wrong):
     """A margin below 0 made regions smaller than what was asked for."""
     with pytest.raises(InvalidParameter, match=f"grid {next(iter(wrong))}"):
@@ -270,10 +318,13 @@ def test_impossible_grids_are_refused(wrong):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"width": 48}, {"margin": 0}, {"codec": "WebP"}, {"margin": 80, "codec": "HEIC"},
+        {"width": 48},
+        {"margin": 0},
+        {"codec": "WebP"},
+        {"margin": 80, "codec": "HEIC"},
         {"width": 170, "codec": "X"},
     ],
-)  # fmt: skip
+)
 def test_grids_are_those_of_their_format(wrong):
     """Certificates say how far regions grew, and verify knows how far they can have."""
     with pytest.raises(InvalidParameter, match="is not of the blocks of"):
@@ -291,10 +342,13 @@ def test_impossible_boxes_are_refused(box):
 @pytest.mark.parametrize(
     ("box", "inside"),
     [
-        ((0, 0, 5, 4), True), ((1, 0, 5, 4), False), ((0, 1, 5, 4), False), ((-1, 0, 2, 2), False),
+        ((0, 0, 5, 4), True),
+        ((1, 0, 5, 4), False),
+        ((0, 1, 5, 4), False),
+        ((-1, 0, 2, 2), False),
         ((4, 3, 1, 1), True),
     ],
-)  # fmt: skip
+)
 def test_a_box_is_inside_up_to_the_last_pixel(box, inside):
     assert Box(*box).inside(5, 4) is inside
 

@@ -27,12 +27,18 @@ from dpveil.metrics.picture_sets import clusters
 @pytest.mark.parametrize(
     ("written", "meant"),
     [
-        (0.1, Fraction(1, 10)), ("0.1", Fraction(1, 10)), (Decimal("0.1"), Fraction(1, 10)),
-        (np.float64(0.1), Fraction(1, 10)), (np.float32(0.1), Fraction(1, 10)), (np.int64(7), Fraction(7)),
-        ("1e-6", Fraction(1, 10**6)), (" 1/3 ", Fraction(1, 3)), (5e-324, Fraction(5, 10**324)),
+        (0.1, Fraction(1, 10)),
+        ("0.1", Fraction(1, 10)),
+        (Decimal("0.1"), Fraction(1, 10)),
+        (np.float64(0.1), Fraction(1, 10)),
+        (np.float32(0.1), Fraction(1, 10)),
+        (np.int64(7), Fraction(7)),
+        ("1e-6", Fraction(1, 10**6)),
+        (" 1/3 ", Fraction(1, 3)),
+        (5e-324, Fraction(5, 10**324)),
         (10**400, Fraction(10**400)),
     ],
-)  # fmt: skip
+)
 def test_a_number_is_its_shortest_decimal(written, meant):
     assert exact(written) == meant
 
@@ -40,11 +46,27 @@ def test_a_number_is_its_shortest_decimal(written, meant):
 @pytest.mark.parametrize(
     "written",
     [
-        True, None, "", "x", "1/0", math.nan, math.inf, -math.inf, "nan", "inf", Decimal("NaN"),
-        Decimal("Infinity"), [1], 1j, "1e999999999", Decimal("1e999999999"), "1e-999999999", "1" * 5000,
+        True,
+        None,
+        "",
+        "x",
+        "1/0",
+        math.nan,
+        math.inf,
+        -math.inf,
+        "nan",
+        "inf",
+        Decimal("NaN"),
+        Decimal("Infinity"),
+        [1],
+        1j,
+        "1e999999999",
+        Decimal("1e999999999"),
+        "1e-999999999",
+        "1" * 5000,
         "0x10",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_finite_number_is_refused_at_once(written):
     with pytest.raises(InvalidParameter, match=r"epsilon.* is not a finite number"):
         exact(written, "epsilon")
@@ -137,11 +159,23 @@ NAMES = ("telea", "default", "box", "mean", "head", "yunet")
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
-        ("tella", "telea"), ("yunte", "yunet"), ("tlea", "telea"), ("ttelea", "telea"), ("elea", "telea"),
-        ("teleas", "telea"), ("heda", "head"), ("hea", "head"), ("defualt", "default"), ("tllea", "telea"),
-        ("etela", None), ("tleea", "telea"), ("median", None), ("bax", None), ("", None),
+        ("tella", "telea"),
+        ("yunte", "yunet"),
+        ("tlea", "telea"),
+        ("ttelea", "telea"),
+        ("elea", "telea"),
+        ("teleas", "telea"),
+        ("heda", "head"),
+        ("hea", "head"),
+        ("defualt", "default"),
+        ("tllea", "telea"),
+        ("etela", None),
+        ("tleea", "telea"),
+        ("median", None),
+        ("bax", None),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_one_slip_is_understood(typed, name):
     assert nearest(typed, NAMES) == name
     assert suggestion(typed, NAMES) == (f"did you mean {name}? " if name else "")

@@ -146,12 +146,14 @@ def damage(path):
 @pytest.mark.parametrize(
     "harm",
     [
-        lambda image, beside: damage(image), lambda image, beside: beside.unlink(),
-        lambda image, beside: image.unlink(), lambda image, beside: beside.write_text("{}", encoding="utf-8"),
+        lambda image, beside: damage(image),
+        lambda image, beside: beside.unlink(),
+        lambda image, beside: image.unlink(),
+        lambda image, beside: beside.write_text("{}", encoding="utf-8"),
         lambda image, beside: (image.unlink(), image.symlink_to("/dev/zero")),
     ],
     ids=["changed", "no-certificate", "no-image", "no-json", "link"],
-)  # fmt: skip
+)
 def test_a_damaged_release_is_neither_used_nor_drawn_anew(harm, tmp_path):
     ledger = made(tmp_path / "budget.db", limit=9)
     veil = DPVeil(**PIX, cache=tmp_path / "cache", ledger=ledger, subject="album")

@@ -137,11 +137,15 @@ def test_a_face_is_shown_for_a_value_only_if_label_and_reading_agree_or_none_doe
 @pytest.mark.parametrize(
     ("attributes", "epsilon", "wanted"),
     [
-        ("gender=4,age=2", None, "gender=4,age=2"), ("age=2, gender=4", 6, "gender=4,age=2"),
-        ("gender,age", 8, "gender=4,age=4"), ("gender,age,smile", 1, "gender=1/3,age=1/3,smile=1/3"),
-        ({"gender": "1/3"}, None, "gender=1/3"), (["gender"], 2, "gender=2"), ("none", None, "none"),
+        ("gender=4,age=2", None, "gender=4,age=2"),
+        ("age=2, gender=4", 6, "gender=4,age=2"),
+        ("gender,age", 8, "gender=4,age=4"),
+        ("gender,age,smile", 1, "gender=1/3,age=1/3,smile=1/3"),
+        ({"gender": "1/3"}, None, "gender=1/3"),
+        (["gender"], 2, "gender=2"),
+        ("none", None, "none"),
     ],
-)  # fmt: skip
+)
 def test_budgets_as_written(attributes, epsilon, wanted):
     own = Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
     told = own.parameters()

@@ -207,18 +207,29 @@ def other_picture(tensors, about):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_version, "format 99"), (no_labels, "not a complete gallery model"),
-        (no_values, "not a complete gallery model"), (odd_values, "not a complete gallery model"),
-        (odd_card, "not a complete gallery model"), (high_label, "labels of gender"),
-        (negative_label, "labels of gender"), (few_labels, "labels of gender"),
-        (no_agreement, "share that agrees"), (unordered, "not contiguous"), (beyond, "not contiguous"),
-        (nothing, "not a gallery of 2"), (rows_not_finite, "finite rows"),
-        (rows_of_another_size, "finite rows"), (too_many_rows, "not 1 to 512 finite rows"),
-        (too_many_faces, "not a gallery of 2 to 8192 faces"), (no_picture, "face 0"),
-        (giant_picture, "face 0"), (no_ends, "not a complete gallery model"), (other_picture, "face 0"),
+        (other_version, "format 99"),
+        (no_labels, "not a complete gallery model"),
+        (no_values, "not a complete gallery model"),
+        (odd_values, "not a complete gallery model"),
+        (odd_card, "not a complete gallery model"),
+        (high_label, "labels of gender"),
+        (negative_label, "labels of gender"),
+        (few_labels, "labels of gender"),
+        (no_agreement, "share that agrees"),
+        (unordered, "not contiguous"),
+        (beyond, "not contiguous"),
+        (nothing, "not a gallery of 2"),
+        (rows_not_finite, "finite rows"),
+        (rows_of_another_size, "finite rows"),
+        (too_many_rows, "not 1 to 512 finite rows"),
+        (too_many_faces, "not a gallery of 2 to 8192 faces"),
+        (no_picture, "face 0"),
+        (giant_picture, "face 0"),
+        (no_ends, "not a complete gallery model"),
+        (other_picture, "face 0"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
-)  # fmt: skip
+)
 def test_files_that_do_not_fit_are_refused(path, change, words):
     rewritten(path, change)
     assert words in refused(path)

@@ -58,10 +58,13 @@ def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
 @pytest.mark.parametrize(
     ("metric", "change"),
     [
-        ("box-mean", {"clip": 10}), ("box-mean", {"codec": ZEROS.replace("0" * 64, "1" * 64)}),
-        ("chord", {"clip": 10}), ("leading-mean", {"epsilon": 60}), ("leading-mean", {"ratio": 3}),
+        ("box-mean", {"clip": 10}),
+        ("box-mean", {"codec": ZEROS.replace("0" * 64, "1" * 64)}),
+        ("chord", {"clip": 10}),
+        ("leading-mean", {"epsilon": 60}),
+        ("leading-mean", {"ratio": 3}),
     ],
-)  # fmt: skip
+)
 def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
     """With other components, another box or another codec, d of the same two faces is another number."""
     given = {"epsilon": 5, "guarantee": "metric", "metric": metric, "codec": ZEROS}

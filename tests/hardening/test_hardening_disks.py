@@ -134,12 +134,15 @@ def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
 @pytest.mark.parametrize(
     ("number", "words"),
     [
-        (errno.ENOSPC, "the disk is full"), (errno.EDQUOT, "the disk quota is used up"),
-        (errno.EROFS, "the disk is read-only"), (errno.EACCES, "permission denied"),
-        (errno.EIO, "the disk does not answer"), (errno.ENODEV, "the disk is gone"),
+        (errno.ENOSPC, "the disk is full"),
+        (errno.EDQUOT, "the disk quota is used up"),
+        (errno.EROFS, "the disk is read-only"),
+        (errno.EACCES, "permission denied"),
+        (errno.EIO, "the disk does not answer"),
+        (errno.ENODEV, "the disk is gone"),
         (errno.ESTALE, "the network disk is gone"),
     ],
-)  # fmt: skip
+)
 def test_a_disk_that_fails_in_the_middle_of_a_run(call, tmp_path, photos, monkeypatch, step, number, words):
     real, bad = getattr(os, step), []
 

@@ -31,13 +31,22 @@ def test_damaged_photos_are_read_or_refused():
 
 
 KINDS = {
-    "colour.png": {}, "transparent.png": {"mode": "RGBA"}, "palette.png": {"mode": "P"},
-    "grey.png": {"mode": "L"}, "colour.jpg": {"quality": 90},
-    "progressive.jpg": {"quality": 90, "progressive": True}, "print.jpg": {"mode": "CMYK"},
-    "lossy.webp": {"quality": 80, "method": 0}, "lossless.webp": {"lossless": True, "method": 0},
-    "plain.bmp": {}, "plain.tiff": {}, "plain.gif": {"mode": "P"}, "plain.ppm": {},
-    "colour.avif": {"speed": 10}, "packed.tiff": {"compression": "tiff_adobe_deflate"},
-}  # fmt: skip
+    "colour.png": {},
+    "transparent.png": {"mode": "RGBA"},
+    "palette.png": {"mode": "P"},
+    "grey.png": {"mode": "L"},
+    "colour.jpg": {"quality": 90},
+    "progressive.jpg": {"quality": 90, "progressive": True},
+    "print.jpg": {"mode": "CMYK"},
+    "lossy.webp": {"quality": 80, "method": 0},
+    "lossless.webp": {"lossless": True, "method": 0},
+    "plain.bmp": {},
+    "plain.tiff": {},
+    "plain.gif": {"mode": "P"},
+    "plain.ppm": {},
+    "colour.avif": {"speed": 10},
+    "packed.tiff": {"compression": "tiff_adobe_deflate"},
+}
 
 
 def save(path, image, mode="RGB", **options):

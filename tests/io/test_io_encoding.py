@@ -103,14 +103,18 @@ EXIF[0x010E] = "payload"
 TEXT = PngInfo()
 TEXT.add_text("name", "payload")
 MORE: dict[str, tuple[str, dict[str, Any]]] = {
-    "png text": ("png", {"pnginfo": TEXT}), "png exif": ("png", {"exif": EXIF}),
-    "png profile": ("png", {"icc_profile": b"payload"}), "jpeg exif": ("jpeg", {"exif": EXIF}),
-    "jpeg comment": ("jpeg", {"comment": "payload"}), "jpeg profile": ("jpeg", {"icc_profile": b"p"}),
-    "jpeg second": ("mpo", {"save_all": True, "append_images": [RGB]}), "webp lossy": ("webp", {}),
+    "png text": ("png", {"pnginfo": TEXT}),
+    "png exif": ("png", {"exif": EXIF}),
+    "png profile": ("png", {"icc_profile": b"payload"}),
+    "jpeg exif": ("jpeg", {"exif": EXIF}),
+    "jpeg comment": ("jpeg", {"comment": "payload"}),
+    "jpeg profile": ("jpeg", {"icc_profile": b"p"}),
+    "jpeg second": ("mpo", {"save_all": True, "append_images": [RGB]}),
+    "webp lossy": ("webp", {}),
     "webp exif": ("webp", {"lossless": True, "exif": EXIF}),
     "tiff text": ("tiff", {"description": "payload"}),
     "tiff second": ("tiff", {"save_all": True, "append_images": [RGB]}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", MORE)

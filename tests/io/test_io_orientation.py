@@ -15,10 +15,15 @@ from dpveil.regions.tiling import grow
 
 # How a viewer turns stored pixels (EXIF 2.32), written with other operations than the library's.
 UPRIGHT = {
-    1: lambda a: a, 2: np.fliplr, 3: lambda a: np.rot90(a, 2), 4: np.flipud,
-    5: lambda a: np.rot90(np.fliplr(a)), 6: lambda a: np.rot90(a, 3), 7: lambda a: np.rot90(np.fliplr(a), 3),
+    1: lambda a: a,
+    2: np.fliplr,
+    3: lambda a: np.rot90(a, 2),
+    4: np.flipud,
+    5: lambda a: np.rot90(np.fliplr(a)),
+    6: lambda a: np.rot90(a, 3),
+    7: lambda a: np.rot90(np.fliplr(a), 3),
     8: lambda a: np.rot90(a),
-}  # fmt: skip
+}
 STORED = {**UPRIGHT, 6: UPRIGHT[8], 8: UPRIGHT[6]}
 
 
@@ -72,10 +77,15 @@ def test_unreadable_exif_means_upright_with_a_note(put):
 
 
 GRIDS = {
-    1: Grid(16, 8), 2: Grid(16, 8, x0=50 % 16), 3: Grid(16, 8, x0=50 % 16, y0=30 % 8),
-    4: Grid(16, 8, y0=30 % 8), 5: Grid(8, 16), 6: Grid(8, 16, x0=30 % 8),
-    7: Grid(8, 16, x0=30 % 8, y0=50 % 16), 8: Grid(8, 16, y0=50 % 16),
-}  # fmt: skip
+    1: Grid(16, 8),
+    2: Grid(16, 8, x0=50 % 16),
+    3: Grid(16, 8, x0=50 % 16, y0=30 % 8),
+    4: Grid(16, 8, y0=30 % 8),
+    5: Grid(8, 16),
+    6: Grid(8, 16, x0=30 % 8),
+    7: Grid(8, 16, x0=30 % 8, y0=50 % 16),
+    8: Grid(8, 16, y0=50 % 16),
+}
 
 
 @pytest.mark.parametrize("value", range(1, 9))
@@ -87,10 +97,13 @@ def test_the_grid_turns_with_the_photo(put, value):
 @pytest.mark.parametrize(
     ("factors", "grid"),
     [
-        (0x411111, Grid(32, 8)), (0x221111, Grid(16, 16)), (0x211111, Grid(16, 8)), (0x121111, Grid(8, 16)),
+        (0x411111, Grid(32, 8)),
+        (0x221111, Grid(16, 16)),
+        (0x211111, Grid(16, 8)),
+        (0x121111, Grid(8, 16)),
         (0x111111, Grid(8, 8, margin=0)),
     ],
-)  # fmt: skip
+)
 def test_the_grid_is_that_of_the_sampling_factors(put, factors, grid):
     ok, data = cv2.imencode(".jpg", picture(40, 40), [cv2.IMWRITE_JPEG_SAMPLING_FACTOR, factors])
     assert ok

@@ -301,14 +301,20 @@ QUICK = settings(
 LIMIT = 10_000  # pixels: so that no damaged header asks for much memory
 
 SEEDS = [
-    file_bytes(picture(9, 11), "png"), file_bytes(picture(9, 11), "jpeg", quality=60),
-    file_bytes(picture(9, 11), "webp", quality=60), file_bytes(picture(9, 11), "webp", lossless=True),
-    file_bytes(picture(9, 11), "tiff"), file_bytes(picture(9, 11), "tiff", compression="tiff_lzw"),
-    file_bytes(picture(9, 11), "bmp"), file_bytes(picture(9, 11), "gif"), file_bytes(picture(9, 11), "ppm"),
-    file_bytes(picture(9, 11), "avif", speed=10), heic(picture(10, 12)),
+    file_bytes(picture(9, 11), "png"),
+    file_bytes(picture(9, 11), "jpeg", quality=60),
+    file_bytes(picture(9, 11), "webp", quality=60),
+    file_bytes(picture(9, 11), "webp", lossless=True),
+    file_bytes(picture(9, 11), "tiff"),
+    file_bytes(picture(9, 11), "tiff", compression="tiff_lzw"),
+    file_bytes(picture(9, 11), "bmp"),
+    file_bytes(picture(9, 11), "gif"),
+    file_bytes(picture(9, 11), "ppm"),
+    file_bytes(picture(9, 11), "avif", speed=10),
+    heic(picture(10, 12)),
     file_bytes(Image.fromarray(picture(9, 11)).quantize(8), "png"),
     file_bytes(Image.new("CMYK", (9, 11)), "jpeg"),
-]  # fmt: skip
+]
 
 
 def photo_or_refusal(data: bytes) -> None:
@@ -348,11 +354,13 @@ def test_damaged_files(seed, edits, capfd):
 RANDOM = np.random.Generator(np.random.PCG64(1))
 COLOURS = RANDOM.integers(0, 256, (90, 40, 3)).astype(np.uint8)
 PICTURES = {
-    "RGB": Image.fromarray(COLOURS), "L": Image.fromarray(COLOURS[:, :, 0]),
-    "1": Image.fromarray(COLOURS[:, :, 0]).convert("1"), "P": Image.fromarray(COLOURS).convert("P"),
+    "RGB": Image.fromarray(COLOURS),
+    "L": Image.fromarray(COLOURS[:, :, 0]),
+    "1": Image.fromarray(COLOURS[:, :, 0]).convert("1"),
+    "P": Image.fromarray(COLOURS).convert("P"),
     "CMYK": Image.fromarray(COLOURS).convert("CMYK"),
     "I;16": Image.fromarray(COLOURS[:, :, 0].astype(np.uint16) * 257),
-}  # fmt: skip
+}
 KINDS = [*product(PICTURES, ["raw", "tiff_lzw", "tiff_adobe_deflate"]), ("1", "group4")]
 
 

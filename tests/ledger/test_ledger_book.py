@@ -366,12 +366,16 @@ def test_other_urls_are_refused(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql+psycopg://clerk:s3cret@127.0.0.1/db", "PostgreSQL://clerk:s3cret@127.0.0.1:1/db",
-        "Postgres://clerk:s3cret@127.0.0.1:1/db", "postgres//clerk:s3cret@127.0.0.1/db",
-        "postgresql://clerk:1/s3cret@127.0.0.1/db", "sqlite://clerk:s3cret@127.0.0.1/db",
-        "sqlite:clerk?s3cret@db", "mysql://clerk:s3cret@127.0.0.1/db",
+        "postgresql+psycopg://clerk:s3cret@127.0.0.1/db",
+        "PostgreSQL://clerk:s3cret@127.0.0.1:1/db",
+        "Postgres://clerk:s3cret@127.0.0.1:1/db",
+        "postgres//clerk:s3cret@127.0.0.1/db",
+        "postgresql://clerk:1/s3cret@127.0.0.1/db",
+        "sqlite://clerk:s3cret@127.0.0.1/db",
+        "sqlite:clerk?s3cret@db",
+        "mysql://clerk:s3cret@127.0.0.1/db",
     ],
-)  # fmt: skip
+)
 def test_no_message_about_a_url_has_its_password(url: str) -> None:
     with pytest.raises(DPVeilError) as refusal:
         Ledger(url)

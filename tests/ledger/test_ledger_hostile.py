@@ -79,9 +79,17 @@ def test_what_is_no_database_is_refused(tmp_path: Path, contents: bytes) -> None
 
 
 ODD = (
-    "-9223372036854775808", "NULL", "''", "x'00ff'", "9223372036854775807", "-1", "1e308", "zeroblob(900000)",
-    "char(10)", "cast(x'ff' AS TEXT)",
-)  # fmt: skip
+    "-9223372036854775808",
+    "NULL",
+    "''",
+    "x'00ff'",
+    "9223372036854775807",
+    "-1",
+    "1e308",
+    "zeroblob(900000)",
+    "char(10)",
+    "cast(x'ff' AS TEXT)",
+)
 PLACES = {
     "ledger": ("name", "secret"),
     "entries": ("number", "head", "unit", "sha256", "text"),

@@ -190,10 +190,14 @@ def test_epsilon_and_delta_take_the_largest_rho_that_the_conversion_accepts():
 @pytest.mark.parametrize(
     "given",
     [
-        {}, {"rho": 1, "epsilon": 1}, {"rho": 1, "delta": "1e-6"}, {"rho": 1, "epsilon": 1, "delta": "1e-6"},
-        {"epsilon": 1}, {"delta": "1e-6"},
+        {},
+        {"rho": 1, "epsilon": 1},
+        {"rho": 1, "delta": "1e-6"},
+        {"rho": 1, "epsilon": 1, "delta": "1e-6"},
+        {"epsilon": 1},
+        {"delta": "1e-6"},
     ],
-)  # fmt: skip
+)
 def test_a_budget_is_rho_or_both_of_the_others(given):
     with pytest.raises(InvalidParameter) as refusal:
         DPPixGaussian(**given)

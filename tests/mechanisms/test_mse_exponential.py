@@ -122,11 +122,16 @@ def test_shown_levels_are_spread_evenly(levels):
 @pytest.mark.parametrize(
     "budget",
     [
-        {"epsilon": "1e-12"}, {"epsilon": 10**12}, {"rho": "1e-12"}, {"rho": 10**12},
-        {"epsilon": 10**9, "delta": "1e-6"}, {"epsilon": "0.01", "delta": "0.01"}, {"epsilon": 38},
+        {"epsilon": "1e-12"},
+        {"epsilon": 10**12},
+        {"rho": "1e-12"},
+        {"rho": 10**12},
+        {"epsilon": 10**9, "delta": "1e-6"},
+        {"epsilon": "0.01", "delta": "0.01"},
+        {"epsilon": 38},
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("size", [(1, 1, 1), (120, 88, 3), (3000, 4000, 3)], ids=str)
 def test_extreme_budgets_are_kept(budget, size):
     method = MSEExponential(**budget, block=2)

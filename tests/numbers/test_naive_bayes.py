@@ -44,18 +44,27 @@ def test_scikit_learn_checks(estimator, check):
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"epsilon": None}, "no default"), ({"epsilon": 0}, "not above 0"),
-        ({"bounds": None}, "public knowledge"), ({"bounds": (1, 0)}, "not below"),
-        ({"bounds": (0, float("inf"))}, "not below"), ({"bounds": ([0, 0, 0], 1)}, "do not fit 2 features"),
-        ({"bounds": 3}, "do not fit"), ({"mechanism": "lapace"}, "unknown"),
+        ({"epsilon": None}, "no default"),
+        ({"epsilon": 0}, "not above 0"),
+        ({"bounds": None}, "public knowledge"),
+        ({"bounds": (1, 0)}, "not below"),
+        ({"bounds": (0, float("inf"))}, "not below"),
+        ({"bounds": ([0, 0, 0], 1)}, "do not fit 2 features"),
+        ({"bounds": 3}, "do not fit"),
+        ({"mechanism": "lapace"}, "unknown"),
         ({"relation": "m-pixels"}, "unknown"),
-        ({"mechanism": "staircase", "relation": "any-database"}, "keeps"), ({"spread": "range"}, "unknown"),
-        ({"neighbours": "shuffled"}, "unknown"), ({"parts": (1, 2)}, "three numbers"),
-        ({"parts": (1, 0, 2)}, "three numbers"), ({"floor": 0}, "not above 0"),
-        ({"classes": [0]}, "lack the label"), ({"classes": 2}, "not a list"),
-        ({"random_state": 1.5}, "whole number"), ({"random_state": -1}, "seed"),
+        ({"mechanism": "staircase", "relation": "any-database"}, "keeps"),
+        ({"spread": "range"}, "unknown"),
+        ({"neighbours": "shuffled"}, "unknown"),
+        ({"parts": (1, 2)}, "three numbers"),
+        ({"parts": (1, 0, 2)}, "three numbers"),
+        ({"floor": 0}, "not above 0"),
+        ({"classes": [0]}, "lack the label"),
+        ({"classes": 2}, "not a list"),
+        ({"random_state": 1.5}, "whole number"),
+        ({"random_state": -1}, "seed"),
     ],
-)  # fmt: skip
+)
 def test_refuses_in_one_line_and_draws_nothing(settings, words):
     bits = SeededBits(1)
     with pytest.raises(InvalidParameter, match=words) as raised:

@@ -175,9 +175,15 @@ def test_certificates_name_the_network_by_its_hash_and_verify(file: Path, tmp_pa
     photo = dpveil.Photo(np.full((40, 40, 3), 90, np.uint8))
     out = tmp_path / "out.png"
     release = dpveil.obfuscate(
-        photo, "dp-pix", epsilon=50, block=4, neighbourhood=1, post_processing=f"denoiser:{file}",
-        regions="4,4,30,30", bits=SeededBits(1),
-    )  # fmt: skip
+        photo,
+        "dp-pix",
+        epsilon=50,
+        block=4,
+        neighbourhood=1,
+        post_processing=f"denoiser:{file}",
+        regions="4,4,30,30",
+        bits=SeededBits(1),
+    )
     (step,) = release.certificate.post_processing
     assert step == f"denoiser:denoiser sha256:{network().digest}"
     release.save(out)
@@ -207,12 +213,14 @@ def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("contents", "match"),
     [
-        (b"no network", JOB), (mixing(side=SIDE), JOB),
+        (b"no network", JOB),
+        (mixing(side=SIDE), JOB),
         (encoder(np.zeros((4, 3, SIDE, SIDE), np.float32), np.zeros(4)), JOB),
-        (repainter(side=SIDE, bias=float("nan")), "not finite"), (repainter(side=SIDE, bias=7.0), "far off"),
+        (repainter(side=SIDE, bias=float("nan")), "not finite"),
+        (repainter(side=SIDE, bias=7.0), "far off"),
         (repainter(side=SIDE + 16), JOB),
     ],
-)  # fmt: skip
+)
 def test_files_of_something_else_are_refused(contents: bytes, match: str, tmp_path: Path) -> None:
     path = tmp_path / "wrong.safetensors"
     save(DenoiserNetwork(Network(contents, SHAPE, SHAPE, JOB), SIDE, CARD), path)

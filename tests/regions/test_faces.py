@@ -195,13 +195,25 @@ def test_turned_photos_have_the_same_boxes(tmp_path, tag):
 @pytest.mark.parametrize(
     "answer",
     [
-        RuntimeError("out of order"), MemoryError(), [[np.nan, 0, 9, 9, 0.5]], [[0, 0, np.inf, 9, 0.5]],
-        [[0, 0, 9, 9, np.nan]], [[0, 0, 9, 9, 1.5]], [[0, 0, 0, 9, 0.5]], [[0, 0, 9, -9, 0.5]],
-        [[100, 0, 9, 9, 0.5]], [[0, 80, 9, 9, 0.5]], [[-9, 0, 9, 9, 0.5]],
-        [[1, 1, 9, 9, 0.9], [0, -20, 9, 9, 0.5]], [[1, 1, 9, 9]], np.zeros(5), None, "faces",
+        RuntimeError("out of order"),
+        MemoryError(),
+        [[np.nan, 0, 9, 9, 0.5]],
+        [[0, 0, np.inf, 9, 0.5]],
+        [[0, 0, 9, 9, np.nan]],
+        [[0, 0, 9, 9, 1.5]],
+        [[0, 0, 0, 9, 0.5]],
+        [[0, 0, 9, -9, 0.5]],
+        [[100, 0, 9, 9, 0.5]],
+        [[0, 80, 9, 9, 0.5]],
+        [[-9, 0, 9, 9, 0.5]],
+        [[1, 1, 9, 9, 0.9], [0, -20, 9, 9, 0.5]],
+        [[1, 1, 9, 9]],
+        np.zeros(5),
+        None,
+        "faces",
     ],
     ids=repr,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("if_none", [None, "whole", "copy"])
 def test_a_failing_detector_releases_nothing(fake, photo, answer, if_none):
     fake.answer = answer

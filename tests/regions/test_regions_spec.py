@@ -44,10 +44,15 @@ def test_whole(photo):
 @pytest.mark.parametrize(
     "spec",
     [
-        "3,4,5,6", " 3, 4 ,5,+6 ", (3, 4, 5, 6), [3, 4, 5, 6], Box(3, 4, 5, 6), np.array([3, 4, 5, 6]),
+        "3,4,5,6",
+        " 3, 4 ,5,+6 ",
+        (3, 4, 5, 6),
+        [3, 4, 5, 6],
+        Box(3, 4, 5, 6),
+        np.array([3, 4, 5, 6]),
         tuple(np.array([3, 4, 5, 6])),
     ],
-)  # fmt: skip
+)
 def test_boxes_in_every_spelling(photo, spec):
     (found,) = regions.find(photo, [spec])
     assert boxes((found,)) == [(3, 4, 5, 6)]
@@ -64,13 +69,31 @@ def test_several_in_order_and_overlapping(photo):
 @pytest.mark.parametrize(
     "spec",
     [
-        "1,2,3", "1,2,3,4,5", "1,2,3,x", "1.5,2,3,4", "1,2,0,4", "1,2,3,-4", ",,,", "7", "1e3,0,1,1",
-        "1_0,0,1,1", "9" * 5000 + ",0,1,1", (1, 2, 3), (1.0, 2, 3, 4), (True, 2, 3, 4), (1, 2, 0, 4),
-        np.array([1.5, 2, 3, 4]), None, 7, b"1,2,3,4x", np.zeros((2, 2, 2), bool), np.zeros((2, 2), float),
+        "1,2,3",
+        "1,2,3,4,5",
+        "1,2,3,x",
+        "1.5,2,3,4",
+        "1,2,0,4",
+        "1,2,3,-4",
+        ",,,",
+        "7",
+        "1e3,0,1,1",
+        "1_0,0,1,1",
+        "9" * 5000 + ",0,1,1",
+        (1, 2, 3),
+        (1.0, 2, 3, 4),
+        (True, 2, 3, 4),
+        (1, 2, 0, 4),
+        np.array([1.5, 2, 3, 4]),
+        None,
+        7,
+        b"1,2,3,4x",
+        np.zeros((2, 2, 2), bool),
+        np.zeros((2, 2), float),
         np.zeros((0, 2), bool),
     ],
     ids=lambda spec: repr(spec)[:20],
-)  # fmt: skip
+)
 def test_malformed_is_refused_before_any_photo(spec):
     with pytest.raises(InvalidParameter) as caught:
         regions.parse(spec)

@@ -108,11 +108,18 @@ def test_scores_that_are_no_shares_of_certainty_are_refused(score: float) -> Non
 @pytest.mark.parametrize(
     "thing",
     [
-        (np.nan, 4, 24, 28, 0.9, 0), (8, 4, np.inf, 28, 0.9, 0), (8, 4, 1e9, 28, 0.9, 0),
-        (-1e9, 4, 24, 28, 0.9, 0), (24, 4, 8, 28, 0.9, 0), (8, 4, 8, 28, 0.9, 0), (8, 4, 24, 28, 1.5, 0),
-        (8, 4, 24, 28, 0.9, 0.5), (8, 4, 24, 28, 0.9, -1), (8, 4, 24, 28, 0.9, 1e12),
+        (np.nan, 4, 24, 28, 0.9, 0),
+        (8, 4, np.inf, 28, 0.9, 0),
+        (8, 4, 1e9, 28, 0.9, 0),
+        (-1e9, 4, 24, 28, 0.9, 0),
+        (24, 4, 8, 28, 0.9, 0),
+        (8, 4, 8, 28, 0.9, 0),
+        (8, 4, 24, 28, 1.5, 0),
+        (8, 4, 24, 28, 0.9, 0.5),
+        (8, 4, 24, 28, 0.9, -1),
+        (8, 4, 24, 28, 0.9, 1e12),
     ],
-)  # fmt: skip
+)
 def test_numbers_that_are_no_boxes_release_nothing(thing: tuple[float, ...], tmp_path: Path) -> None:
     ended = np.zeros((1, 300, 6), np.float32)
     ended[0, 0] = thing

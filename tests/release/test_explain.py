@@ -25,10 +25,13 @@ SIZE = {"height": 128, "width": 128, "channels": 3}
 FACE = {"height": 120, "width": 88, "channels": 3}
 USUAL = DPPix(epsilon=1, block=16, neighbourhood=256)
 METHODS = [
-    USUAL, DPPix(epsilon=20, block=16), DPPix(epsilon=20, delta="1e-6", block=16),
-    DPPixGaussian(rho="0.5", block=16, neighbourhood=256), DPPixGaussian(rho="1e-6", block=16),
+    USUAL,
+    DPPix(epsilon=20, block=16),
+    DPPix(epsilon=20, delta="1e-6", block=16),
+    DPPixGaussian(rho="0.5", block=16, neighbourhood=256),
+    DPPixGaussian(rho="1e-6", block=16),
     DPPixGaussian(epsilon=3, delta="1e-6", block=16, neighbourhood=1000),
-]  # fmt: skip
+]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,9 +25,12 @@ pytest.importorskip("dlib")
 pytest.importorskip("dpveil_faces")
 
 FACES = {
-    "gallery": {"epsilon": "4"}, "attributes": {"attributes": "none"}, "latent": {"epsilon": "300"},
-    "dp-pix": {"epsilon": "4", "block": "16", "neighbourhood": "16"}, "fill": {"level": "127"},
-}  # fmt: skip
+    "gallery": {"epsilon": "4"},
+    "attributes": {"attributes": "none"},
+    "latent": {"epsilon": "300"},
+    "dp-pix": {"epsilon": "4", "block": "16", "neighbourhood": "16"},
+    "fill": {"level": "127"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,12 @@ pytestmark = [
 ]
 SCHEMA = "path string, release string, status string, problem string"
 ALONE = {
-    "spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", "spark.ui.enabled": "false",
-    "spark.driver.memory": "600m", "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
-}  # fmt: skip
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "600m",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "4",
+}
 
 
 @pytest.fixture(scope="module")

@@ -30,11 +30,18 @@ sys.path.insert(0, str(HERE))
 from service_client import server  # noqa: E402
 
 CHECKS = (
-    "not_a_server_error", "status_code_conformance", "content_type_conformance",
-    "response_headers_conformance", "response_schema_conformance", "unsupported_method",
-    "allow_header_conformance", "missing_required_header", "use_after_free", "ensure_resource_availability",
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "unsupported_method",
+    "allow_header_conformance",
+    "missing_required_header",
+    "use_after_free",
+    "ensure_resource_availability",
     "ignored_auth",
-)  # fmt: skip
+)
 """All but two that ask of a schema what only a method knows: which settings fit, and which do not."""
 
 

@@ -45,13 +45,20 @@ def test_a_release_passes_with_its_own_format() -> None:
 @pytest.mark.parametrize(
     ("image", "stated", "answered"),
     [
-        (photo(), "png", "jpeg"), (photo(), "jpeg", "jpeg"), (photo(), "jpeg", "png"),
-        (photo(), "png", "../../x"), (photo(), "png", ["png"]), (photo(), "png", None),
-        (photo(kind="GIF"), "gif", "gif"), (b"<svg/>", "svg", "svg"), (b"<svg/>", "png", "png"),
-        (b"\0\0\0\x1cftypavif" + bytes(16), "avif", "avif"), (b"\0\0\0\x1cftyp", "png", "png"),
+        (photo(), "png", "jpeg"),
+        (photo(), "jpeg", "jpeg"),
+        (photo(), "jpeg", "png"),
+        (photo(), "png", "../../x"),
+        (photo(), "png", ["png"]),
+        (photo(), "png", None),
+        (photo(kind="GIF"), "gif", "gif"),
+        (b"<svg/>", "svg", "svg"),
+        (b"<svg/>", "png", "png"),
+        (b"\0\0\0\x1cftypavif" + bytes(16), "avif", "avif"),
+        (b"\0\0\0\x1cftyp", "png", "png"),
         (b"", "png", "png"),
     ],
-)  # fmt: skip
+)
 def test_other_files_do_not(image: bytes, stated: str, answered: Any) -> None:
     with pytest.raises(WorkerEnded):
         check_release(*told(image, stated, answered))

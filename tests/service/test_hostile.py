@@ -76,18 +76,27 @@ def test_a_body_is_counted_whatever_its_length_claims(client: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "are not JSON"), ("[]", "are no object"), ("7", "are no object"),
-        ('{"epsilon": 1, "epsilon": 2}', "is given twice"), ('{"epsilon": NaN}', "is no number of JSON"),
-        ('{"epsilon": -Infinity}', "is no number of JSON"), ('{"a": ' + "[" * 1500 + "]" * 1500 + "}", ""),
-        ('{"block": ' + "9" * 4000 + "}", ""), ('{"block": 1' + "0" * 4000 + ".5}", ""),
+        ("", "are not JSON"),
+        ("[]", "are no object"),
+        ("7", "are no object"),
+        ('{"epsilon": 1, "epsilon": 2}', "is given twice"),
+        ('{"epsilon": NaN}', "is no number of JSON"),
+        ('{"epsilon": -Infinity}', "is no number of JSON"),
+        ('{"a": ' + "[" * 1500 + "]" * 1500 + "}", ""),
+        ('{"block": ' + "9" * 4000 + "}", ""),
+        ('{"block": 1' + "0" * 4000 + ".5}", ""),
         (b"\xff\xfe{}", "are not JSON"),
         ('{"method": "dp-pix", "epsilon": 1e999999999, "block": 8}', "epsilon"),
-        ('{"method": "\\ud800"}', "is no Unicode"), ('{"\\ud800": 1}', "cannot be printed"),
-        ('{"re\x7fions": "whole"}', "cannot be printed"), ('{"\\u001b[31m": 1}', "cannot be printed"),
-        ('{"regions": [{"\\udfff": 1}]}', "cannot be printed"), ('{"regions": ["\\udfff"]}', "is no Unicode"),
-        ('{"method": "\\ud83d\\ude00"}', "unknown method"), ('{"\\u0000": 1}', "cannot be printed"),
+        ('{"method": "\\ud800"}', "is no Unicode"),
+        ('{"\\ud800": 1}', "cannot be printed"),
+        ('{"re\x7fions": "whole"}', "cannot be printed"),
+        ('{"\\u001b[31m": 1}', "cannot be printed"),
+        ('{"regions": [{"\\udfff": 1}]}', "cannot be printed"),
+        ('{"regions": ["\\udfff"]}', "is no Unicode"),
+        ('{"method": "\\ud83d\\ude00"}', "unknown method"),
+        ('{"\\u0000": 1}', "cannot be printed"),
     ],
-)  # fmt: skip
+)
 def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
     answer = client.post("/v1/releases", files=upload(photo(), text))
     assert answer.status_code in (400, 422), answer.text
@@ -98,16 +107,27 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        {"regions": "FILE"}, {"regions": ["whole", "FILE"]}, {"regions": "mask.png"},
-        {"regions": "faces", "detector": "FILE"}, {"regions": "faces", "model": "FILE"},
-        {"regions": "faces", "detector_model": "FILE"}, {"method": "attributes", "gallery": "FILE"},
-        {"method": "attributes", "model": "FILE"}, {"method": "attributes", "outside": "FILE"},
-        {"method": "latent", "codec": "FILE"}, {"post_processing": "FILE"}, {"post_processing": ["FILE"]},
-        {"post_processing": "denoiser:FILE"}, {"post_processing": ["median:3", " denoiser : FILE"]},
-        {"post_processing": "denoiser:FILE", "regions": "8,8,32,24"}, {"format": "FILE"}, {"method": "FILE"},
-        {"out": "FILE"}, {"ledger": "sqlite:///FILE"},
+        {"regions": "FILE"},
+        {"regions": ["whole", "FILE"]},
+        {"regions": "mask.png"},
+        {"regions": "faces", "detector": "FILE"},
+        {"regions": "faces", "model": "FILE"},
+        {"regions": "faces", "detector_model": "FILE"},
+        {"method": "attributes", "gallery": "FILE"},
+        {"method": "attributes", "model": "FILE"},
+        {"method": "attributes", "outside": "FILE"},
+        {"method": "latent", "codec": "FILE"},
+        {"post_processing": "FILE"},
+        {"post_processing": ["FILE"]},
+        {"post_processing": "denoiser:FILE"},
+        {"post_processing": ["median:3", " denoiser : FILE"]},
+        {"post_processing": "denoiser:FILE", "regions": "8,8,32,24"},
+        {"format": "FILE"},
+        {"method": "FILE"},
+        {"out": "FILE"},
+        {"ledger": "sqlite:///FILE"},
     ],
-)  # fmt: skip
+)
 def test_no_setting_opens_a_file(client: Any, tmp_path: Path, changed: dict[str, Any]) -> None:
     """Also where no audit hook sees it: what is said of a file that is there is said of a missing one."""
     from dpveil.errors import DPVeilError
@@ -163,12 +183,17 @@ def bomb(side: int) -> bytes:
 @pytest.mark.parametrize(
     ("contents", "words"),
     [
-        (b"", "is empty"), (b"hello", "is not an image of a known format"),
-        (b"%PDF-1.7\n", "pictures are read"), (b"<svg xmlns='http://www.w3.org/2000/svg'/>", ""),
-        (photo()[:-100], "truncated or damaged"), (photo()[:60], ""), (bomb(300), "pixels"),
-        (bomb(60000), "pixels"), (photo(kind="GIF")[:200], ""),
+        (b"", "is empty"),
+        (b"hello", "is not an image of a known format"),
+        (b"%PDF-1.7\n", "pictures are read"),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", ""),
+        (photo()[:-100], "truncated or damaged"),
+        (photo()[:60], ""),
+        (bomb(300), "pixels"),
+        (bomb(60000), "pixels"),
+        (photo(kind="GIF")[:200], ""),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_photo(client: Any, contents: bytes, words: str) -> None:
     for address in ("/v1/plan", "/v1/releases"):
         answer = client.post(address, files=upload(contents))
@@ -189,12 +214,18 @@ def test_pixels(client: Any) -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        "/v1/releases/../../etc/passwd", "/v1/releases/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
-        "/v1/releases/..%2f..%2fetc/image", "/v1/releases/%00", "/v1/releases/" + "a" * 32,
-        "/v1/jobs/" + "a" * 5000, "/v1/releases/a'%20OR%201=1--/image", "//v1/releases/x", "/v1/releases/ä",
+        "/v1/releases/../../etc/passwd",
+        "/v1/releases/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+        "/v1/releases/..%2f..%2fetc/image",
+        "/v1/releases/%00",
+        "/v1/releases/" + "a" * 32,
+        "/v1/jobs/" + "a" * 5000,
+        "/v1/releases/a'%20OR%201=1--/image",
+        "//v1/releases/x",
+        "/v1/releases/ä",
         "/v1/releases/",
     ],
-)  # fmt: skip
+)
 def test_addresses_lead_to_no_file(client: Any, address: str) -> None:
     for method in ("GET", "DELETE"):
         answer = client.request(method, address)

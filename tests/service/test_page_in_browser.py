@@ -31,9 +31,13 @@ CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed (on Debian: chromium)")
 
 FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
     "--disable-background-networking",
-)  # fmt: skip
+)
 WAIT = 60_000
 """Milliseconds after which a step counts as hanging."""
 DROP = """([names, texts]) => {

@@ -52,12 +52,18 @@ def test_the_rule_for_candidates_is_one_of_public_numbers():
 @pytest.mark.parametrize(
     ("changed", "name"),
     [
-        ({"people": 20}, "number of people"), ({"delta": "1e-3", "people": 5000}, "delta"),
-        ({"epsilon": None}, "epsilon"), ({"delta": None}, "delta"), ({"epsilon": 0}, "epsilon"),
-        ({"rounds": 0}, "rounds"), ({"rounds": 101}, "rounds"), ({"pictures": 10_001}, "pictures"),
-        ({"candidates": 10**6}, "candidates"), ({"crop": "ear"}, "crop"),
+        ({"people": 20}, "number of people"),
+        ({"delta": "1e-3", "people": 5000}, "delta"),
+        ({"epsilon": None}, "epsilon"),
+        ({"delta": None}, "delta"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"rounds": 0}, "rounds"),
+        ({"rounds": 101}, "rounds"),
+        ({"pictures": 10_001}, "pictures"),
+        ({"candidates": 10**6}, "candidates"),
+        ({"crop": "ear"}, "crop"),
     ],
-)  # fmt: skip
+)
 def test_nonsense_is_refused(changed, name):
     with pytest.raises(InvalidParameter) as caught:
         plan(**changed)
@@ -315,11 +321,15 @@ def test_numbers_of_people_beyond_the_plan_are_refused(simulator):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda rows: rows.astype(np.float64), lambda rows: rows.astype(np.int64),
-        lambda rows: rows - np.int16(5000), lambda rows: rows + np.int16(5000), lambda rows: rows[:, :-1],
-        lambda rows: rows.ravel(), lambda rows: rows.tolist(),
+        lambda rows: rows.astype(np.float64),
+        lambda rows: rows.astype(np.int64),
+        lambda rows: rows - np.int16(5000),
+        lambda rows: rows + np.int16(5000),
+        lambda rows: rows[:, :-1],
+        lambda rows: rows.ravel(),
+        lambda rows: rows.tolist(),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_point_is_refused(simulator, change):
     """With other numbers than whole ones in range, a vote may depend on the photos of others."""
     with pytest.raises(InvalidParameter, match="photos"):

@@ -153,10 +153,16 @@ def fault(seen: Seen, *gates: str, only: bool = False):
 
 
 RIGHT = {
-    "a mean": query(MEAN), "a histogram": query(BINS), "quarters": query(QUARTERS, (2, 0)),
-    "naive Bayes": model, "votes": voting, "dp-svd": svd, "growth": growing,
-    "a face": placing(*recombination.TWO), "Laplace": numbers,
-}  # fmt: skip
+    "a mean": query(MEAN),
+    "a histogram": query(BINS),
+    "quarters": query(QUARTERS, (2, 0)),
+    "naive Bayes": model,
+    "votes": voting,
+    "dp-svd": svd,
+    "growth": growing,
+    "a face": placing(*recombination.TWO),
+    "Laplace": numbers,
+}
 
 
 @pytest.mark.parametrize("name", RIGHT)

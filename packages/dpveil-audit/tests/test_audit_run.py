@@ -33,9 +33,17 @@ from dpveil_audit.scalar.mutants import NOISY, OWN, finite_audit, scalars
 
 SEED = 20261121
 DOCUMENTED = {
-    *METHODS, *NOISY, *OWN, *latent.TABLE, *queries.AUDITS, *learners(), "gallery", "attributes", "growth",
+    *METHODS,
+    *NOISY,
+    *OWN,
+    *latent.TABLE,
+    *queries.AUDITS,
+    *learners(),
+    "gallery",
+    "attributes",
+    "growth",
     "recombination",
-}  # fmt: skip
+}
 
 
 def bits(name: str) -> SeededBits:
@@ -170,12 +178,14 @@ def test_a_seed_repeats_an_audit():
 @pytest.mark.parametrize(
     ("asked", "problem"),
     [
-        (("dp-pixx",), UnknownName), (("integer-matrix", "thorough"), InvalidParameter),
-        ((DPPix(epsilon=10**6),), InvalidParameter), ((SSIMExponential(epsilon=1),), InvalidParameter),
+        (("dp-pixx",), UnknownName),
+        (("integer-matrix", "thorough"), InvalidParameter),
+        ((DPPix(epsilon=10**6),), InvalidParameter),
+        ((SSIMExponential(epsilon=1),), InvalidParameter),
         ((BitPlanes(epsilon=1, wavelet=2),), InvalidParameter),
         ((BitPlanes(epsilon=150, neighbourhood=1),), InvalidParameter),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_audited_is_refused(asked, problem):
     with pytest.raises(problem):
         audit.run(*asked)

@@ -143,11 +143,15 @@ def test_other_distances_are_refused(distances):
 @pytest.mark.parametrize(
     ("more", "name"),
     [
-        ({"law": "gumbel"}, "law"), ({"near": 5}, "near"), ({"near": 0}, "near"),
-        ({"near": 2, "law": "exponential"}, "near"), ({"count": 1}, "count"), ({"epsilon": 0}, "epsilon"),
+        ({"law": "gumbel"}, "law"),
+        ({"near": 5}, "near"),
+        ({"near": 0}, "near"),
+        ({"near": 2, "law": "exponential"}, "near"),
+        ({"count": 1}, "count"),
+        ({"epsilon": 0}, "epsilon"),
         ({"epsilon": None}, "epsilon"),
     ],
-)  # fmt: skip
+)
 def test_bad_parameters_are_refused(more, name):
     with pytest.raises(InvalidParameter, match=f"^{name}"):
         RankChoice(**{"count": 5, "epsilon": 1, **more})

@@ -56,9 +56,13 @@ def originals() -> np.ndarray:
 
 
 MECHANISMS = [
-    BoxTruncatedLaplace(epsilon=2), BoxTruncatedLaplace(epsilon=40), BoxLaplace(epsilon=6),
-    BoxGaussian(rho=2), CroftMetric(epsilon=6), PCABasis(epsilon=12),
-]  # fmt: skip
+    BoxTruncatedLaplace(epsilon=2),
+    BoxTruncatedLaplace(epsilon=40),
+    BoxLaplace(epsilon=6),
+    BoxGaussian(rho=2),
+    CroftMetric(epsilon=6),
+    PCABasis(epsilon=12),
+]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: f"{one.name}")

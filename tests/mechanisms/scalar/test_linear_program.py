@@ -166,10 +166,13 @@ def test_variant_2_is_the_optimum_of_the_solver(size: int, epsilon: str) -> None
 @pytest.mark.parametrize(
     ("reach", "epsilon", "relation"),
     [
-        (1, 0.5, "database-record"), (2, 0.7, "database-record"), (3, 0.7, "any-database"),
-        (3, 0.2, "database-record"), (7, 1.0, "database-record"),
+        (1, 0.5, "database-record"),
+        (2, 0.7, "database-record"),
+        (3, 0.7, "any-database"),
+        (3, 0.2, "database-record"),
+        (7, 1.0, "database-record"),
     ],
-)  # fmt: skip
+)
 def test_objective_is_that_of_an_independent_program(
     variant: type[LinearProgram1] | type[LinearProgram2], reach: int, epsilon: float, relation: str
 ) -> None:
@@ -202,10 +205,14 @@ def test_variant_2_refuses_gaps() -> None:
 @pytest.mark.parametrize(
     ("last", "epsilon", "sensitivity", "relation"),
     [
-        (5, 0.5, 1, None), (40, 0.3, 1, None), (41, 2, 3, None), (12, 0.03, 1, None),
-        (13, 0.5, 4, "database-record"), (12, 1.5, 2, "database-record"),
+        (5, 0.5, 1, None),
+        (40, 0.3, 1, None),
+        (41, 2, 3, None),
+        (12, 0.03, 1, None),
+        (13, 0.5, 4, "database-record"),
+        (12, 1.5, 2, "database-record"),
     ],
-)  # fmt: skip
+)
 def test_variant_2_has_its_properties_within_what_it_states(
     last: int, epsilon: float, sensitivity: int, relation: str | None
 ) -> None:

@@ -168,13 +168,20 @@ def test_whole_floats_are_taken_far_out_and_others_are_not():
 @pytest.mark.parametrize(
     "answers",
     [
-        np.float32(0.5), [np.float32(0.5)], np.array([0.5], np.float32), np.float16(0.5),
-        np.array([0.5], ">f4"), np.array([0.5, 1], ">f2"),
-        [np.array([0.5], np.float32), np.array([1.0], np.float32)], array.array("f", [0.5]),
-        memoryview(np.array([0.5], np.float32)), np.array([np.float32(0.5), 1], object),
-        (0.5, [1, np.array(0.5, np.float32)]), np.array([0.5], complex),
+        np.float32(0.5),
+        [np.float32(0.5)],
+        np.array([0.5], np.float32),
+        np.float16(0.5),
+        np.array([0.5], ">f4"),
+        np.array([0.5, 1], ">f2"),
+        [np.array([0.5], np.float32), np.array([1.0], np.float32)],
+        array.array("f", [0.5]),
+        memoryview(np.array([0.5], np.float32)),
+        np.array([np.float32(0.5), 1], object),
+        (0.5, [1, np.array(0.5, np.float32)]),
+        np.array([0.5], complex),
     ],
-)  # fmt: skip
+)
 def test_floats_of_few_digits_are_refused(answers):
     with pytest.raises(InvalidParameter, match=r"rounded too much or unknown.*float64"):
         counting_thirds().lattice.index(answers)
@@ -255,11 +262,21 @@ def test_floats_are_their_shortest_decimals():
 @pytest.mark.parametrize(
     ("low", "high", "gaps"),
     [
-        (5, 5, ()), (5, 0, ()), (0, 5, [(0, 1)]), (0, 5, [(4, 5)]), (0, 5, [(2, 2)]),
-        (0, 5, [(1, 3), (2, 4)]), (0, 5, [(1, 2), (2, 3)]), (0, 5, [(3, 4), (1, 2)]), (None, 5, [(6, 7)]),
-        (0, "1e301", ()), ("nan", 1, ()), (0, float("inf"), ()), (0, True, ()),
+        (5, 5, ()),
+        (5, 0, ()),
+        (0, 5, [(0, 1)]),
+        (0, 5, [(4, 5)]),
+        (0, 5, [(2, 2)]),
+        (0, 5, [(1, 3), (2, 4)]),
+        (0, 5, [(1, 2), (2, 3)]),
+        (0, 5, [(3, 4), (1, 2)]),
+        (None, 5, [(6, 7)]),
+        (0, "1e301", ()),
+        ("nan", 1, ()),
+        (0, float("inf"), ()),
+        (0, True, ()),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_range_is_refused(low, high, gaps):
     with pytest.raises(InvalidParameter, match=r"range|gap"):
         Range(low, high, gaps=gaps)

@@ -231,10 +231,14 @@ def test_what_64_bits_cannot_carry_is_refused():
 
 
 NOISES = [
-    LaplaceNoise(Fraction(5, 2)), LaplaceNoise(Fraction(1, 3)), LaplaceNoise(Fraction(40)),
-    StaircaseNoise(Fraction(1), 4, 2), StaircaseNoise(Fraction(1, 2), 7, 1),
-    StaircaseNoise(Fraction(3), 5, 5), StaircaseNoise(Fraction(1, 4), 1, 1),
-]  # fmt: skip
+    LaplaceNoise(Fraction(5, 2)),
+    LaplaceNoise(Fraction(1, 3)),
+    LaplaceNoise(Fraction(40)),
+    StaircaseNoise(Fraction(1), 4, 2),
+    StaircaseNoise(Fraction(1, 2), 7, 1),
+    StaircaseNoise(Fraction(3), 5, 5),
+    StaircaseNoise(Fraction(1, 4), 1, 1),
+]
 WIDE = 3000
 noises = pytest.mark.parametrize("noise", NOISES, ids=str)
 

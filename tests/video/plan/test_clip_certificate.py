@@ -116,9 +116,17 @@ def edits() -> list[tuple[str, Any]]:
 
 
 FREE_TO_STATE = {
-    ("output", "sha256"), ("output", "seconds"), ("tool",), ("on_lost",), ("pose",), ("tracks", 0, "number"),
-    ("tracks", 0, "person"), ("event", "seconds"), ("output", "audio"), ("parameters", "block"),
-}  # fmt: skip
+    ("output", "sha256"),
+    ("output", "seconds"),
+    ("tool",),
+    ("on_lost",),
+    ("pose",),
+    ("tracks", 0, "number"),
+    ("tracks", 0, "person"),
+    ("event", "seconds"),
+    ("output", "audio"),
+    ("parameters", "block"),
+}
 """Values that no other value follows from, so that only the checksum, or the clip, tells of a change."""
 
 

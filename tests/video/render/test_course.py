@@ -18,10 +18,12 @@ from dpveil.video.places import COARSE, STEP, BoxCourse, Course, calm, cell_at, 
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
-    Key(0, 300, 200, 90, 120, 0, 0), Key(7, 340, 210, 100, 130, 20, 30),
-    Key(15, 330, 260, 150, 190, -15, -45), Key(40, 60, 250, 60, 80, 120, None),
+    Key(0, 300, 200, 90, 120, 0, 0),
+    Key(7, 340, 210, 100, 130, 20, 30),
+    Key(15, 330, 260, 150, 190, -15, -45),
+    Key(40, 60, 250, 60, 80, 120, None),
     Key(60, 80, 240, 50, 70, -170, 10),
-)  # fmt: skip
+)
 
 
 def pose(length: float, turn: float, x: float, y: float) -> Similarity:

@@ -150,12 +150,16 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ({"keep": [7]}, "keep = 7 is no track"), ({"link": [(1, 9)]}, "link = 9 is no track"),
-        ({"link": [(1, 2), (2, 1)]}, "is linked twice"), ({"keep": [1, 2]}, "visible"),
-        ({"over_time": "often"}, "over_time"), ({"keep_audio": True}, "without sound"),
-        ({"event_seconds": -1}, "event_seconds"), ({"every": -1}, "every"),
+        ({"keep": [7]}, "keep = 7 is no track"),
+        ({"link": [(1, 9)]}, "link = 9 is no track"),
+        ({"link": [(1, 2), (2, 1)]}, "is linked twice"),
+        ({"keep": [1, 2]}, "visible"),
+        ({"over_time": "often"}, "over_time"),
+        ({"keep_audio": True}, "without sound"),
+        ({"event_seconds": -1}, "event_seconds"),
+        ({"every": -1}, "every"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_is_named(clip: Path, more: dict[str, Any], words: str) -> None:
     with pytest.raises(Exception, match=words) as caught:
         analyze(clip, regions=["8,8,16,16", "20,8,8,8"], **METHOD, **more)
