@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpveil import cli
 from dpveil.batch.labels import Labels
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
@@ -291,7 +292,11 @@ def test_labels_are_never_written_over_those_that_are_read(given: Given) -> None
         run(path, out=".")
 
 
-def test_the_command_writes_labels_and_a_dry_run_does_not(shell: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command_writes_labels_and_a_dry_run_does_not(capsys: pytest.CaptureFixture[str]) -> None:
+    def shell(*arguments: str) -> tuple[int, str, str]:
+        code = cli.run(list(arguments))
+        return code, *capsys.readouterr()
+
     given = ("obfuscate", "in", "--out", "out", "--method", "fill", "--regions", "4,4,16,16", "--labels")
     code, out, err = shell(*given, "none.json")
     assert (code, out, Path("out").exists()) == (2, "", False)
