@@ -31,6 +31,7 @@ ENGINES: Final = ("ray",)
 WITHOUT: Final = (
     "names",
     "format_",
+    "labels",
     "review",
     "sign",
     "c2pa",

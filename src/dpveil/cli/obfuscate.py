@@ -216,6 +216,14 @@ def obfuscate_command(
             help="Format of outputs in a folder. Default: JPEG, PNG and BMP stay so, and all else is PNG.",
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Also write what a COCO or CVAT file, or a folder of YOLO or Pascal VOC files, says of the"
+            " released photos, without keypoints in what was replaced, and without attributes.",
+        ),
+    ] = None,
     manifest: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
@@ -316,6 +324,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.batch.jobs import usual_jobs
+    from dpveil.batch.labels import Labels
     from dpveil.batch.report import write_manifest
     from dpveil.batch.task import Choices
 
@@ -347,6 +356,7 @@ def obfuscate_command(
     check_documents(tasks, dpi, pages, choices, quiet=quiet)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
+    labelled = None if labels is None else Labels(labels, inputs, photos, out)
     many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _release_all(
@@ -355,6 +365,7 @@ def obfuscate_command(
     release_clips(report, clips, choices, clip, heard, quiet=quiet, json=json)
     report.notes += notes
     listed = max(
+        0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
         write_file(review, partial(_write_review, seen.pages, report, max_pixels)),
     )
