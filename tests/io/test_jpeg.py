@@ -157,3 +157,12 @@ def test_arithmetic_coding_is_refused():
     data = jpeg(picture(16, 16)).replace(b"\xff\xc0", b"\xff\xc9")
     with pytest.raises(PhotoError, match="arithmetic"):
         dpveil.read(data)
+
+
+def test_a_drawn_box_is_replaced_as_a_whole_and_its_release_verifies(tmp_path):
+    photo = dpveil.read(jpeg(smooth(200, 200, 3), quality=90, subsampling="4:2:0"))
+    for box in (Box(57, 71, 12, 14), Box(50, 35, 83, 97), Box(0, 0, 60, 80)):
+        plan = dpveil.plan(photo, "attributes", regions=str(box), placing="box", outside="none")
+        assert hidden_pixels(plan.regions, photo.height, photo.width)[box.slices].all()
+        path, _ = plan.release().save(tmp_path / "a.jpg", replace=True)
+        assert dpveil.verify(path).problems == ()

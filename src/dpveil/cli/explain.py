@@ -33,12 +33,14 @@ from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import show
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnknownName, UsageError
 from dpveil.io import read, write_together
+from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
 from dpveil.release.plan import explain_largest, plan, plan_json, size_of
 from dpveil.release.quote import Quote, quote_of, with_sentences
-from dpveil.release.saving import is_release, read_certificate
+from dpveil.release.saving import CLIPS, image_path, is_release, read_certificate
+from dpveil.release.verification import verify
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
@@ -300,12 +302,19 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
 def _of_release(path: Path, json: bool) -> None:
     """Print what a release's certificate means; raises `CertificateError`, and `UsageError` for a copy."""
-    certificate = with_sentences(read_certificate(path))
+    image = image_path(path)
+    if image is None or image.suffix.lower() in (*CLIPS, ".pdf"):
+        raise UsageError("clips and documents are not explained", hint="dpveil verify says what they promise")
+    if problems := verify(image).problems:
+        problem = f"{show_path(path)} is not what its certificate describes: {problems[0]}"
+        raise CertificateError(problem, hint=INTACT)
+    certificate = with_sentences(read_certificate(image))
     quote = quote_of(certificate) if certificate.guarantees else None
     largest = explain_largest(quote)
     if json:
         say.document({"certificate": certificate.to_json(), "largest": largest.to_json()})
     elif quote is not None:
+        say.answer(f"{show_path(image)} is a release by {certificate.method}, and its certificate fits:")
         _tell_quote(quote, certificate.warnings)
 
 

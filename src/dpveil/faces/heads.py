@@ -15,7 +15,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place
-from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.cell import Cell, given_box
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
@@ -104,20 +104,16 @@ class Heads(Placement):
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
     """Return the region of a face grown to the blocks of a lossy photo.
 
-    An inner face is first drawn in by half a block of a JPEG: of every block that holds about half of it, so
-    that as much is replaced as in other formats. A head must not leave any of its hair.
+    In a JPEG the oval of an inner face is first drawn in by half a block, so that as much is replaced as in
+    other formats. A user's box is replaced as a whole, and a head must not leave any of its hair.
     """
-    if (
-        method.protect == FACE
-        and photo.grid is not None
-        and photo.grid.codec == JPEG
-        and region.mask is not None
-    ):
-        box, mask = inset(region.box, region.mask, photo.width, photo.height)
-        smaller = replace(region, box=box, mask=mask)
-        grown = grow(smaller, photo)
-        return replace(grown, origin=replace(grown.origin, grown_to=JPEG), before=smaller)
-    return grow(region, photo)
+    in_blocks = photo.grid is not None and photo.grid.codec == JPEG
+    own = given_box(region.origin) is not None or region.origin.cell is None
+    if not in_blocks or own or method.protect != FACE or region.mask is None:
+        return grow(region, photo)
+    box, mask = inset(region.box, region.mask, photo.width, photo.height)
+    grown = grow(replace(region, box=box, mask=mask), photo)
+    return replace(grown, origin=replace(grown.origin, grown_to=JPEG))
 
 
 def _in_luma(photo: Photo) -> Photo:

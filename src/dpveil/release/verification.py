@@ -146,8 +146,8 @@ NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 MOST_LOOKED: Final = 4
 """Of how many pixels, in sizes of the photo, the masks of heads are compared."""
 LEAST_LEFT: Final = 100
-"""A face that is cut at others keeps at least one in this many pixels of its box: its inner face, from the
-forehead to the chin, is never cut."""
+"""A face that is cut at others keeps at least one in this many pixels of its box: an inner face in the middle
+of its cell is never cut."""
 
 
 def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:

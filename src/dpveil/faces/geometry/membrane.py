@@ -35,8 +35,6 @@ DARK: Final = 12.0
 TINT: Final = 0.15
 """Largest deviation of one channel's correction from that of all, as a logarithm: wood and a red shirt are no
 skin."""
-SURE: Final = 0.08
-"""Mean weight of the rim from which on its light is followed in full."""
 Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 

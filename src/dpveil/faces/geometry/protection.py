@@ -14,6 +14,8 @@ from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 
 INSET: Final = 4
 """Half the side of a JPEG's blocks, in pixels."""
+LEAST_INSET: Final = 64
+"""Shorter side of an oval's box, in pixels, from which on it is drawn in; of smaller ones much would stay."""
 INSET_FORMAT: Final = "JPEG"
 """The format in which inner faces are drawn in before they grow to blocks."""
 LARGER: Final = 1.06
@@ -72,7 +74,7 @@ PROTECTIONS: Final = {
         Shape((0.1845, 0.1878), below=1.262),
         True,
         "hair, ears, jaw, neck and clothes",
-        "all of an oval around the inner face is replaced",
+        "an oval around the inner face is replaced",
         "hair, ears, jaw and neck as far as they lie outside the oval, which may tell who it is",
         behind=(1.0, 1.0, 1.0),
         ahead=(1.0, 0.88, 0.76),
@@ -88,9 +90,12 @@ def inset(
     box: Box, mask: Bool[np.ndarray, "h w"], width: int, height: int
 ) -> tuple[Box, Bool[np.ndarray, "H W"]]:
     """Return the pixels of a mask, and their bounding box, that are more than `INSET` pixels from what it
-    leaves out of a photo of `width` × `height` pixels; the same mask if there are none.
+    leaves out of a photo of `width` × `height` pixels; the same mask if it is small (`LEAST_INSET`).
     """
     import cv2
+
+    if min(box.w, box.h) < LEAST_INSET:
+        return box, mask
 
     more = INSET + 1
     wide = np.pad(mask.astype(np.uint8), more)

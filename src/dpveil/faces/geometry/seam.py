@@ -16,7 +16,7 @@ from dpveil.core.region import Box, Region
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
-"""The same if a network completed the head."""
+"""The same of a whole head, whose outline is its own."""
 SIDE: Final = 160
 """Side of UTKFace's crop in which levels are compared, in pixels."""
 WINDOW: Final = 3

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
 import numpy as np
 
 from dpveil.core.arrays import Bool
 from dpveil.core.origin import EXCEPT, FACE
-from dpveil.core.photo import MOST_GROWTH
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
@@ -16,14 +17,12 @@ from dpveil.faces.geometry.cell import ROUNDING, Cell, given_box
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
+from dpveil.faces.geometry.protection import INSET, LEAST_INSET, PROTECTIONS, inset, protection_of
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
-from dpveil.faces.geometry.protection import PROTECTIONS, inset, protection_of
 from dpveil.regions.boxes import box_of_text
 from dpveil.regions.tiling import growths
 
 ONE: Final = HeadFrame(1)
-MOST_INSET: Final = 24
-"""Most pixels by which the box of an inner face is drawn in: near its ends it is narrow."""
 
 
 def of_own_box(box: Box, protect: str) -> tuple[Similarity, Shape]:
@@ -88,9 +87,9 @@ def _fits(
     shown = shape.region(there, width, height, box=own, masked=False)
     if shown is None or (masked != (record.masked is not None) and (masked or not cut)):
         return False
-    drawn_in = protect == FACE_ALONE and record.origin.grown_to == JPEG
+    drawn_in = protect == FACE_ALONE and record.origin.grown_to == JPEG and own is None
     if drawn_in and not counted:
-        return all(-MOST_INSET <= more <= MOST_GROWTH for more in record.box.beyond(shown[0]))
+        return any(growths(one, record.box, JPEG, width, height) for one in _insets(shown[0], width, height))
     grew = None if drawn_in else growths(shown[0], record.box, record.origin.grown_to, width, height)
     if not drawn_in and (grew is None or not (masked and counted)):
         return grew is not None
@@ -103,6 +102,17 @@ def _fits(
         return False
     least, most = _numbers(record, box, mask, grew)
     return (1 if cut else least) <= (record.masked or 0) <= most
+
+
+def _insets(box: Box, width: int, height: int) -> Iterator[Box]:
+    """Yield the boxes that an oval in `box` may have once it is drawn in (`inset`), by rounding."""
+    if min(box.w, box.h) < LEAST_INSET:
+        yield box
+        return
+    ends = (box.x > 0, box.y > 0, box.x + box.w < width, box.y + box.h < height)
+    sides = [(INSET - 1, INSET, INSET + 1) if end else (0,) for end in ends]
+    for left, top, right, bottom in product(*sides):
+        yield Box(box.x + left, box.y + top, box.w - left - right, box.h - top - bottom)
 
 
 def _numbers(
