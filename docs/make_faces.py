@@ -28,7 +28,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def heads_sheet() -> bytes:
-    """Return the first heads of the default gallery as portraits, as PNG."""
+    """Return the first rendered heads as portraits, as PNG."""
     gallery = default_heads()
     every = [portrait(HeadFace(gallery, np.array([n % len(gallery)]), n), SIDE, SIDE) for n in range(60)]
     return _grid(np.array(every), 5, 12)
@@ -40,10 +40,11 @@ def gallery_sheet() -> bytes:
 
 
 def heads() -> list[list[Tile]]:
-    """Return the photograph, and four releases with inner faces and with whole heads."""
+    """Return the photograph, and four releases with inner faces and with whole heads, of both galleries."""
     return [
-        _row("attributes", f"protect {protect}\nepsilon 0", 77, protect=protect)
+        _row("attributes", f"{gallery}\nprotect {protect}", 77, protect=protect, gallery=gallery)
         for protect in ("face", "head")
+        for gallery in ("research", "heads")
     ]
 
 

@@ -10,9 +10,15 @@ import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
-from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.assets.reference import Reference
+from dpveil.assets.store import installed_path
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attributes import HEADS as HEADS_KIND
 from dpveil.faces.attributes import Attributes
+from dpveil.faces.face_gallery import FRAME
+from dpveil.faces.geometry.view import View
+from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 from dpveil_audit.distributions import finite_distribution
@@ -150,7 +156,8 @@ def test_budgets_as_written(attributes, epsilon, wanted):
     own = Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
     told = own.parameters()
     assert told["attributes"] == wanted
-    assert {name: told[name] for name in BY_NAME} == BY_NAME
+    read = BY_NAME if wanted != "none" else BY_NAME | {"model": "none"}
+    assert {name: told[name] for name in BY_NAME} == read
     again = Attributes(**told)
     assert again.parameters() == told
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
@@ -193,3 +200,36 @@ def test_unknown_names_and_files_that_are_not_at_hand():
         Attributes(attributes="gender=4", gallery=BY_NAME["model"], model=BY_NAME["model"])
     with pytest.raises(ModelError, match="there is no gallery"):
         Attributes(attributes="gender=4", gallery="nowhere.safetensors", model=MODEL)
+
+
+# Who is shown
+
+
+def test_the_default_gallery_depends_on_what_is_replaced_and_on_what_is_installed(monkeypatch):
+    rendered = Attributes(gallery="heads", protect="head").gallery
+    if installed_path("people") is not None:
+        inner, head = (Attributes(protect=protect).gallery for protect in ("face", "head"))
+        assert inner == Attributes(gallery="research").gallery
+        assert head == Attributes(gallery="research", protect="box").gallery
+        assert (inner.name, head.name) == ("gallery", "heads")
+        assert head != rendered
+        assert Reference.parse(str(head), HEADS_KIND).held is head.held
+    monkeypatch.setattr("dpveil.assets.store._package_folders", lambda package: ())
+    assert {Attributes(protect=protect).gallery for protect in ("face", "head")} == {rendered}
+    with pytest.raises(UsageError):
+        Attributes(gallery="research")
+
+
+def test_averages_of_faces_are_drawn_as_heads_are():
+    (every,) = method("none").table.values()
+    faces = [HeadFace(GALLERY, every, number) for number in SeededBits(5).words(400).tolist()]
+    assert {face.person(None) for face in faces} == set(every.tolist())
+    assert all(np.array_equal(face.crop(FRAME), GALLERY.faces[face.person(None)]) for face in faces[:20])
+
+
+def test_hair_that_reaches_into_a_crop_is_not_shown():
+    crop = np.full((128, 128, 3), (190, 140, 115), np.uint8)
+    crop[60:, :40], crop[76:80, 58:70] = (25, 20, 18), (120, 40, 40)
+    face = View.of_crop(crop, FRAME, None).face
+    assert face[70:110, :40].max() == 0
+    assert face[30:105, 60:80].min() == 1, "a mouth does not reach in"

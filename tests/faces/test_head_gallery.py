@@ -54,7 +54,7 @@ def test_what_is_saved_is_loaded(path):
         assert one.pose == other.pose
     words = card_path(path).read_text(encoding="utf-8")
     assert HEADS.digest in words
-    assert "20 rendered heads of nobody" in words
+    assert "20 heads of nobody" in words
 
 
 def test_the_default_gallery_is_installed_and_can_keep_what_the_method_offers():

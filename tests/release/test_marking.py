@@ -122,7 +122,7 @@ KINDS = {
         "compositeWithTrainedAlgorithmicMedia",
     ),
     "attributes of heads": (
-        {"attributes": "none", "gallery": f"heads sha256:{ZEROS}"},
+        {"attributes": "none", "gallery": "heads"},
         "algorithmicMedia",
         "composite",
     ),

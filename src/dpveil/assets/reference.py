@@ -30,8 +30,9 @@ class Kind:
     `noun` and `option` name it in messages, `written` is an example of its form in certificates, and `hint`
     says how to get a file. `kinds` maps names of contents to their types; `holds` is the type of all of them,
     with a `name`, a `digest`, and a `length` if `sized`. `read` returns the contents of a file and its hash.
-    `default` is the name of dpveil-faces' file, if any. `built_in` is a word for the result of `build`, which
-    needs no file and is the default if that file is not installed or does not exist.
+    `default` is the name of dpveil-faces' file, if any, and `others` those of more such files. `built_in` is
+    a word for the result of `build`, which needs no file and is the default if that file is not installed or
+    does not exist.
     """
 
     noun: str
@@ -43,6 +44,7 @@ class Kind:
     read: Callable[[Path, Mapping[str, Any]], tuple[Any, str]] = load
     sized: bool = False
     default: str = ""
+    others: tuple[str, ...] = ()
     built_in: str = ""
     build: Callable[[], Any] | None = None
 
@@ -85,7 +87,7 @@ class Reference:
         if WRITTEN.fullmatch(text):
             return cls.parse(text, kind)
         path = Path(value)
-        if text in kind.kinds and (own := installed_path(text)):
+        if text in (*kind.kinds, *kind.others) and (own := installed_path(text)):
             path = own
         if kind.default and text == DEFAULT:
             try:
@@ -128,7 +130,7 @@ class Reference:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:
             return self.kind.build()
-        for text in (DEFAULT, self.name) if self.kind.default else ():
+        for text in (DEFAULT, self.name, *self.kind.others) if self.kind.default else ():
             if text == DEFAULT or installed_path(text):
                 try:
                     known = Reference.of(text, self.kind)

@@ -153,6 +153,7 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
     kind = str(about["codec"])
     try:
         made = kinds[kind].of_file(about, tensors, Card(**about["card"]))
+        made.__dict__["digest"] = digest
         made.check(digest)
         return made, digest
     except ModelError as error:

@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.reference import Kind
 from dpveil.assets.store import Stored, Tensors
-from dpveil.core.arrays import Float32, Int64, UInt8
+from dpveil.core.arrays import Float32, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError
 
@@ -53,6 +53,19 @@ CAUTION: Final = (
     "of themself. Two values of gender and five of race hold nobody's whole truth. Do not use this model",
     "to decide anything about people; here it chooses which invented face stands for one.",
 )
+
+
+def labelled(
+    labels: Mapping[str, Int8[np.ndarray, " n"]], values: Mapping[str, tuple[str, ...]], name: str
+) -> Int64[np.ndarray, " n"] | None:
+    """Return the labels of an attribute as indices in `VALUES`; None without it, or with other values."""
+    words = VALUES.get(name, values.get(name, ()))
+    if name not in labels or set(values[name]) != set(words):
+        return None
+    places = np.array([words.index(word) for word in values[name]], np.int64)
+    return np.asarray(places[labels[name].astype(np.int64)])
+
+
 PROMISE: Final = "What the model reads is private. Privacy comes from randomised response on what it says."
 
 

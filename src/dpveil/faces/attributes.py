@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
-from dpveil.assets.store import FILES, default_path
+from dpveil.assets.store import FILES, default_path, installed_path
 from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
@@ -36,6 +36,10 @@ from dpveil.noise.bits import BitSource, check_bits
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
 """SHA-256 of the files of a gallery and of an attribute model."""
+RESEARCH: Final = "research"
+"""The word for the galleries of dpveil-faces."""
+PEOPLE: Final = "people"
+"""Its rendered heads with faces that are averages of photos."""
 POSE: Final = "pose"
 ORDERED: Final = ("age", POSE, TONE)
 """Attributes with ordered values."""
@@ -123,12 +127,25 @@ def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
 HEADS: Final = replace(
     GALLERY,
     written="heads sha256:…",
-    hint=f"name a file, or {DEFAULT}",
+    hint=f"name a file, {HeadGallery.name}, {RESEARCH} or {DEFAULT}",
     kinds={HeadGallery.name: HeadGallery, **GALLERY.kinds},
     holds=HeadGallery | FaceGallery,
     default=HeadGallery.name,
+    others=(PEOPLE,),
 )
 """Galleries of this method: rendered heads, or faces alone."""
+
+
+class GalleryField(AssetField):
+    """The gallery that is shown; `RESEARCH` is that of dpveil-faces."""
+
+    def check(self, value: object) -> Reference:
+        """Return the reference to the file; a word stays one, for it depends on what is replaced."""
+        if value in (DEFAULT, RESEARCH):
+            return Reference(str(value), "", None, HEADS)
+        return super().check(value)
+
+
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
 OUTSIDE: Final = replace(ATTRIBUTES, option="outside", default="outside", built_in=NONE, build=type(None))
@@ -145,13 +162,14 @@ class Attributes(FaceMethod):
     faces of `gallery` with the attribute values that were drawn; of heads, rather those that suit what stays
     in the photo: the tone of skin, and gender and age that the model `outside` reads there, if that is not
     "none". This costs nothing: neighbours do not differ there. One whose tone is kept is shown in it.
-    `gallery` is "default", rendered heads of nobody, or a file; `model`, which reads the face, is "default"
-    or a file; certificates contain kind and hash. The model is needed only if an attribute other than the
-    tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute is a function of the crop
-    followed by independent randomised response, so log-ratios add, and the face depends on the responses
-    alone. `protect` and `placing` as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an
-    attribute, `ModelError`, and `UsageError` if attributes are kept and the default `model` is not installed.
-    Source: Warner 1965; docs, "Attributes".
+    `gallery` is "heads", rendered heads of nobody; "research", of dpveil-faces: averages of photos where
+    `protect` is "face", else rendered heads with such faces; "default", the second if it is installed, else
+    the first; or a file. `model`, which reads the face, is "default" or a file; certificates contain kind and
+    hash. The model is needed only if an attribute other than the tone is read. Pure ε-DP for any two crops,
+    where ε is the sum: each attribute is a function of the crop followed by independent randomised response,
+    so log-ratios add, and the face depends on the responses alone. `protect` and `placing` as in
+    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError`
+    if attributes are kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -168,7 +186,8 @@ class Attributes(FaceMethod):
         "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none; "
         "tone=dark is shown whatever the photo shows.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
-        "gallery": "The heads or faces that are shown: a file, or default: rendered heads of nobody.",
+        "gallery": "Who is shown: heads (rendered, CC0), research (like photos, non-commercial), a file, or "
+        "default: research where dpveil-faces is installed, else heads.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
         "outside": "The model that reads from what stays who suits it, or none; default: of dpveil-faces.",
     }
@@ -176,21 +195,24 @@ class Attributes(FaceMethod):
 
     attributes: Kept = Kept(default=NONE)
     epsilon: OptionalPositive = OptionalPositive(optional=True)
-    gallery: AssetField = AssetField(HEADS)
+    gallery: GalleryField = GalleryField(HEADS)
     model: AssetField = AssetField(READER)
     outside: AssetField = AssetField(OUTSIDE)
 
     def __post_init__(self) -> None:
+        if self.gallery.name in (DEFAULT, RESEARCH):
+            name = FaceGallery.name if self.protect == INNER else PEOPLE
+            if self.gallery.name == DEFAULT and not installed_path(name):
+                name = HeadGallery.name
+            self.__dict__["gallery"] = Reference.of(default_path(name), HEADS)
         self._check_protect()
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
         if self.modelled and self.model.name == NONE:
             kept = " and ".join(self.modelled)
             raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
-        if self.heads and not self.modelled:  # this file is not used then, installed or not
+        if not self.modelled:  # this file is not used then, installed or not
             self.__dict__["model"] = Reference.built_in(READER)
-        if not self.heads:
-            self.__dict__["outside"] = Reference.built_in(OUTSIDE)
 
     def _check_protect(self) -> None:
         super()._check_protect()
@@ -273,8 +295,8 @@ class Attributes(FaceMethod):
 
     @property
     def made(self) -> str:
-        """How what is shown came to be: rendered, or by what was learnt from photos of people."""
-        return DRAWN if self.heads else TRAINED
+        """How what is shown came to be: rendered and so CC0, or from photos of people."""
+        return DRAWN if self.heads and self.gallery.terms.startswith("CC0") else TRAINED
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files; raises any error that would prevent drawing a face."""
@@ -344,19 +366,21 @@ class Attributes(FaceMethod):
         """Return a head or a face of the gallery for every crop."""
         answers = self._answers(self._checked(crops), check_bits(bits))
         gallery, found = self._chosen
-        if isinstance(gallery, HeadGallery):
-            numbers = [int(word) for word in bits.words(len(answers))]
-            return [
-                HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer), self.outside.held)
-                for answer, number in zip(answers, numbers, strict=True)
-            ]
-        faces = [evenly(found[tuple(answer)], bits) for answer in answers]
-        tones = [answer[self.names.index(TONE)] for answer in answers] if self.toned else []
-        return [CropFace(face, self.frame) for face in gallery.decoded(faces, tones)]
+        if isinstance(gallery, FaceGallery) and self.toned:  # of portraits: shown as it is
+            faces = [evenly(found[tuple(answer)], bits) for answer in answers]
+            tones = [answer[self.names.index(TONE)] for answer in answers]
+            return [CropFace(face, self.frame) for face in gallery.decoded(faces, tones)]
+        numbers = [int(word) for word in bits.words(len(answers))]
+        return [
+            HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer), self.outside.held)
+            for answer, number in zip(answers, numbers, strict=True)
+        ]
 
     def _own_yaw(self, answer: Sequence[int]) -> int | None:
         """Return the yaw in degrees that an answer states, or None."""
-        return None if self.turned else YAW * (answer[self.names.index(POSE)] - VALUES[POSE].index("frontal"))
+        if self.turned or not self.heads:
+            return None
+        return YAW * (answer[self.names.index(POSE)] - VALUES[POSE].index("frontal"))
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar, Final, Self
 
 import cv2
@@ -17,11 +17,14 @@ from dpveil.core.arrays import Float32, Float64, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces import readings
-from dpveil.faces.geometry import tone
+from dpveil.faces.attribute_model import TONE, labelled
+from dpveil.faces.geometry import Frame, tone
+from dpveil.faces.geometry.view import View
 from dpveil.io import read_bytes
 
 SIDE: Final = 128
 """Side of a face in pixels."""
+FRAME: Final = Frame(SIDE)
 SMALL: Final = 32
 """Side of the downscaled faces from which features are computed, in pixels."""
 QUALITY: Final = 92
@@ -29,6 +32,7 @@ QUALITY: Final = 92
 MOST_FACES: Final = 1 << 13
 """Decoded, so many take 400 MB."""
 MOST_FEATURES: Final = 512
+MOST_VIEWS: Final = 64
 BATCH: Final = 256
 """Crops whose features are computed at once."""
 Faces = UInt8[np.ndarray, "n 128 128 3"]
@@ -78,6 +82,21 @@ class FaceGallery(Stored):
     def tones(self) -> Int64[np.ndarray, " n"]:
         """The class of every face's own tone."""
         return tone.tones(self.faces)
+
+    def looks(self, name: str) -> Int64[np.ndarray, " n"] | None:
+        """Return each face's value of an attribute, by its index in `VALUES`: as the default model reads it,
+        else by its label; None without either.
+        """
+        known = readings.kept()
+        if known is not None and known.gallery == self.digest and name in known.answers:
+            return known.answers[name]
+        if name == TONE:
+            return self.tones
+        return labelled(self.labels, self.values, name)
+
+    def view(self, face: int, yaw: int | None) -> View:
+        """Return a face, turned to a yaw in degrees unless it is None; raises `ModelError`."""
+        return _view(self, face, yaw)
 
     def decoded(self, numbers: Sequence[int], tones: Sequence[int] = ()) -> Faces:
         """Return the faces of these indices, k × 128 × 128 × 3, uint8 sRGB; raises `ModelError`.
@@ -183,6 +202,11 @@ class FaceGallery(Stored):
         labels = self.labels[name].tolist()
         counts = (f"{word} {labels.count(place)}" for place, word in enumerate(self.values[name]))
         return f"{name}: {', '.join(counts)}"
+
+
+@lru_cache(maxsize=MOST_VIEWS)
+def _view(gallery: FaceGallery, face: int, yaw: int | None) -> View:
+    return View.of_crop(gallery.decoded([face])[0], FRAME, yaw)
 
 
 def webp(face: UInt8[np.ndarray, "128 128 3"]) -> bytes:

@@ -15,7 +15,7 @@ from dpveil.assets.store import Stored, Tensors, default_path
 from dpveil.core.arrays import Float32, Int8, Int64
 from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
-from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attribute_model import labelled
 from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.view import View
@@ -26,9 +26,7 @@ MOST_PICTURES: Final = 1 << 14
 MOST_VIEWS: Final = 64
 """Decoded pictures that are kept, some 4 MB each."""
 PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a draw that does not look at the face."
-ORIGIN: Final = (
-    "Every head is rendered from geometry by numbers of a random generator. No photo of a person was used.",
-)
+ORIGIN: Final = ("Every head is rendered from geometry by numbers of a random generator.",)
 CAUTION: Final = (
     "Labels are the numbers by which a head was made. Two values of gender and five of tone hold nobody's",
     "whole truth.",
@@ -65,10 +63,7 @@ class HeadGallery(Stored):
 
     def looks(self, name: str) -> Int64[np.ndarray, " p"] | None:
         """Return each person's value of an attribute, by its index in `VALUES`; None without that label."""
-        if name not in self.labels or set(self.values[name]) != set(VALUES[name]):
-            return None
-        places = np.array([VALUES[name].index(word) for word in self.values[name]], np.int64)
-        return np.asarray(places[self.labels[name].astype(np.int64)])
+        return labelled(self.labels, self.values, name)
 
     @cached_property
     def _rows(self) -> dict[int, list[int]]:
@@ -77,11 +72,12 @@ class HeadGallery(Stored):
             rows.setdefault(person, []).append(row)
         return rows
 
-    def view(self, person: int, yaw: int) -> View:
-        """Return the picture of a person whose yaw is nearest to `yaw` degrees, mirrored if it is negative.
+    def view(self, person: int, yaw: int | None) -> View:
+        """Return the picture of a person with the yaw nearest to `yaw` degrees (None: 0), mirrored below 0.
 
         Raises `ModelError` for an invalid picture.
         """
+        yaw = yaw or 0
         row = min(self._rows[person], key=lambda one: abs(int(self.yaw[one]) - abs(yaw)))
         mirrored = yaw < 0 and self.yaw[row] > 0
         view = self._views.get((row, mirrored))
@@ -155,7 +151,7 @@ class HeadGallery(Stored):
             found = self.labels[name].tolist()
             counts.append(f"{name}: {', '.join(f'{w} {found.count(at)}' for at, w in enumerate(words))}")
         return CardWords(
-            what=f"A dpveil gallery: {len(self)} rendered heads of nobody, {self.size} × {self.size} pixels.",
+            what=f"A dpveil gallery: {len(self)} heads of nobody, {self.size} × {self.size} pixels.",
             facts=[f"{len(self.pictures)} pictures, turned by up to {int(self.yaw.max())} degrees"],
             labels=counts,
             caution=CAUTION,

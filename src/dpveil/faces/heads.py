@@ -202,7 +202,7 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
 def _around(places: Iterable[Placed], method: FaceMethod) -> tuple[str, ...]:
     """Return a note on what stays around faces, or for every head that is turned too far for its shape."""
     if method.protect == FACE:
-        return (Note(STAYS + REPLACES, protect=HEAD) if method.heads else STAYS,)
+        return (Note(STAYS + REPLACES, protect=HEAD),)
     if method.protect != HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]

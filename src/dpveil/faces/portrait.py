@@ -18,6 +18,7 @@ from dpveil.faces.geometry.align import halvings, of_points
 from dpveil.faces.geometry.head_frame import between
 from dpveil.faces.geometry.landmarks import SEEN, locator, of_box
 from dpveil.faces.geometry.place import check
+from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.heads import LEAST
 from dpveil.faces.released import HeadFace, portrait
 from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
@@ -66,7 +67,9 @@ class Portrait(Placement):
 def _shown(size: Shape, frame: Frame, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
     """Return a portrait of height, width and channels with the face in a pose."""
     face = reduce(lambda shown, step: shown.after(step), steps, views(pose)[0])
-    return _alone(face, size) if isinstance(face, HeadFace) else spread(face.crop(frame), size)
+    if isinstance(face, HeadFace) and isinstance(face.gallery, HeadGallery):
+        return _alone(face, size)
+    return spread(face.crop(frame), size)
 
 
 def _alone(head: HeadFace, size: Shape) -> Image:

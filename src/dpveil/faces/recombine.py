@@ -226,7 +226,7 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     view, match = part.view, part.around.match
     if part.inner:
         light = light_of(view, part.region, part.around)
-        levels, planes = view.on(at, box, "face", skin=True)
+        levels, planes = view.on(at, box, "face" if view.whole else "alpha", skin=True)
         gain, skin = light.on(at, box)
         alpha = _beside_oval(at, box) * np.maximum(planes[..., 0], skin)
         return alpha, match(light.lit(levels, gain)), skin * alpha

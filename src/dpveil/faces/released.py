@@ -12,6 +12,7 @@ import numpy as np
 from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
@@ -103,14 +104,14 @@ class CropFace(Released):
 
 @dataclass(frozen=True, eq=False)
 class HeadFace(Released):
-    """A head of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
+    """A head, or face alone, of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
 
     It suits what stays around the face, a function of pixels outside of all regions: tones are the likelier
     the nearer they are to that of the skin, and gender and age are those that `model`, if there is one, reads
     there, each as probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
     """
 
-    gallery: HeadGallery
+    gallery: HeadGallery | FaceGallery
     persons: Int64[np.ndarray, " p"]
     number: int
     own_yaw: int | None = None
@@ -129,7 +130,7 @@ class HeadFace(Released):
         chances = np.ones(len(self.persons))
         if around is not None and len(self.persons) > 1:
             for name in CUT_OFF if around.protect == FACE else ():
-                label = self.gallery.labels.get(name)
+                label = self.gallery.looks(name)
                 if label is not None and (chances * (label[self.persons] == 0)).any():
                     chances *= label[self.persons] == 0
             tones = self.gallery.looks(TONE)
@@ -164,11 +165,13 @@ class HeadFace(Released):
 
     def view(self, yaw: int | None, person: int | None = None) -> View:
         """Return the head, turned to its own yaw or else to that of its place."""
-        turned = self.own_yaw if self.own_yaw is not None else (yaw or 0)
+        turned = yaw if self.own_yaw is None else self.own_yaw
         return self.gallery.view(self.person(None) if person is None else person, turned).after(self.steps)
 
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
-        """Return the head, looking ahead, in a canonical crop before a backdrop."""
+        """Return the head in a canonical crop before a backdrop, or the face as it is."""
+        if isinstance(self.gallery, FaceGallery):
+            return self.view(None).levels
         box = Box(0, 0, frame.size, frame.size)
         return before_backdrop(self, between(ONE, frame, HeadFrame(1)), box)
 

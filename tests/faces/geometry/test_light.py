@@ -14,7 +14,7 @@ from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.light import Light, light_of
-from dpveil.faces.geometry.membrane import DARK, MOST, continued, lab_of, levels_of
+from dpveil.faces.geometry.membrane import DARK, MOST, continued, lab_of, levels_of, rim_gain
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import CropFace
 
@@ -89,7 +89,7 @@ def test_what_is_seen_around_changes_a_face_by_no_more_than_a_limit() -> None:
     inside, rim, count = framed()
     face = np.full((24, 30, 3), 100, np.float32)
     for level in (0, 255):
-        out, _ = continued(inside, rim, face, np.full_like(face, level), np.ones(count), 4.0)
+        out, _ = continued(inside, rim, inside, face, np.full_like(face, level), np.ones(count), 4.0)
         assert np.abs(np.log((out + DARK) / (face + DARK))).max() <= MOST + 1e-5
     gain, _ = light(around(SKIN, SKIN)).on(at(face_in_photo()), BOX)
     assert Light.lit(np.full((*gain.shape,), 3, np.float32), gain).max() < 3 + DARK, "black stays dark"
@@ -110,18 +110,31 @@ def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -
 def test_skin_goes_on_from_the_rim_to_a_face_and_pixels_without_weight_change_nothing() -> None:
     inside, rim, count = framed()
     face, outside = np.full((24, 30, 3), 100, np.float32), np.full((24, 30, 3), 140, np.float32)
-    out, skin = continued(inside, rim, face, outside, np.ones(count), 5.0)
+    out, skin = continued(inside, rim, inside, face, outside, np.ones(count), 5.0)
     row = out[12, 3:16, 0]
     assert (np.diff(row) <= 1e-3).all(), "from the edge to the middle, levels fall evenly"
     assert row[0] > 135
     assert row[6:] == pytest.approx(100, abs=1)
     assert skin[inside].min() > 0.99
-    none, bare = continued(inside, rim, face, outside, np.zeros(count), 5.0)
+    none, bare = continued(inside, rim, inside, face, outside, np.zeros(count), 5.0)
     assert none[inside] == pytest.approx(100, abs=0.5)
     assert bare.max() < 1e-3
-    dark = continued(inside, rim, face, outside * 0, np.where(np.nonzero(rim)[1] > 20, 1.0, 0.0), 5.0)[0]
+    dark = continued(
+        inside, rim, inside, face, outside * 0, np.where(np.nonzero(rim)[1] > 20, 1.0, 0.0), 5.0
+    )[0]
     assert dark[12, 4:10, 0] == pytest.approx(100, abs=2), "only where the rim is skin"
     assert dark[12, 25, 0] < 90
+    left = np.indices(inside.shape)[1] < 15
+    both = [
+        continued(
+            inside, rim, inside & left, np.where(left[..., None], face, level), outside, np.ones(count), 5.0
+        )[0]
+        for level in (np.float32(0), np.float32(255))
+    ]
+    assert (both[0] == both[1])[inside].all(), "what a face does not show has no influence"
+    gain = rim_gain(inside, rim, face, outside, np.ones(count))
+    assert gain[inside] == pytest.approx(np.log(152 / 112), abs=0.02)
+    assert not rim_gain(inside, rim, face, outside, np.zeros(count)).any(), "no skin, no gain"
 
 
 def test_a_face_gets_the_grain_of_the_photo_and_no_more() -> None:

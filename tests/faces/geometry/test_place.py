@@ -19,7 +19,6 @@ from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
-from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import Similarity
@@ -27,6 +26,7 @@ from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, between, i
 from dpveil.faces.geometry.landmarks import NetworkLandmarks
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
+from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.recombine import recombine
 from dpveil.regions import Faces
 from dpveil.regions.detectors.centerface import CenterFace
@@ -204,7 +204,7 @@ def test_what_is_no_face_is_refused(image, box):
 @pytest.mark.parametrize("yaw", [-40, -20, 0, 20, 40])
 def test_the_yaw_of_rendered_heads_is_told_as_they_were_rendered(yaw):
     """Of 55 heads at each yaw, the largest error is below 10°."""
-    gallery, told = Attributes().gallery.held, []
+    gallery, told = default_heads(), []
     for person in range(0, len(gallery), 7):
         levels, alpha = gallery.view(person, yaw).framed(240, "alpha")
         picture = np.pad(

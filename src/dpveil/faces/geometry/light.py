@@ -15,7 +15,7 @@ from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.head_frame import HeadFrame, between
-from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, skin_weights
+from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import View, seen
 
@@ -30,6 +30,10 @@ BROW: Final = 0.1
 BAND: Final = 0.04
 """Width of the band within a region's edge in which skin goes on from there, in sides of the frame: a face of
 another shape would show its own outline there."""
+FALL: Final = 0.7
+"""Share of the fall of light across the rim that a face gets."""
+MEAN: Final = 0.5
+"""Share of the mean gain that would meet the rim: the rest is decided by the tone that is expected."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
 Levels = Float32[np.ndarray, "_ _ 3"]
@@ -82,11 +86,14 @@ def light_of(
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
     rows, columns = (np.flatnonzero((inside | rim).any(axis=axis)).tolist() for axis in (1, 0))
     near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
-    face, _ = view.framed(side, skin=True, near=near)
+    face, shares = view.framed(side, "face", skin=True, near=near)
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
     weights = skin_weights(outside[rim], sure, grey=around.grey)
     toned = _toned(face, around)
-    levels, skin = continued(inside, rim, toned, outside, weights, BAND * side)
+    gain = rim_gain(inside, rim, toned, outside, weights)
+    middle = gain[inside].mean(axis=0)
+    toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * middle))
+    levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
     return Light((levels + DARK) / (face + np.float32(DARK)), skin)
 
 

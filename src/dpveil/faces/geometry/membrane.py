@@ -74,9 +74,25 @@ def near_skin(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray) -> Float64[np
     return np.asarray(_near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
 
 
+def rim_gain(
+    inside: Bool[np.ndarray, "h w"],
+    rim: Bool[np.ndarray, "h w"],
+    face: Float32[np.ndarray, "h w 3"],
+    outside: Float32[np.ndarray, "h w 3"],
+    weights: Float64[np.ndarray, " n"],
+) -> Float64[np.ndarray, "h w 3"]:
+    """Return the smoothest logarithm of a gain with which a face meets the skin `outside` at the rim."""
+    ratio = np.log((outside[rim] + DARK) / (face[rim] + DARK)).astype(np.float64)
+    ratio = np.clip(ratio, -MOST, MOST)
+    all_channels = ratio.mean(axis=1, keepdims=True)
+    ratio = all_channels + np.clip(ratio - all_channels, -TINT, TINT)
+    return np.asarray(_harmonic(inside | rim, rim, STIFF[0] * weights[None], ratio, np.array([SLACK]))[0])
+
+
 def continued(
     inside: Bool[np.ndarray, "h w"],
     rim: Bool[np.ndarray, "h w"],
+    shown: Bool[np.ndarray, "h w"],
     face: Float32[np.ndarray, "h w 3"],
     outside: Float32[np.ndarray, "h w 3"],
     weights: Float64[np.ndarray, " n"],
@@ -91,7 +107,7 @@ def continued(
 
     both = inside | rim
     depth = cv2.distanceTransform(inside.astype(np.uint8), cv2.DIST_L2, 5)
-    core = depth > min(band, 0.5 * float(depth.max()))
+    core = (depth > min(band, 0.5 * float(depth.max()))) & shown
     light = np.log(face.astype(np.float64) + DARK)
     middle = light[core].mean(axis=0)
     wanted = np.where(core[..., None], light, np.log(outside.astype(np.float64) + DARK)) - middle

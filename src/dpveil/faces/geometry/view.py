@@ -10,11 +10,12 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
+from dpveil.core.arrays import Bool, Float32, Float64, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between, grid
+from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.turn import turn_of
 
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
@@ -22,8 +23,15 @@ ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 SKIN: Final = (0.495, 0.49, 0.385, 0.50)
 """Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
 crop."""
+WIDER: Final = 0.2
+"""By how much it is enlarged so that skin goes on to the face's outline in photos, but at the far side of a
+turned head."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
+INWARD: Final = 0.66
+"""Distance from its middle from which on hair, a collar or a shadow may reach into it."""
+BROWS: Final = (0.13, 0.52)
+"""First and last row of brows and eyes, in units of UTKFace's crop."""
 BESIDE: Final = 4
 """Pixels around a part that are read for it: those of interpolation and of the blur before it."""
 GROWN: Final = 16
@@ -64,9 +72,12 @@ class View:
         x, y, a, b = SKIN
         at = grid(frame)
         far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
-        alpha = shown * _step((1 - far) / SOFT + 0.5)
+        far_side = np.clip((at[..., 0] - x) / a / np.maximum(far, 0.1) * np.sign(yaw or 0), 0, 1)
+        alpha = shown * _step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
         none = np.zeros_like(alpha)
-        return cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+        view = cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
+        view.__dict__["face"] = shown * _step((1 - far) / SOFT + 0.5) * _bare(crop, far, at[..., 1])
+        return view
 
     def after(self, steps: tuple[Step, ...]) -> View:
         """Return the same picture after post-processing."""
@@ -84,12 +95,9 @@ class View:
     @cached_property
     def face(self) -> Share:
         """The share of each pixel that shows the face itself: no hair, garment or neck."""
-        import cv2
-
         least, most = BARE
         bare = (self.alpha > least) & (self.hair + self.garment + self.neck < most)
-        inner = cv2.erode(bare.astype(np.float32), np.ones((3, 3), np.uint8))
-        return np.asarray(np.minimum(bare, cv2.GaussianBlur(inner, (0, 0), EDGE)))
+        return _within_outline(bare)
 
     def skin(self, part: Box) -> UInt8[np.ndarray, "h w 3"]:
         """Return a part of the levels, with the face's skin continued where the picture shows no face.
@@ -160,6 +168,33 @@ class View:
         """Return the same in a `HeadFrame` of `size` × `size` pixels."""
         place = between(ONE, HeadFrame(size), HeadFrame(1))
         return self.on(place, Box(0, 0, size, size), *shares, skin=skin, near=near)
+
+
+def _within_outline(shown: Bool[np.ndarray, "h w"]) -> Share:
+    """Return 1 in an outline, which is soft inwards, and 0 beyond it."""
+    import cv2
+
+    inner = cv2.erode(shown.astype(np.float32), np.ones((3, 3), np.uint8))
+    return np.asarray(np.minimum(shown, cv2.GaussianBlur(inner, (0, 0), EDGE)), np.float32)
+
+
+def _bare(
+    crop: UInt8[np.ndarray, "s s 3"], far: Float64[np.ndarray, "s s"], row: Float64[np.ndarray, "s s"]
+) -> Share:
+    """Return 0 where something else than skin, hair or a collar, reaches into a crop's ellipse, and else 1.
+
+    `far` is the distance from the ellipse's middle, 1 at its edge; eyes and brows, by their `row`, stay.
+    """
+    import cv2
+
+    lab = lab_of(cv2.GaussianBlur(crop, (0, 0), 1.0).reshape(-1, 3))
+    middle = (far < INWARD).ravel()
+    centre, _ = skin_centre(lab[middle], np.ones(int(middle.sum())), grey=False)
+    other = (near_skin(lab, centre).reshape(far.shape) < 0.5) & (far > INWARD)
+    other &= (row < BROWS[0]) | (row > BROWS[1])
+    _, parts = cv2.connectedComponents(other.astype(np.uint8))
+    reaching = np.isin(parts, np.unique(parts[other & (far > 1)]))
+    return _within_outline(cv2.dilate((other & reaching).astype(np.uint8), np.ones((5, 5), np.uint8)) == 0)
 
 
 def through(first: Similarity, second: Similarity) -> Similarity:
