@@ -32,7 +32,7 @@ from dpveil.faces.released import Released, backdrop
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ONE: Final = HeadFrame(1)
-NECK: Final = (0.715, 0.105, 0.02)
+NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
 OVAL_ENDS: Final = (1.35, 1.6)
 """Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
@@ -240,8 +240,13 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         missed = np.log((levels_of(wanted) + DARK) / (own + DARK))
         tint = np.exp(np.clip(missed - missed.mean(), -TINT, TINT)).astype(np.float32)
         levels = levels + share * (brought_to(levels, patch, tone) * tint - levels)
-    neck = np.maximum(_column(at, box), hair[..., 0])
-    alpha = planes[..., 0] * neck * (1 - garment[..., 0])
+    if (
+        part.region.box.y + part.region.box.h >= part.around.hidden.shape[0]
+    ):  # no clothes of the photo are seen
+        alpha = planes[..., 0]
+    else:
+        neck = np.maximum(_column(at, box), hair[..., 0])
+        alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
 
 
@@ -256,8 +261,9 @@ def _column(at: Similarity, box: Box) -> Share:
     """Return 1 above the chin and on the neck below it, and 0 beside that, in a box."""
     right, low = _frame_grid(at, box)
     right = np.abs(right - MIDDLE[0])
-    chin, half, soft = NECK
-    beside = np.clip((half + soft - right) / soft, 0, 1)
+    chin, half, soft, end = NECK
+    half = half * np.sqrt(np.clip(1 - ((low - chin) / end) ** 2, 0, 1))
+    beside = np.clip((half + soft - right) / soft, 0, 1) * (low < chin + end)
     return np.asarray(np.maximum(beside, np.clip((chin - low) / soft, 0, 1)), np.float32)
 
 
