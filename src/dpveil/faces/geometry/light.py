@@ -25,7 +25,7 @@ RIM: Final = 2
 """Width of the rim of a region, in pixels of that frame."""
 CHIN: Final = 0.6
 """Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
-BROW: Final = 0.1
+BROW: Final = 0.3
 """How likely a pixel of the rim above it is to be skin, beside one below."""
 BAND: Final = 0.04
 """Width of the band within a region's edge in which skin goes on from there, in sides of the frame: a face of
@@ -34,6 +34,8 @@ FALL: Final = 0.7
 """Share of the fall of light across the rim that a face gets."""
 MEAN: Final = 0.5
 """Share of the mean gain that would meet the rim: the rest is decided by the tone that is expected."""
+JAW: Final = 0.08
+"""How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn away from the light."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
 Levels = Float32[np.ndarray, "_ _ 3"]
@@ -92,7 +94,7 @@ def light_of(
     toned = _toned(face, around)
     gain = rim_gain(inside, rim, toned, outside, weights)
     middle = gain[inside].mean(axis=0)
-    toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * middle))
+    toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
     levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
     return Light((levels + DARK) / (face + np.float32(DARK)), skin)
 
