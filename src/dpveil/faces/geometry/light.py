@@ -35,7 +35,7 @@ FALL: Final = 0.7
 MEAN: Final = 0.5
 """Share of the mean gain that would meet the rim: the rest is decided by the tone that is expected."""
 JAW: Final = 0.08
-"""How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn away from the light."""
+"""How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn from the light."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
 Levels = Float32[np.ndarray, "_ _ 3"]
