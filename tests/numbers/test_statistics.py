@@ -157,7 +157,7 @@ def test_a_plan_is_released_with_secure_bits_and_prints_one_line_without_its_ans
     assert repr(plan) == f"Plan(histogram of 3 rows, {plan.mechanism.name}, 1-DP, database-record)"
     answer = plan.release()
     assert (answer.bits, answer.warnings) == ("secure", ())
-    assert repr(answer) == f"Answer(histogram, {answer.response}, 1-DP, database-record)"
+    assert repr(answer) == f"Answer(histogram, {answer.shown}, 1-DP, database-record)"
     assert plan.release(bits=SeededBits(1)).bits == "seeded"
     with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
         plan.release(3)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from secrets import token_hex
 from typing import Annotated, Any
 
 import numpy as np
@@ -15,13 +17,16 @@ from dpveil import numbers
 from dpveil.accounting import compose
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
-from dpveil.cli.options import AsJson, number
+from dpveil.cli.options import AsJson, LedgerUrl, number
+from dpveil.cli.run_report import check_payer
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import float_above, show, to_json
 from dpveil.core.parameters import SCALE
 from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
 from dpveil.io.names import show_path
+from dpveil.ledger.ledger import Ledger
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
 from dpveil.numbers import Answer, Candidate, Plan, Utility, build, candidates
@@ -209,7 +214,16 @@ def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
 
 
 NO_RANGE = "give what is publicly known of the values, never what the data show, such as 0:120"
-QUERIES = ("mean", "count", "standard-deviation", "histogram")
+QUERIES: dict[str, Callable[..., Plan]] = {
+    "mean": numbers.mean,
+    "sum": numbers.total,
+    "median": numbers.median,
+    "quantile": numbers.quantile,
+    "standard-deviation": numbers.standard_deviation,
+    "count": numbers.count,
+    "count-by": numbers.count_by,
+    "histogram": numbers.histogram,
+}
 
 
 def query_command(
@@ -243,8 +257,21 @@ def query_command(
     equals: Annotated[str | None, typer.Option(metavar="VALUE", help="Count rows with this value.")] = None,
     above: Annotated[str | None, typer.Option(metavar="X", help="Count rows above this number.")] = None,
     below: Annotated[str | None, typer.Option(metavar="X", help="Count rows below this number.")] = None,
+    q: Annotated[str | None, typer.Option(metavar="Q", help="Quantile: the share of rows below it.")] = None,
+    groups: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Sum: the column of groups, each with its own sum.")
+    ] = None,
+    categories: Annotated[
+        str | None, typer.Option(metavar="A,B,...", help="The groups: known publicly, never from the data.")
+    ] = None,
+    by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Count-by: a second column, to count pairs.")
+    ] = None,
+    by_categories: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its groups.")] = None,
     step: Step = None,
     delimiter: Annotated[str, typer.Option(metavar="C", help="Separator between cells.")] = ",",
+    ledger: LedgerUrl = None,
+    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Who pays from the ledger.")] = None,
     json: AsJson = False,
     seed: Seed = None,
 ) -> int:
@@ -255,20 +282,33 @@ def query_command(
       dpveil mechanism query data.csv --column age --query mean --range 0:120 --epsilon 1
       dpveil mechanism query data.csv --column answer --query count --equals yes --epsilon 1
       dpveil mechanism query data.csv --column age --query histogram --range 0:120 --bins 12 --epsilon 1
+      dpveil mechanism query data.csv --column age --query median --range 0:120 --epsilon 1
+      dpveil mechanism query data.csv --column pay --query sum --range 0:9000 --epsilon 1 \\
+          --groups town --categories north,south
 
     The number of rows is public, and neighbours have one record replaced. What goes wrong with a value is
     said on stderr alone, since it is about the data.
     """
     given = {"range": range_, "missing": missing, "bins": bins, "step": step}
-    given |= {"equals": equals, "above": above, "below": below}
+    given |= {"equals": equals, "above": above, "below": below, "q": q}
+    given |= {"groups": groups, "categories": categories, "by": by, "by-categories": by_categories}
+    check_payer(ledger, subject, seed)
     settings = _settings(query, {name: text for name, text in given.items() if text is not None})
     if column is None:
         raise InvalidParameter("--column", None, "is missing", hint="the name of a column of the table")
     if epsilon is None:
         raise InvalidParameter("epsilon", None, "is missing", hint=SCALE)
-    settings |= {"epsilon": number(epsilon), "mechanism": mechanism}
+    settings |= {"epsilon": number(epsilon)}
+    if query not in ("median", "quantile"):
+        settings |= {"mechanism": mechanism, "relation": relation}
+    elif mechanism is not None or relation != RECORD:
+        raise InvalidParameter("--mechanism", mechanism, f"does not belong to a {query}", hint="leave it out")
     try:
-        answer = _ask(data, column, str(query), delimiter, {**settings, "relation": relation}, seed)
+        plan = _plan(data, column, str(query), delimiter, settings)
+        if ledger is not None:
+            with Ledger(ledger) as book:  # every answer is drawn anew, so none has been paid for
+                book.debit(str(subject), plan.guarantee, token_hex(32))
+        answer = plan.release(source(seed))
     except DataError as error:
         if error.private:
             say.note(f"dpveil: private, not for publication: {error.private}")
@@ -280,21 +320,24 @@ def query_command(
     return exits.DONE
 
 
-def _ask(
-    data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any], seed: int | None
-) -> Answer:
+def _plan(data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any]) -> Plan:
     values = numbers.column(data, column, delimiter=delimiter)
+    for name in {"groups", "by"} & set(settings):
+        settings[name] = numbers.column(data, settings[name], delimiter=delimiter)
     try:
-        plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
+        return QUERIES[query](values, **settings)
     except DataError as error:
         raise error.about(f"{show_path(data)}, column {column!r}") from None
-    return plan.release(source(seed))
 
 
 TAKES = {
     "mean": {"range", "missing", "step"},
     "standard-deviation": {"range", "missing", "step"},
+    "sum": {"range", "missing", "step", "groups", "categories"},
+    "median": {"range", "missing", "step"},
+    "quantile": {"range", "missing", "step", "q"},
     "histogram": {"range", "missing", "bins"},
+    "count-by": {"categories", "by", "by-categories"},
     "count": {"equals", "above", "below"},
 }
 """The options of each query."""
@@ -317,9 +360,19 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
         if not given:
             raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
         return {n: text if n == "equals" else number(text) for n, text in given.items()}
+    texts: dict[str, Any] = {name: given.pop(name) for name in ("groups", "by") if name in given}
+    for name in ("categories", "by-categories"):
+        if name in given:
+            texts[name.replace("-", "_")] = given.pop(name).split(",")
+    if query == "count-by":
+        if "categories" not in texts:
+            raise InvalidParameter("--categories", None, "is missing", hint="such as yes,no,unsure")
+        return texts
+    if query == "quantile" and "q" not in given:
+        raise InvalidParameter("--q", None, "is missing", hint="the share of rows below, such as 0.9")
     if "range" not in given:
         raise InvalidParameter("--range", None, "is missing", hint=NO_RANGE)
-    settings: dict[str, Any] = {"range": range_of(given.pop("range"))}
+    settings: dict[str, Any] = {**texts, "range": range_of(given.pop("range"))}
     if query == "histogram":
         text = given.pop("bins", None)
         if text is None:
@@ -336,19 +389,19 @@ def _hint(names: set[str]) -> str:
 
 
 def _tell_answer(answer: Answer, column: str) -> None:
-    if answer.edges is None or not isinstance(answer.response, tuple):
-        say.answer(f"{answer.query} of {column}: {answer.response:.15g}")
+    names = answer.groups
+    if answer.edges is not None:
+        names = tuple(f"{show(a, 8)} to {show(b, 8)}" for a, b in pairwise(answer.edges))
+    if names is None:
+        say.answer(f"{answer.query} of {column}: {answer.shown}")
     else:
         say.answer(f"{answer.query} of {column}")
-        pairs = list(zip(answer.edges, answer.edges[1:], strict=False))
-        lines = [
-            [f"{show(a, 8)} to {show(b, 8)}", f"{n:.15g}"]
-            for (a, b), n in zip(pairs, answer.response, strict=True)
-        ]
-        table(lines, "  ")
+        table([list(pair) for pair in zip(names, answer.shown.split(", "), strict=True)], "  ")
+    error = answer.expected_error
     say.answer("")
     say.answer(f"mechanism     {answer.mechanism.name}, range {answer.mechanism.range}")
-    say.answer(f"error         {answer.expected_error:.3g} expected (absolute, on average over the range)")
+    if error is not None:
+        say.answer(f"error         {error:.3g} expected (absolute, on average over the range)")
     say.answer(f"guarantee     {answer.guarantee}")
     say.answer(f"about         {answer.guarantee.scope.covers}")
     for entry in answer.guarantee.scope.in_the_clear:

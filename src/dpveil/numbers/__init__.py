@@ -17,7 +17,8 @@ from dpveil.numbers.expected_error import (
     column,
     utility,
 )
-from dpveil.numbers.statistics import count, histogram, mean, standard_deviation
+from dpveil.numbers.quantiles import median, quantile
+from dpveil.numbers.statistics import count, count_by, histogram, mean, standard_deviation, total
 
 if TYPE_CHECKING:
     from dpveil.numbers.naive_bayes import PrivateGaussianNB
@@ -33,9 +34,13 @@ __all__ = [
     "choose",
     "column",
     "count",
+    "count_by",
     "histogram",
     "mean",
+    "median",
+    "quantile",
     "standard_deviation",
+    "total",
     "utility",
 ]
 

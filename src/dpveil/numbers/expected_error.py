@@ -6,6 +6,7 @@ import csv
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from math import floor, log10
 from pathlib import Path
 from typing import Any, Final
 
@@ -426,14 +427,14 @@ def _place(header: list[str], name: str) -> int:
     raise InvalidParameter("column", name, "is not in the table", hint=f"{hint}it has {', '.join(header)}")
 
 
-WHOLE: Final = ("count", "histogram")
+WHOLE: Final = ("count", "histogram", "count-by")
 """Queries whose true answers are whole numbers."""
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The private answer to one query about a column of `rows` records: a number, or one per bin.
+    """The private answer to one query about a column of `rows` records: a number, or one per bin or group.
 
     `guarantee` covers the whole `response`, `mechanism` drew each number, `edges` are the public bins of a
     histogram, and `bits` is the kind of bit source.
@@ -443,17 +444,33 @@ class Answer:
     response: float | tuple[float, ...]
     rows: int
     guarantee: Guarantee
-    mechanism: ScalarMechanism
+    mechanism: Any
     bits: str
     edges: tuple[Fraction, ...] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return the response and its guarantee in one line."""
-        return f"Answer({self.query}, {self.response}, {self.guarantee})"
+        """Return the response, with as many digits as its error allows, and its guarantee in one line."""
+        return f"Answer({self.query}, {self.shown}, {self.guarantee})"
 
     @property
-    def expected_error(self) -> float:
-        """The expected absolute error of each number, in its units: an average over the public range."""
+    def shown(self) -> str:
+        """The response as text: its last digit is that of the first of its expected error."""
+        error = self.expected_error
+        places = 0 if self.query in WHOLE or not error else max(0, -floor(log10(error)))
+        if error is None:
+            places = max(0, -floor(log10(float(self.mechanism.step))))
+        numbers = self.response if isinstance(self.response, tuple) else (self.response,)
+        return ", ".join(f"{one:.{places}f}" for one in numbers)
+
+    @property
+    def expected_error(self) -> float | None:
+        """The expected absolute error of each number, in its units: an average over the public range.
+
+        None for a quantile, whose error depends on how close the values lie.
+        """
+        if not isinstance(self.mechanism, ScalarMechanism):
+            return None
         asked = answers_of(self.mechanism.range, self.mechanism.sensitivity, whole=self.query in WHOLE)
         return utility(self.mechanism, asked, remapping=False).mean
 
@@ -467,6 +484,8 @@ class Answer:
         shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
         named = "responses" if isinstance(self.response, tuple) else "response"
         edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
+        if self.groups is not None:
+            edges["groups"] = list(self.groups)
         return {
             "query": self.query,
             **edges,
@@ -493,8 +512,9 @@ class Plan:
     answers: tuple[Fraction, ...]
     rows: int
     guarantee: Guarantee
-    mechanism: ScalarMechanism
+    mechanism: Any
     edges: tuple[Fraction, ...] | None = None
+    groups: tuple[str, ...] | None = None
 
     def __repr__(self) -> str:
         """Return the guarantee but no answer, as representations end up in logs."""
@@ -509,12 +529,15 @@ class Plan:
         """
         source = SecureBits() if bits is None else check_bits(bits)
         response: float | tuple[float, ...]
-        if self.edges is None:
+        if not isinstance(self.mechanism, ScalarMechanism):
+            response = float(self.mechanism.release(self.answers, source))
+        elif self.edges is None and self.groups is None:
             response = float(self.mechanism.release(self.answers[0], source))
         else:
             response = tuple(float(found) for found in self.mechanism.release(list(self.answers), source))
+        kind, groups = kind_of(source), self.groups
         return Answer(
-            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges
+            self.query, response, self.rows, self.guarantee, self.mechanism, kind, self.edges, groups
         )
 
 

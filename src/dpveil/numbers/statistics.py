@@ -159,6 +159,111 @@ def mean(
     return _single_plan("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
 
 
+def total(
+    values: Iterable[Any],
+    *,
+    range: Any,  # noqa: A002  the public range of the values
+    epsilon: Number,
+    groups: Iterable[Any] | None = None,
+    categories: Sequence[Any] | None = None,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+    missing: Number | None = None,
+    step: Number | None = None,
+) -> Plan:
+    """Plan a private sum of a column, or one for each of public `categories` of the column `groups`.
+
+    One record changes the sum by at most high - low. By group, it leaves one sum and enters another, or moves
+    one by at most high - low ≤ 2·max(|low|, |high|): each sum is drawn with half of `epsilon` for
+    max(|low|, |high|). Rows of other groups count in none. Other arguments and errors are those of `mean`.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = total([9, 4, 7], range=(0, 10), groups=["a", "b", "a"], categories="ab", epsilon=9)
+    >>> plan.groups, len(plan.release(SeededBits(3)).response)
+    (('a', 'b'), 2)
+    """
+    rows, allowed = as_list(values), bounds(range)
+    low, high, n = allowed.low or Fraction(0), allowed.high or Fraction(0), len(rows)
+    budget, names = exact(epsilon, "epsilon"), None if categories is None else _categories(categories)
+    if (groups is None) != (names is None):
+        raise InvalidParameter("categories", None, "go with groups", hint="give both, or neither")
+    if names is None:
+        query = {"range": Range(n * low, n * high), "sensitivity": high - low, "relation": relation}
+    else:
+        ends, most = Range(n * min(low, Fraction(0)), n * max(high, Fraction(0))), max(abs(low), abs(high))
+        budget, query = budget / 2, {"range": ends, "sensitivity": most, "relation": relation}
+    drawn = _mechanism(mechanism, whole=False, epsilon=budget, step=step, **query)
+    numbers = clip_values(rows, allowed, missing)
+    covers = f"the sum of {n} values, clipped to {allowed}; {REPLACED}"
+    if names is None:
+        return _single_plan("sum", sum(numbers, Fraction(0)), drawn, n, covers)
+    sums = dict.fromkeys(names, Fraction(0))
+    for group, number_ in zip(_texts(groups, n), numbers, strict=True):
+        if group in sums:
+            sums[group] += number_
+    return _grouped_plan("sum", sums, drawn, n, f"by group, {covers}")
+
+
+def count_by(
+    values: Iterable[Any],
+    *,
+    categories: Sequence[Any],
+    epsilon: Number,
+    by: Iterable[Any] | None = None,
+    by_categories: Sequence[Any] | None = None,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+) -> Plan:
+    """Plan private counts of public `categories`, or with a second column `by` of pairs with its categories.
+
+    A replaced record leaves one count and enters another, so each is drawn with half of `epsilon`. Sums of
+    counts of pairs are the counts of each column, and cost nothing more. Raises as `mean` does.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> made = count_by(["a", "b", "a"], categories=["a", "b"], epsilon=9).release(SeededBits(3))
+    >>> made.groups, len(made.response)
+    (('a', 'b'), 2)
+    """
+    rows, names = as_list(values), _categories(categories)
+    cells = _texts(rows, len(rows))
+    if (by is None) != (by_categories is None):
+        raise InvalidParameter("by_categories", None, "go with by", hint="give both, or neither")
+    if by is not None and by_categories is not None:
+        names = [f"{one}, {other}" for one in names for other in _categories(by_categories)]
+        cells = [f"{one}, {other}" for one, other in zip(cells, _texts(by, len(rows)), strict=True)]
+    drawn = _for_counts(mechanism, len(rows), exact(epsilon, "epsilon") / 2, relation)
+    found = {name: Fraction(cells.count(name)) for name in names}
+    return _grouped_plan(
+        "count-by", found, drawn, len(rows), f"how many of {len(rows)} rows are in each group; {REPLACED}"
+    )
+
+
+def _categories(given: Sequence[Any]) -> list[str]:
+    """Return public categories as texts. Raises `InvalidParameter` unless they differ."""
+    names = [str(one).strip() for one in given]
+    if not names or len(set(names)) < len(names) or any(", " in name for name in names):
+        raise InvalidParameter(
+            "categories", None, "are not different names without commas", hint="such as a,b"
+        )
+    return names
+
+
+def _texts(values: Any, rows: int) -> list[str]:
+    """Return a column as texts. Raises `InvalidParameter` if it has another number of rows."""
+    found = as_list(values)
+    if len(found) != rows:
+        raise InvalidParameter("groups", len(found), f"are not {rows}", hint="one for each row")
+    return [str(one).strip() for one in found]
+
+
+def _grouped_plan(
+    query: str, found: dict[str, Fraction], drawn: ScalarMechanism, rows: int, covers: str
+) -> Plan:
+    clear = (f"the number of rows, {rows}, and the query with its range and {len(found)} groups",)
+    guarantee = about(_for_two_bins(drawn.guarantee(), rows), covers, clear)
+    return Plan(query, tuple(found.values()), rows, guarantee, drawn, groups=tuple(found))
+
+
 def standard_deviation(
     values: Iterable[Any],
     *,

@@ -99,7 +99,7 @@ class QueryCase:
         if self.query == "histogram":
             return limit * replaced
         (a,), (b,) = (self.points(table, plan.mechanism.lattice) for table in (one, other))
-        apart = abs(a - b) * plan.mechanism.lattice.step / plan.mechanism.sensitivity
+        apart = Fraction(abs(a - b) * plan.mechanism.lattice.step / plan.mechanism.sensitivity)
         return limit * (min(apart, Fraction(1)) if replaced == 1 else apart)
 
     def points(self, table: Table, lattice: Lattice) -> list[int]:
@@ -199,7 +199,7 @@ def planned_draws(
     lattice = plan.mechanism.lattice
     points = lattice.index(np.array(plan.answers, dtype=object))
     drawn = plan.mechanism.draw(np.tile(points, count), bits)
-    return lattice.value(drawn).reshape(count, -1)
+    return np.asarray(lattice.value(drawn)).reshape(count, -1)
 
 
 @dataclass(frozen=True, kw_only=True)
