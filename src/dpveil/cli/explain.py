@@ -374,7 +374,7 @@ def _tell(explanation: Explanation, size: str) -> None:
         say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
     say.answer("")
     for entry in guarantee.scope.in_the_clear:
-        say.answer(f"in the clear  {entry}")
+        say.answer(f"not hidden    {entry}")
 
 
 def _tell_distances(explanation: Explanation) -> None:

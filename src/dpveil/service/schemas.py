@@ -50,7 +50,7 @@ def _optional_field(description: str | None = None, **more: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """A method (default: every face becomes one of nobody), its parameters, regions."""
+    """A method (default: every face becomes a synthetic one), its parameters, regions."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
     method: str = _optional_field("A name of /v1/methods.")

@@ -33,14 +33,14 @@ BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
 FACE_WAY: Final[dict[str, Any]] = {
     "name": "faces",
-    "title": "A face of nobody",
+    "title": "A synthetic face",
     "words": "From the forehead to the chin. Hair, ears and neck stay.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
 HEAD_WAY: Final[dict[str, Any]] = {
     "name": "heads",
-    "title": "A head of nobody",
+    "title": "A synthetic head",
     "words": "With hair, ears and neck. It hides more.",
     "settings": {"method": "attributes", "protect": "head"},
     "keeps": True,
@@ -133,7 +133,7 @@ def _few_pixels_text(total: Guarantee) -> str:
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""
 GREY: Final = "a grey box"
-FACES: Final = {"face": "a face of nobody", "head": "a head of nobody", "box": "a head of nobody"}
+FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
 """What replaces faces, by `protect`."""
 
 
@@ -259,10 +259,10 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
-    >>> _cost(two, ["a face of nobody", "a grey box", "a face of nobody"])
-    '3 regions are replaced: 2 by a face of nobody, one by a grey box. What they cost adds up.'
-    >>> _cost(two, ["a face of nobody"])
-    'One region is replaced by a face of nobody.'
+    >>> _cost(two, ["a synthetic face", "a grey box", "a synthetic face"])
+    '3 regions are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
+    >>> _cost(two, ["a synthetic face"])
+    'One region is replaced by a synthetic face.'
     """
     regions, one = len(shown), len(shown) == 1
     kinds = Counter(text for text in shown if text)
