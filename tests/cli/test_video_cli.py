@@ -37,7 +37,7 @@ def document(out: str) -> Any:
 def test_a_clip_is_released_verified_and_skipped(shell: Shell, clip: Path, tmp_path: Path) -> None:
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     code, out, err = shell(*call)
-    clear = "Not hidden: everything else, and where the region was, and movements. → private.mp4"
+    clear = "Not hidden: everything else, and where the region was and how it moved. → private.mp4"
     assert code == 0
     assert out == f"1 region replaced in 1 clip; what shows of it is limited to {COST}. {clear}\n"
     assert "gait" not in err

@@ -234,7 +234,8 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
         return "Not hidden: sizes, and whether there is colour."
     kind, one = (next(iter(kinds)) if len(kinds) == 1 else "region"), kinds.total() == 1
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
-    moved = ", and movements" if any(is_clip(entry.source) for entry in drawn) else ""
+    clips = any(is_clip(entry.source) for entry in drawn)
+    moved = f" and how {'it' if one else 'they'} moved" * clips
     return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}."
 
 
