@@ -22,6 +22,7 @@ from dpveil.io import FORMATS
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
+from dpveil.release.saving import is_clip_head
 
 if TYPE_CHECKING:
     from dpveil.batch.archive_inputs import Scan
@@ -138,10 +139,6 @@ def _track(track: Track) -> dict[str, Any]:
 
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
-HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
-"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
-BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
-"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
 OPTIONS: Final = {"over_time": "--over-time"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
@@ -159,12 +156,9 @@ def is_clip(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            head = file.read(16)
+            return is_clip_head(file.read(16))
     except OSError:
         return False
-    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
-        head[start : start + len(text)] == text for start, text in HEADS
-    )
 
 
 def planned_clips(

@@ -248,6 +248,42 @@ def in_short(total: Guarantee) -> str:
     return numbers + distance + (f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, ""))
 
 
+QUOTED: Final = {
+    "pure": "{neighbours} change the chances of every possible release at most by the factor {odds}"
+    " (ε = {epsilon})",
+    "approximate": "{neighbours} change the chances of every set of releases at most by the factor {odds}"
+    " (ε = {epsilon}), but for a probability of δ = {delta}",
+    "zcdp": "{neighbours} are as hard to tell apart by the release as zero-concentrated differential privacy"
+    " with ρ = {rho} requires",
+    "metric": "{neighbours} at distance d ({metric}) change the chances of every possible release at most by"
+    " the factor e^(ε·d), with ε = {epsilon}",
+}
+"""What a guarantee says, by its kind, for `quotation`."""
+
+
+def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
+    """Return one sentence on a release that can be quoted as it is; `sha256` names its file.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> whole = {"relation": Relation("any-image"), "scope": Scope("a photo")}
+    >>> quotation(Guarantee(kind="pure", epsilon=2, **whole), "dpveil 1.0")
+    'What dpveil 1.0 replaced here is differentially private: any two photos of the same size change the ...'
+    """
+    file = f" in the file with SHA-256 {sha256}" if sha256 else " here"
+    if total is None or not total.formal:
+        return f"Nothing is promised about what {tool} shows{file}."
+    rest = "; nothing is promised about anything else in it, or about where the replaced places are."
+    if total.free:
+        said = "was drawn without regard to what the original shows there: nothing of that is kept (ε = 0)"
+        return f"What {tool} put in the replaced places{file} {said}{rest}"
+    numbers = {name: show(value) for name in ("epsilon", "delta", "rho") if (value := getattr(total, name))}
+    large = (total.epsilon or 0) > 99  # beyond, floats have no such power
+    odds = "e^ε" if large else f"{math.ceil(1000 * math.exp(float(total.epsilon or 0))) / 1000:g}"
+    words = {"neighbours": total.relation.in_words(), "odds": odds, "metric": total.metric, "delta": "0"}
+    said = QUOTED[total.kind].format(**{**words, **numbers})
+    return f"What {tool} replaced{file} is differentially private: {said}{rest}"
+
+
 def worth(guarantee: Guarantee, grade: str) -> str:
     """Return a strength, with the number of pixels it is about unless that is all.
 

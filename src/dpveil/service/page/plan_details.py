@@ -25,7 +25,7 @@ from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.origins import BOXES_ALONE
 from dpveil.release.plan import Plan, largest_region, plan, plan_json
-from dpveil.release.words import LOW, few_only
+from dpveil.release.words import LOW, few_only, in_short
 from dpveil.service.page.account import SIGNS, price_of
 from dpveil.service.settings import Request
 
@@ -210,7 +210,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         largest_region(planned).sentence if len(planned.regions) == 1 else _joint_meaning(planned, total)
     )
     return {
-        "total": str(total),
+        "total": in_short(total),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
         "cost": _cost(total, shown),
