@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
@@ -28,6 +28,7 @@ FORMATS: Final = (DOCUMENT, CLIP)
 HEAD: Final = 1024
 """Bytes within which a PDF says that it is one."""
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
+NAMES: Final = {DOCUMENT: "the document", CLIP: "the clip"}
 UNPAID: Final = "documents and clips are not paid for here, and this service has a ledger"
 Message = tuple[dict[str, Any], bytes]
 
@@ -65,7 +66,13 @@ def release_steps(
         source, out = Path(folder, f"original.{kind}"), Path(folder, f"release.{kind}")
         source.write_bytes(contents)
         release = _release_document if kind == DOCUMENT else _release_clip
-        notes = release(told, source, out, progress)
+        names = {str(source): NAMES[kind], str(out): "the release", folder: "its folder"}
+        try:
+            notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
+        except DPVeilError as error:
+            raise _error_of(
+                type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
+            ) from None
         text, made = certificate_path(out).read_bytes(), out.read_bytes()
     certificate = certificate_of(kind, text.decode())
     total = None if certificate.composition is None else certificate.composition.to_json()
@@ -156,8 +163,7 @@ def _release_document(
     report = release_all(tasks, _choices(told), step=step)
     for entry in report.entries:
         if entry.failure is not None:
-            page = entry.source.name
-            raise _error_of(entry.failure.kind, f"{page}: {entry.failure.message}", entry.failure.hint)
+            raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)
     return [*report.documents, *_notes(report.released)]
 
 
@@ -169,6 +175,13 @@ def _release_clip(
 
     run = ClipRun(choices=_choices(told))
     return _notes([run.release(Task(source, out, out.name), lambda stage, done, of: progress(done, of))])
+
+
+def _without_paths(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with files called by what they are: a path would tell of the host."""
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
 
 
 def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError:

@@ -33,15 +33,15 @@ BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
 FACE_WAY: Final[dict[str, Any]] = {
     "name": "faces",
-    "title": "A synthetic face",
-    "words": "From the forehead to the chin. Hair, ears and neck stay.",
+    "title": "Inner face only",
+    "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
 HEAD_WAY: Final[dict[str, Any]] = {
     "name": "heads",
-    "title": "A synthetic head",
-    "words": "With hair, ears and neck. It hides more.",
+    "title": "Whole head",
+    "words": "A synthetic head with hair, ears and neck. It hides more.",
     "settings": {"method": "attributes", "protect": "head"},
     "keeps": True,
 }
