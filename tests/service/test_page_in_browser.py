@@ -181,7 +181,7 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
         page.fill("#subject", "album")
         drop(page, group_png=TWO)
         planned(page)
-        assert page.text_content("#promise .total") == "strong nothing of what was replaced is kept (ε = 0)"
+        assert page.text_content("#promise .total") == "strong nothing is kept (ε = 0)"
         change(page, page.get_by_role("button", name="Face 1 is replaced by a synthetic face").click)
         assert boxes(page)[0].startswith("Face 1 is kept") or boxes(page)[1].startswith("Face 1 is kept")
         accessible(page)
@@ -267,7 +267,7 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         assert page.is_disabled("#release")
         accessible(page)
         change(page, lambda: page.select_option("#keep-tone", "=dark"))
-        assert page.text_content("#promise .total") == "strong nothing of what was replaced is kept (ε = 0)"
+        assert page.text_content("#promise .total") == "strong nothing is kept (ε = 0)"
         assert "chosen by the user and not covered" in str(page.text_content("#promise"))
         page.fill("#subject", "nobody")
         page.press("#subject", "Tab")
@@ -416,7 +416,7 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         page.fill("#key", more)
         page.press("#key", "Tab")
         drop(page, one_png=png(ONE, 8))
-        shows(page, "#promise .total", "strong nothing of what was replaced is kept (ε = 0)")
+        shows(page, "#promise .total", "strong nothing is kept (ε = 0)")
         shows(page, "#why", "Say who pays first.")
         page.fill("#subject", "album")
         page.press("#subject", "Tab")

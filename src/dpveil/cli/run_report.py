@@ -175,7 +175,7 @@ def cost(promise: Promise) -> str:
         return "UNPROTECTED COPY"
     what = _regions(_kinds([promise]))
     if promise.total.formal and promise.total.free:
-        return f"{what}: {in_short(promise.total)}"
+        return f"{what}: {in_short(promise.total, of='')}"
     total = f"{in_short(promise.total)} ({promise.strength})" if promise.total.formal else NO_PROMISE
     each = {in_short(guarantee) for guarantee in promise.guarantees}
     if len(promise.guarantees) == 1 or not promise.total.formal:

@@ -223,8 +223,8 @@ ABOUT: Final = {
 """What a guarantee is about, by its relation, where that is not all that is replaced."""
 
 
-def in_short(total: Guarantee) -> str:
-    """Return the numbers of a guarantee, for people.
+def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
+    """Return the numbers of a guarantee, for people, and `of` what nothing is kept where that is so.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> about = {"relation": Relation("m-pixels", 16), "scope": Scope("a photo")}
@@ -236,7 +236,7 @@ def in_short(total: Guarantee) -> str:
     if not total.formal:
         return NO_PROMISE
     if total.free:
-        return "nothing of what was replaced is kept (ε = 0)"
+        return f"nothing{of} is kept (ε = 0)"
     letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
     numbers = ", ".join(
         f"{letter} = {show(value)}"

@@ -210,7 +210,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         largest_region(planned).sentence if len(planned.regions) == 1 else _joint_meaning(planned, total)
     )
     return {
-        "total": in_short(total),
+        "total": in_short(total, of=""),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
         "cost": _cost(total, shown),
