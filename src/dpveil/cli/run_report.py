@@ -142,6 +142,7 @@ NOUNS: Final[Mapping[str, tuple[str, str]]] = {
 """What regions of a kind are called, one and many, where that is not the kind itself."""
 PAGES: Final = (".pdf", ".tif", ".tiff")
 """How documents are called, whose pages are no photos."""
+VECTORS: Final = ", and the singular vectors of what was replaced"
 SAME_FORMAT: Final = {".jpeg": ".jpg", ".tiff": ".tif"}
 
 
@@ -229,14 +230,18 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
 
 def _not_hidden(drawn: Sequence[Entry]) -> str:
     """Return what is not hidden, in one sentence."""
-    kinds = _kinds(entry.promise for entry in drawn if entry.promise is not None)
+    promises = [entry.promise for entry in drawn if entry.promise is not None]
+    kinds, totals = _kinds(promises), [promise.total for promise in promises]
+    vectors = VECTORS * any(
+        total is not None and total.relation.name == "singular-values" for total in totals
+    )
     if {*kinds} == {WHOLE}:
-        return "Not hidden: sizes, and whether there is colour."
+        return f"Not hidden: sizes, and whether there is colour{vectors}."
     kind, one = (next(iter(kinds)) if len(kinds) == 1 else "region"), kinds.total() == 1
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
     clips = any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
-    return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}."
+    return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}{vectors}."
 
 
 def _target(entries: Sequence[Entry], out: object) -> str:
