@@ -66,6 +66,12 @@ def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Pat
     assert set(place.glob("dpveil-*")) == before
 
 
+def test_a_picture_is_one_whatever_its_first_bytes_hold() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG", comment=b"%PDF-1.7")
+    assert [media.format_of_release(one) for one in (file.getvalue(), document())] == ["", "pdf"]
+
+
 def test_no_ledger_pays_for_them(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'budget.db'}"
     with Ledger(url, create=True) as ledger, service(ledger=ledger) as (_, client):

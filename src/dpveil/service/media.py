@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.envelope import Aside, Envelope
 from dpveil.errors import DPVeilError, UsageError
+from dpveil.io.screening import format_name
 from dpveil.release.saving import certificate_path, is_clip_head
 from dpveil.service.settings import Request
 
@@ -35,6 +36,8 @@ Message = tuple[dict[str, Any], bytes]
 
 def format_of_release(contents: bytes) -> str:
     """Return what the release of a document or clip is written as; empty for anything else."""
+    if format_name(contents[:64]):
+        return ""  # a picture, whatever else its first bytes hold
     if b"%PDF-" in contents[:HEAD]:
         return DOCUMENT
     return CLIP if is_clip_head(contents[:HEAD]) else ""
