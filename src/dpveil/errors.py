@@ -299,7 +299,7 @@ class TooWeak(DPVeilError):
     ) -> None:
         stated = "is an unprotected copy" if strength is None else f"promises {total}, which is {strength}"
         if strength is not None and (left := ", ".join(missing)):
-            stated = f"leaves {left} in the clear, as nothing was found"
+            stated = f"leaves {left} visible, as nothing was found"
         elif objection:
             stated = f"is not publishable ({objection})"
         super().__init__(

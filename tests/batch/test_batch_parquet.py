@@ -250,7 +250,7 @@ def test_releases_in_a_file_verify_as_files_do(capsys: pytest.CaptureFixture[str
     released("a.parquet")
     assert results() == {f"00000000{row}.png": "consistent" for row in range(3)}
     assert run(["verify", "out"]) == 0
-    assert capsys.readouterr().out.startswith("consistent    out/a.parquet  3 releases: each 1-DP")
+    assert capsys.readouterr().out.startswith("unmodified    out/a.parquet  3 releases: ε = 1 ")
     two = parquet.read_table("out/a.parquet").select(["image", "certificate"]).slice(1)
     parquet.write_table(two.replace_schema_metadata(), "b.parquet")
     assert "has the path '000000001.png'" in results("b.parquet")["000000000.png"]

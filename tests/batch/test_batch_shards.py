@@ -549,9 +549,9 @@ def cli(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 def test_releases_verify_as_files_do(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
     pack(good)
     code, out, err = cli(capsys, "out")
-    assert (code, out.count("\n"), out.split(":")[0]) == (0, 1, "consistent    out/a.tar  3 releases")
-    assert "each 1-DP, m-pixels (m = 4)" in out
-    assert err.startswith("consistent 3, publishable 3; ")
+    assert (code, out.count("\n"), out.split(":")[0]) == (0, 1, "unmodified    out/a.tar  3 releases")
+    assert "ε = 1 about any 4 pixels" in out
+    assert err.startswith("3 unmodified; ")
     for name, contents in good.items():
         Path(name).write_bytes(contents)
     inside = json.loads(cli(capsys, "out/a.tar", "--json")[1])["verified"]
@@ -571,8 +571,8 @@ def test_a_changed_byte_is_found(good: Members, name: str, capsys: pytest.Captur
     assert code == 1
     assert out.startswith("INCONSISTENT  out/a.tar/1.png  ")
     assert (name != "1.png") or "its SHA-256 is not the one in the certificate" in out
-    assert "consistent    out/a.tar  2 releases" in out
-    assert err.startswith("consistent 2, publishable 2, failed 1; ")
+    assert "unmodified    out/a.tar  2 releases" in out
+    assert err.startswith("2 unmodified, 1 failed; ")
 
 
 def test_whatever_has_no_certificate_fails(good: Members, capsys: pytest.CaptureFixture[str]) -> None:
@@ -584,7 +584,7 @@ def test_whatever_has_no_certificate_fails(good: Members, capsys: pytest.Capture
     assert results["6.png"] == ("inconsistent", "the image is missing")
     code, out, err = cli(capsys, "out")
     assert (code, out.count("MISSING")) == (1, 4)
-    assert "no certificate 4, failed 1" in err
+    assert "4 without a certificate, 1 failed" in err
     assert "without a certificate: out/a.tar/3.png and 3 more: they may be originals" in err
 
 

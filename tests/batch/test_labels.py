@@ -303,8 +303,8 @@ def test_the_command_writes_labels_and_a_dry_run_does_not(capsys: pytest.Capture
     assert err.startswith("dpveil: --labels none.json cannot be read")
     assert shell(*given, str(coco()), "--dry-run")[0] == 1  # of three photos, one cannot be read
     assert not Path("out").exists()
-    code, out, _ = shell(*given, "labels.json")
-    assert (code, "wrote labels of 2 photos to out/labels.json; they tell" in out) == (1, True)
+    code, _, err = shell(*given, "labels.json")
+    assert (code, "wrote labels of 2 photos to out/labels.json; they tell" in err) == (1, True)
 
 
 def test_labels_beside_photos_are_written_beside_releases() -> None:

@@ -139,7 +139,7 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
     kept += [{**ssim(name, mean), "measure": "gender"} for name, mean in (("a", 0.7), ("b", 0.6), ("c", 0.9))]
     (league,) = leagues(table, kept)
     assert [place.best for place in league.places] == [{"gender"}, {"ssim"}, set()]
-    few = [replace(one, low=0.0, high=0.3) for one in table]
+    few = [replace(one, low=low, high=low + 0.3) for one, low in zip(table, (0, 0, 0.35), strict=True)]
     assert [place.best for place in leagues(few, kept)[0].places] == [{"gender"}, {"ssim"}, set()]
     even = [ssim("a", 0.0), ssim("b", 0.0)]
     assert not any(place.best for place in leagues(table[:2], even)[0].places)
@@ -149,6 +149,10 @@ def test_tinted_is_what_keeps_most_of_those_that_are_no_riskier_than_the_first()
     (untold,) = leagues(fewer, kept)
     assert cautions(fewer)
     assert not any(place.best for place in untold.places), "nobody is told to take one"
+    tied = [row("b", "pure", "any-image", 0.3, spread=0.2), row("a", "pure", "any-image", 0.2, spread=0.2)]
+    (equal,) = leagues(tied, kept)
+    assert [place.method for place in equal.places] == ["b", "a"], "in the order of the run"
+    assert (bool(equal.unranked), bool(untold.unranked), bool(league.unranked)) == (True, True, False)
 
 
 @pytest.mark.parametrize(

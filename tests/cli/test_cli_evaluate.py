@@ -232,6 +232,11 @@ def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path
     code, out, _ = shell("evaluate", "--check", made, data)
     assert (code, "computed again and are the same" in out) == (0, True)
     assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
+    assert shell("evaluate", "--check", made, "--attack", "pixels")[0] == 2, (
+        "without data nothing is computed"
+    )
+    code, out, _ = shell("evaluate", "--check", made, data, "--attack", "pixels", "--json")
+    assert (code, json.loads(out)["problems"], json.loads(out)["repeated"] > 0) == (0, [], True)
     code, out, _ = shell("evaluate", "--check", made, "--json")
     assert (code, json.loads(out)["problems"]) == (0, [])
     results = made / "results.csv"

@@ -68,7 +68,7 @@ def test_signed_and_verified(folder, shell):
     code, answer, err = shell("verify", "out.png")
     assert code == 0
     assert f"signed by {ann}, which nobody vouched for" in answer
-    assert "who made them was not checked" in err
+    assert "signer not checked" in err
     code, answer, err = shell("verify", "out.png", "--trust", "ann.key.pub")
     assert (code, f"signed by ann.key ({ann})" in answer) == (0, True)
     assert f"trusted: ann.key ({ann})" in err
@@ -109,7 +109,7 @@ def test_a_rerun_skips_what_its_own_key_signed(folder, shell):
     first = (folder / "out.png").read_bytes()
     for same in (("--sign", "ann.key"), ()):
         code, _, err = obfuscate(shell, *same)
-        assert (code, "skipped 1" in err) == (0, True)
+        assert (code, err.startswith("skipped ")) == (0, True)
     code, _, err = obfuscate(shell, "--sign", "bob.key")
     said = "out.png is a release with these settings, and not one that this key signed: leave out --sign"
     assert (code, said in err) == (1, True)
@@ -168,8 +168,8 @@ def test_both_halves_are_needed(marked, shell):
 
 def test_a_rerun_keeps_what_is_marked_and_refuses_what_is_not(marked, shell):
     assert obfuscate(shell, *MARK)[0] == 0
-    assert "skipped 1" in obfuscate(shell, *MARK)[2]
-    assert "skipped 1" in obfuscate(shell)[2]
+    assert obfuscate(shell, *MARK)[2].startswith("skipped ")
+    assert obfuscate(shell)[2].startswith("skipped ")
     assert shell("verify", "out.png")[0] == 0
     assert obfuscate(shell, out="plain.png")[0] == 0
     code, _, err = obfuscate(shell, *MARK, out="plain.png")
@@ -199,5 +199,5 @@ def test_a_copy_is_refused_by_itself_and_does_not_end_the_run(marked, shell):
     code, _, err = shell("obfuscate", *photos, *NOISE, *MARK)
     assert code == 1
     reason = "an unprotected copy gets no C2PA manifest: nothing in it is made: leave --c2pa out"
-    assert all(f"{name}.png: {reason}" in err for name in "ab")
+    assert f"a.png and 1 more: {reason}" in err
     assert list((marked / "outs").iterdir()) == []

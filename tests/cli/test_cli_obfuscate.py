@@ -316,7 +316,7 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
 def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):
     monkeypatch.setattr(review.Review, "page", lambda self, report: [][1])
     code, out, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS)
-    assert (code, out.count("->")) == (4, 2)
+    assert (code, out.startswith("2 photos replaced")) == (4, True)
     assert "unexpected IndexError" in err
 
 

@@ -281,7 +281,7 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
         assert (code, paid["sha256"], paid["paid_by"]) == (0, digest, ["album"])
     code, answer, _ = shell("ledger", "history", "--ledger", URL, "--image", "made", "--json")
     assert [entry["kind"] for entry in json.loads(answer)["entries"]] == ["debit", "stored"]
-    assert f"  sha256 {digest[:12]}\n" in shell("verify", "made")[1]
+    assert f"; sha256 {digest[:12]}\n" in shell("verify", "made", "-v")[1]
     code, answer, _ = shell(*check, "made/000001.png", "--json")
     (failed,) = json.loads(answer)["failed"]
     assert (code, failed["error"]) == (1, f"{OF_A_SET}made")
@@ -428,8 +428,8 @@ def test_a_folder_above_sets_is_verified_with_each_of_them_as_a_whole(made, shel
     shutil.copytree(tmp_path / "made", tmp_path / "all" / "a" / "one")
     shutil.copytree(tmp_path / "made", tmp_path / "all" / ".two")
     code, answer, err = shell("verify", "all")
-    assert (code, answer.count("consistent    all/"), answer.count("\n")) == (0, 2, 2)
-    assert "consistent 2, publishable 0;" in err
+    assert (code, answer.count("unmodified    all/"), answer.count("\n")) == (0, 2, 2)
+    assert "2 unmodified, 2 of them not publishable;" in err
     assert "without a certificate" not in err
     assert shell("verify", "all", "all/a/one", f"all/.two/{of_set.NAME}")[1] == answer
     inner = tmp_path / "all" / "a" / "one"
@@ -437,7 +437,7 @@ def test_a_folder_above_sets_is_verified_with_each_of_them_as_a_whole(made, shel
     (tmp_path / "all" / "a" / "loose.png").write_bytes((inner / "000001.png").read_bytes())
     code, answer, err = shell("verify", "all")
     lines = sorted(answer.splitlines())
-    assert (code, [line.split()[0] for line in lines]) == (1, ["INCONSISTENT", "MISSING", "consistent"])
+    assert (code, [line.split()[0] for line in lines]) == (1, ["INCONSISTENT", "MISSING", "unmodified"])
     assert lines[0].startswith("INCONSISTENT  all/a/one  deeper is not part of the set")
     assert "without a certificate: all/a/loose.png" in err
 

@@ -95,7 +95,7 @@ def test_texts_that_are_no_certificate_end_in_one_line(tmp_path, name):
 
 def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     steering = deepcopy(HONEST[ONE])
-    steering["regions"][0]["origin"]["kind"] = "\x1b[2J\x9b31m\nconsistent    z.png  0-DP\u202e"
+    steering["regions"][0]["origin"]["kind"] = "\x1b[2J\x9b31m\nunmodified    z.png  0-DP\u202e"
     warned = deepcopy(HONEST[ONE])
     warned |= {"bits": "mine", "tool": "dpveil 9.9", "publishable": False}
     broken = deepcopy(HONEST[ONE])
@@ -114,14 +114,9 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     lines = told.out.split("\n")[:-1]
     assert len(lines) == 10
     assert all(line.isprintable() for line in lines)
-    words = ["consistent", "INCONSISTENT", "INCONSISTENT", "INCONSISTENT", "UNPROTECTED", "INCONSISTENT"]
-    assert [line.split()[0] for line in lines] == [
-        *words,
-        "consistent",
-        "consistent",
-        "MISSING",
-        "INCONSISTENT",
-    ]
+    words = ["unmodified", "INCONSISTENT", "INCONSISTENT", "INCONSISTENT", "UNPROTECTED", "INCONSISTENT"]
+    words += ["unmodified", "unmodified", "MISSING", "INCONSISTENT"]
+    assert [line.split()[0] for line in lines] == words
 
     assert run(["verify", str(tmp_path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
@@ -162,7 +157,7 @@ def test_no_certificate_chooses_what_its_row_says(tmp_path, kind, capsys):
     placed(tmp_path, sealed(data))
     assert run(["verify", str(tmp_path)]) == 0
     [line] = capsys.readouterr().out.splitlines()
-    assert line.startswith("consistent ")
+    assert line.startswith("unmodified ")
     assert (SEEDED if kind == "seeded" else HEURISTIC) in line
 
 
@@ -206,9 +201,9 @@ def test_links_and_other_pictures_are_reported_and_not_followed(tmp_path, capsys
     for name in ("raw.heic", "raw.gif", "notes.txt"):
         (tmp_path / name).write_bytes(b"x")
     code, rows = verified(capsys, tmp_path)
-    told = {row.split()[-1] if row[:1] == "c" else Path(row.split()[1]).name: row for row in rows}
+    told = {row.split()[-1] if row[:1] == "u" else Path(row.split()[1]).name: row for row in rows}
     assert (code, len(rows)) == (1, 6)
-    assert sum(row.startswith("consistent ") for row in rows) == 2
+    assert sum(row.startswith("unmodified ") for row in rows) == 2
     assert all("symbolic link" in told[name] for name in ("folder", "x.png"))
     assert all("has no certificate" in told[name] for name in ("raw.heic", "raw.gif"))
     code, rows = verified(capsys, tmp_path / "folder")
@@ -260,7 +255,7 @@ def test_an_image_with_more_than_a_picture_is_no_release(tmp_path):
 
 
 ODD = [
-    "x.png" + 59 * " " + "consistent    b.png", "x  0.5-DP, any-image ", " x", "x\u3164", "x\u2800",
+    "x.png" + 59 * " " + "unmodified    b.png", "x  0.5-DP, any-image ", " x", "x\u3164", "x\u2800",
     "x\u115f",
     "x\u034f", "x\ufe0f", "e\u0301", "\u05d0", "\u202ex", "x\u3000y", "x\xa0y",
 ]  # fmt: skip
@@ -271,9 +266,8 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
     monkeypatch.chdir(tmp_path)
     placed(Path(), sealed(HONEST[ONE]), f"{name}.png")
     _, [row] = verified(capsys, f"{name}.png")
-    assert row.isascii()
-    assert row.split("  ")[0] == "consistent"
-    assert len([part for part in row.split("  ") if part]) == 7
+    word, told, _ = (part for part in row.split("  ") if part)
+    assert (word, told.isascii()) == ("unmodified", True)
     assert "  0.5-DP" not in row
 
 

@@ -245,9 +245,9 @@ def test_the_page_asks_over_http(ledger: Any) -> None:
 def test_a_plan_says_by_what_each_region_is_replaced(client: Any) -> None:
     settings = {"method": "attributes", "regions": ["object:1,1,9,9", "8,8,40,30"]}
     said = client.post("/page/plan", files=upload(photo(), settings)).json()["said"]
-    assert said["by"] == ["a grey box", "a face of nobody"]
+    assert said["by"] == ["a grey box", "a synthetic face"]
     assert said["cost"].startswith(
-        "2 regions are replaced: one by a grey box, one by a face of nobody. Nothing"
+        "2 regions are replaced: one by a grey box, one by a synthetic face. Nothing"
     )
     assert said["price"] == "0 0 0 0/any-image"
     made = client.post("/v1/releases", files=upload(photo(), settings)).json()

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from clips_made import make_clip
 from PIL import Image
 from service_client import service
 from skimage import data
@@ -180,8 +181,8 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
         page.fill("#subject", "album")
         drop(page, group_png=TWO)
         planned(page)
-        assert page.text_content("#promise .total") == "strong 0-DP, any-image"
-        change(page, page.get_by_role("button", name="Face 1 is replaced by a face of nobody").click)
+        assert page.text_content("#promise .total") == "strong nothing is kept (ε = 0)"
+        change(page, page.get_by_role("button", name="Face 1 is replaced by a synthetic face").click)
         assert boxes(page)[0].startswith("Face 1 is kept") or boxes(page)[1].startswith("Face 1 is kept")
         accessible(page)
         page.click("#release")
@@ -204,6 +205,32 @@ def test_from_a_dropped_photo_to_downloads_that_verify(
     assert (before[60:160, 360:440] != after[60:160, 360:440]).any(axis=2).mean() > 0.8
 
 
+def test_files_of_every_kind_are_released_reviewed_and_downloaded_by_their_names(
+    browser: Any, tmp_path: Path
+) -> None:
+    """Where nothing pays, documents and clips, too; and a JPEG stays one."""
+    jpeg, pdf = io.BytesIO(), io.BytesIO()
+    Image.open(io.BytesIO(TWO)).convert("RGB").save(jpeg, "JPEG")
+    Image.open(io.BytesIO(TWO)).convert("RGB").save(pdf, "PDF")
+    clip = make_clip(tmp_path / "clip.mp4").read_bytes()
+    with service() as (_, client), tab(browser, str(client.base_url).rstrip("/")) as page:
+        drop(page, two_jpg=jpeg.getvalue(), page_pdf=pdf.getvalue(), clip_mp4=clip)
+        page.check("input[value=fill]")
+        page.wait_for_selector("#all:enabled")
+        page.click("#all")
+        page.wait_for_selector("#zip:not([hidden])[href]")
+        assert "SHA-256" in page.inner_text("blockquote")
+        assert page.locator(".review canvas").count() == 4, "two faces, before and after"
+        page.check("#reviewed")
+        page.wait_for_selector(".thumb.reviewed")
+        accessible(page)
+        archive = zipfile.ZipFile(saved(page, "Download all", tmp_path))
+        archive.extractall(tmp_path)
+    names = sorted(name for name in archive.namelist() if not name.endswith(".json"))
+    assert names[-2:] == ["page.private.pdf", "two.private.jpg"]
+    assert {found.status for name in names for found in dpveil.verify_each(tmp_path / name)} == {"consistent"}
+
+
 def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
     browser: Any, address: str, ledger: Any
 ) -> None:
@@ -223,8 +250,8 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         page.check("input[value=heads]")
         page.click("#keep summary")
         change(page, lambda: page.select_option("#keep-tone", "2"))
-        assert page.text_content("#promise .total") == "moderate 2-DP, any-image"
-        assert page.text_content("#now") == "moderate 2-DP, any-image"
+        assert page.text_content("#promise .total") == "moderate ε = 2"
+        assert page.text_content("#now") == "moderate ε = 2"
         assert "88.08 %" in page.inner_text("#promise table")
         shows(page, "#why", "After this release album has ε 2 of 4 left.")
         for left in (2, 0):
@@ -240,7 +267,7 @@ def test_what_is_kept_is_paid_by_the_subject_until_nothing_is_left(
         assert page.is_disabled("#release")
         accessible(page)
         change(page, lambda: page.select_option("#keep-tone", "=dark"))
-        assert page.text_content("#promise .total") == "strong 0-DP, any-image"
+        assert page.text_content("#promise .total") == "strong nothing is kept (ε = 0)"
         assert "chosen by the user and not covered" in str(page.text_content("#promise"))
         page.fill("#subject", "nobody")
         page.press("#subject", "Tab")
@@ -389,7 +416,7 @@ def test_a_key_is_asked_for_and_forgotten(browser: Any, ledger: Any, tmp_path: P
         page.fill("#key", more)
         page.press("#key", "Tab")
         drop(page, one_png=png(ONE, 8))
-        shows(page, "#promise .total", "strong 0-DP, any-image")
+        shows(page, "#promise .total", "strong nothing is kept (ε = 0)")
         shows(page, "#why", "Say who pays first.")
         page.fill("#subject", "album")
         page.press("#subject", "Tab")
@@ -434,7 +461,7 @@ def test_the_keyboard_alone_from_a_file_to_a_download(browser: Any, address: str
         heard = page.evaluate("window.heard")
     assert {"Releasing…", "Looking for faces…"} <= {*heard}
     assert any(text.startswith("Released at no cost.") for text in heard)
-    assert any("0-DP" in text for text in heard)
+    assert any("ε = 0" in text for text in heard)
 
 
 LISTEN = """() => {

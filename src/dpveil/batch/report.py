@@ -54,13 +54,14 @@ class Untried(DPVeilError):
 class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
-    `faces` says whether all regions are faces.
+    `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
     """
 
     guarantees: tuple[Guarantee, ...]
     total: Guarantee | None
     strength: str | None
     faces: bool
+    kinds: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
@@ -70,6 +71,7 @@ class Promise:
             total=certificate.composition,
             strength=certificate.strength,
             faces=all(record.origin.kind == FACE for record in certificate.regions),
+            kinds=tuple(record.origin.kind for record in certificate.regions),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -147,14 +149,15 @@ class Report:
     """The outcome of every input, in the order of the tasks.
 
     `options` are a command line's names of arguments. `stopped` says why the run ended early, if it did;
-    `notes` concern no single photo, and `wrote` has the documents with what they promise. A run that is `dry`
-    prices photos and releases none.
+    `notes` concern no single photo, `wrote` names other files, and `documents` has what pages promise
+    together. A run that is `dry` prices photos and releases none.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     wrote: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
     stopped: str | None = None
     dry: bool = False
 
@@ -218,8 +221,9 @@ class Report:
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
-        faces = all(region.origin.kind == FACE for region in planned.regions)
-        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces)
+        kinds = tuple(region.origin.kind for region in planned.regions)
+        faces = {*kinds} <= {FACE}
+        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces, kinds=kinds)
         noise = None if planned.quote is None else noisiest(planned.quote)
         every = notes_with_options(
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options

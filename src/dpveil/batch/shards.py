@@ -190,7 +190,7 @@ class Shards:
             try:
                 notes, said = self._pack(shard, {self.tasks[n].output: report.entries[n] for n in places})
                 report.notes += notes
-                report.wrote += [f"{show_path(shard.target)}: {said}"] * bool(said)
+                report.documents += [f"{show_path(shard.target)}: {said}"] * bool(said)
             except (OSError, DPVeilError) as error:
                 why = refusal(shard.target, error) if isinstance(error, OSError) else error
                 waiting = WAITING.format(show_path(shard.target), show_path(shard.folder))

@@ -65,12 +65,16 @@ class Place:
 
 @dataclass(frozen=True)
 class League:
-    """The settings on one data set with one kind of promise, relation and coverage, the lowest risk first."""
+    """The settings on one data set with one kind of promise, relation and coverage, the lowest risk first.
+
+    `unranked` says why they cannot be told apart: then they stand in the order of the run.
+    """
 
     dataset: str
     title: str
     promise: str
     places: tuple[Place, ...]
+    unranked: str = ""
 
 
 def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list[League]:
@@ -83,11 +87,19 @@ def leagues(table: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> list
         relation, parts = values["relation"] if promised else "", promised and values["covers"] != WHOLE
         key = values["dataset"], order.index(values["kind"]), relation, parts
         groups.setdefault(key, []).append(_place(rows, measures))
-    made, doubted = [], {name for name, _ in _doubts(table)}
+    made, doubts = [], dict(_doubts(table))
     for (dataset, kind, relation, parts), places in sorted(groups.items()):
         title, promise = _titles(order[kind], relation, parts=parts)
-        made.append(League(dataset, title, promise, _rank_places(places, marked=dataset not in doubted)))
+        why = (doubts.get(dataset, "") or _why_tied(places)) if len(places) > 1 else ""
+        ranked = tuple(places) if why else _rank_places(places)
+        made.append(League(dataset, title, promise, ranked, why))
     return made
+
+
+def _why_tied(places: Sequence[Place]) -> str:
+    """Return that no two of these places can be told apart, if that is so."""
+    tied = max(place.low for place in places) <= min(place.high for place in places)
+    return "the intervals of all overlap, so that the run is too small to tell them apart" * tied
 
 
 def cautions(table: Sequence[Row]) -> list[str]:
@@ -172,10 +184,10 @@ def _place(rows: Sequence[Row], measures: Sequence[Mapping[str, str]]) -> Place:
     )
 
 
-def _rank_places(places: Sequence[Place], *, marked: bool) -> tuple[Place, ...]:
-    """Return places by risk; if `marked`, what keeps most among those no riskier than the first is best."""
+def _rank_places(places: Sequence[Place]) -> tuple[Place, ...]:
+    """Return places by risk; what keeps most among those no riskier than the first is best."""
     ranked = sorted(places, key=lambda place: (place.risk, -place.kept.get(SSIM, -1.0)))
-    safe = [place for place in ranked if place.risk <= ranked[0].high] if marked else []
+    safe = [place for place in ranked if place.risk <= ranked[0].high]
     most = {
         name: max(safe, key=lambda place: place.kept.get(name, -1.0))
         for name in SHOWN

@@ -137,8 +137,9 @@ def _league(league: League, *, several: bool) -> str:
     rows = "".join(_place(place, shown) for place in league.places)
     headers = ("method", "risk", "95 %", "by", *(KEPT[name] for name in shown), "bound")
     cells = "".join(f"<th class={'t' if name in ('method', 'by') else 'n'}>{name}</th>" for name in headers)
+    why = f"<p class=caution>Not ranked: {html.escape(league.unranked)}.</p>" if league.unranked else ""
     return (
-        f"<h3>{html.escape(head)}</h3><p class=small>{html.escape(league.promise)}</p>"
+        f"<h3>{html.escape(head)}</h3><p class=small>{html.escape(league.promise)}</p>{why}"
         f"{_scrolling(f'<table class=league><tr>{cells}</tr>{rows}</table>', head)}"
     )
 

@@ -31,7 +31,7 @@ from dpveil.bench.utility import UTILITIES, usable
 from dpveil.core.envelope import this_tool
 from dpveil.core.numbers import Json
 from dpveil.core.registry import METHODS
-from dpveil.errors import DataError, DPVeilError, OutputError
+from dpveil.errors import DataError, DPVeilError, OutputError, UsageError
 from dpveil.io import is_present, make_folder, read_untrusted, write_together
 from dpveil.io.unreadable import Refused
 from dpveil.postprocessing import opens
@@ -367,21 +367,27 @@ def recompute_cells(
     folders: Sequence[Path],
     *,
     every: bool = False,
+    attacks: Sequence[str] = (),
     step: Callable[[], None] = lambda: None,
 ) -> tuple[int, list[str]]:
     """Compute cells anew, and return their number, and those that come out otherwise.
 
-    They are `every` one on data that is there, or the first of each method, of those that this code computed
-    and that need no file of a user. `step` is called after each. Raises `DataError`.
+    They are `every` one on data that is there, or the first of each method, and of each of the `attacks` if
+    some are named, of those that this code computed and that need no file of a user. `step` is called after
+    each. Raises `DataError`, and `UsageError` for attacks that the run does not have.
     """
     limits = {(_count(cell.of, "most_people"), _count(cell.of, "most_photos")) for cell in cells}
     sets = [load(folder, people=people, photos=photos) for folder in folders for people, photos in limits]
     there = {one.digest: one for one in sets}
-    wanted = [cell for cell in cells if not _opens(cell)]
+    named = [cell for cell in cells if not attacks or cell.of["attack"] in attacks]
+    if absent := sorted({*attacks} - {str(cell.of["attack"]) for cell in named}):
+        raise UsageError(f"the run has no attack {absent[0]}", hint="name one that its tables have")
+    wanted = [cell for cell in named if not _opens(cell)]
     here = [cell for cell in wanted if cell.of["data_sha256"] in there and _of_this(cell)]
     if not here:
         return 0, ["no cell is of these data, this code and these trained files, so none was computed again"]
-    firsts = {(str(cell.of["data_sha256"]), str(cell.of["method"])): cell for cell in reversed(here)}
+    by = ("data_sha256", "method", *["attack"] * bool(attacks))
+    firsts = {tuple(str(cell.of[name]) for name in by): cell for cell in reversed(here)}
     chosen = here if every else [*firsts.values()][::-1]
     problems = [f"{len(wanted) - len(here)} cells are of other data or code"] * (every and here != wanted)
     count = 0

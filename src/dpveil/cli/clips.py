@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
 from dpveil.cli.review import check_name
-from dpveil.cli.run_report import cost_of
+from dpveil.cli.run_report import tell_clear
+from dpveil.cli.say import Voice
 from dpveil.core.envelope import notes_with_options
 from dpveil.core.guarantee import count_noun
 from dpveil.core.urls import Url
@@ -21,6 +22,7 @@ from dpveil.io import FORMATS
 from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
+from dpveil.release.saving import is_clip_head
 
 if TYPE_CHECKING:
     from dpveil.batch.archive_inputs import Scan
@@ -137,11 +139,6 @@ def _track(track: Track) -> dict[str, Any]:
 
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
-HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
-"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
-BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
-"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
-CLEAR: Final = "{said}: {cost}; not hidden: {shown}"
 OPTIONS: Final = {"over_time": "--over-time"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
@@ -159,12 +156,9 @@ def is_clip(path: Path) -> bool:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            head = file.read(16)
+            return is_clip_head(file.read(16))
     except OSError:
         return False
-    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
-        head[start : start + len(text)] == text for start, text in HEADS
-    )
 
 
 def planned_clips(
@@ -243,8 +237,8 @@ def release_clips(
     choices: Choices,
     options: ClipOptions,
     interrupts: Interrupts,
+    voice: Voice,
     *,
-    quiet: bool,
     json: bool,
 ) -> None:
     """Release every clip after the photos, and add what became of each to the report."""
@@ -255,7 +249,7 @@ def release_clips(
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())
-    with frames_bar(quiet=quiet, as_json=json) as progress:
+    with frames_bar(quiet=voice.quiet, as_json=json) as progress:
         for task in clips:
             if report.stopped is not None:
                 report.fail(task, Untried(report.stopped), tried=False)
@@ -267,23 +261,9 @@ def release_clips(
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
                 say.note(KEPT.format(show_path(task.source)))
-    _tell(report, [task.source for task in clips])
-
-
-def _tell(report: Report, clips: Sequence[Path]) -> None:
-    """Say what is promised of the clip that costs most, and what is in the clear of any, as for photos."""
-    from dpveil.video.words import clear
-
-    promises = [
-        entry.promise
-        for entry in report.released or report.priced
-        if entry.promise is not None and entry.source in clips
-    ]
-    if promises:
-        said = "would be promised" if report.dry else "promised"
-        totals = [promise.total for promise in promises if promise.total is not None]
-        shown = clear([text for total in totals for text in total.scope.in_the_clear])
-        say.note(CLEAR.format(said=said, cost=cost_of(promises, "clips"), shown=shown))
+    sources = [task.source for task in clips]
+    entries = [entry for entry in report.released or report.priced if entry.source in sources]
+    tell_clear([entry.promise for entry in entries if entry.promise is not None], voice)
 
 
 def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:

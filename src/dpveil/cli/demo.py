@@ -39,7 +39,7 @@ WORDS: Final = (
     "Left: only the face, the rest stays as it is. Right: the whole photo. The small one is the original.",
     "Odds between two neighbouring photos change by at most a factor of e to the power of epsilon: strong at"
     " 1, moderate at 2, weak at 5.",
-    "attributes shows a face of nobody: what its row names is kept with that budget, and nothing else. Any"
+    "attributes shows a synthetic face: what its row names is kept with that budget, and nothing else. Any"
     " two faces are neighbours.",
     "dp-pix shows noisy means of 16 by 16 pixels. With m = 16, neighbours differ in at most 16 pixels: the"
     " face itself is not hidden. Hiding it takes any-image, whose noise (in red) leaves nothing to see.",
@@ -77,7 +77,7 @@ def _choices(gallery: str) -> Iterator[tuple[str, tuple[str, str], list[Method]]
         raise
     except UsageError:  # no model reads gender and age
         kept, faces = "its tone kept", _faces(gallery, ("tone",), protect="head")
-    yield "attributes", ("a face of nobody,", kept), faces
+    yield "attributes", ("a synthetic face,", kept), faces
     for m in NEIGHBOURHOODS:
         words = ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"{m} pixels")
         methods: list[Method] = [DPPix(epsilon=e, block=BLOCK, neighbourhood=m) for e in BUDGETS]
@@ -134,7 +134,7 @@ def _tile(release: Release, method: Method, box: Box) -> Tile:
     total, grade = stated.composition, str(stated.strength)
     told = grade if total is None else worth(total, grade)
     scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
-    noise = noise_line(scale) if scale is not None else "a face of nobody"
+    noise = noise_line(scale) if scale is not None else "a synthetic face"
     lines = (str(total), noise, told)
     return Tile(_square_around(release.image, box), lines, loud=loud(stated.strength, scale))
 
@@ -151,7 +151,7 @@ def _square_around(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.nd
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
     gallery: Annotated[
-        str, typer.Option(metavar="FILE", help="The heads of nobody: a file, or default.")
+        str, typer.Option(metavar="FILE", help="The heads that are shown: a file, or default.")
     ] = "default",
 ) -> int:
     """Release a public photograph at several budgets, with another face or noisy pixels, side by side.

@@ -14,6 +14,7 @@ from dpveil.batch.tasks import photos_in
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report, tell_terms
+from dpveil.cli.say import Voice
 from dpveil.core.urls import Url
 from dpveil.datasets.cache import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
@@ -54,6 +55,7 @@ def released_by(
     jobs: int | None,
     json: bool,
     settings: Mapping[str, Any],
+    voice: Voice,
     *,
     ledger: Ledger | None,
 ) -> int:
@@ -75,14 +77,14 @@ def released_by(
         check_apart(ledger.files, [*photos, store, store / KEY])
         ledger.close()
 
-    with bar(len(photos), "releasing", quiet=bool(context.params.get("quiet"))) as step:
+    with bar(len(photos), "releasing", quiet=voice.quiet) as step:
         report = release_files(photos, store=store, workers=jobs, step=step, **settings)
     if report.failed or report.no_region:
         report.notes.append(f"what was not released, and why, is in {show_path(store / FAILURES)}, too")
     if manifest is not None:
         write_manifest(report, manifest)
-    print_report(report, json)
-    tell_terms((settings["method"], *settings["post_processing"]))
+    print_report(report, json, voice, out=store)
+    tell_terms((settings["method"], *settings["post_processing"]), voice)
     return exit_code(report)
 
 

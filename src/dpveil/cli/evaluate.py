@@ -350,9 +350,9 @@ def evaluate_command(
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
     if check is not None or check_all:
-        if attack:
-            raise UsageError("--check takes no --attack", hint="it computes the first cell of each method")
-        return _check(check, data or [], json, every=check_all, quiet=quiet)
+        if attack and not data:
+            raise UsageError("--attack is for cells that are computed again", hint="name DATA, too")
+        return _check(check, data or [], json, every=check_all, attacks=attack or (), quiet=quiet)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
 
@@ -407,7 +407,8 @@ def _print_results(table: Sequence[Row], out: Path, json: bool) -> int:
     else:
         say.answer("Share of releases that the strongest attack names, with 95 % intervals:")
         for league in leagues(table, ()):
-            say.answer(f"{league.dataset}: {league.title}")
+            told = f" - not ranked: {league.unranked}" * bool(league.unranked)
+            say.answer(f"{league.dataset}: {league.title}{told}")
             for place in league.places:
                 bound = "" if place.bound is None else f", bound {up(place.bound, 2)}"
                 told = ", ".join(filter(None, (place.method, place.settings)))
@@ -433,7 +434,15 @@ def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list
 
 
 @stopping("no cell was changed")
-def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool, quiet: bool) -> int:
+def _check(
+    folder: Path | None,
+    data: Sequence[Path],
+    json: bool,
+    *,
+    every: bool,
+    attacks: Sequence[str],
+    quiet: bool,
+) -> int:
     from dpveil.bench.run import check, left_out, other_code, recompute_cells
 
     if folder is None or (every and not data):
@@ -442,7 +451,7 @@ def _check(folder: Path | None, data: Sequence[Path], json: bool, *, every: bool
     repeated = 0
     if not problems and data:
         with bar(len(cells) if every else 0, "cells", quiet=quiet) as step:
-            repeated, problems = recompute_cells(cells, data, every=every, step=step)
+            repeated, problems = recompute_cells(cells, data, every=every, attacks=attacks, step=step)
         if own := left_out(cells):
             say.note(f"note: {count_noun(own, 'cell')} by files of a user's own were not computed again")
     if other_code(cells):

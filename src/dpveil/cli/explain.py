@@ -41,6 +41,7 @@ from dpveil.release.plan import explain_largest, plan, plan_json, size_of
 from dpveil.release.quote import Quote, quote_of, with_sentences
 from dpveil.release.saving import CLIPS, image_path, is_release, read_certificate
 from dpveil.release.verification import verify
+from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
@@ -321,8 +322,8 @@ def _of_release(path: Path, json: bool) -> None:
 def _tell_quote(quote: Quote, warnings: Sequence[str]) -> None:
     """Print the guarantee of every region, the total, what that of the largest region means, and warnings."""
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
-        say.answer(f"{region.in_words()}: {each}")
-    say.answer(f"total: {quote.total}: {quote.strength}")
+        say.answer(f"{region.in_words()}: {in_short(each, of='')}")
+    say.answer(f"total: {in_short(quote.total, of='')} ({quote.strength})")
     say.answer("")
     explanation = explain_largest(quote)
     largest = max(quote.regions, key=lambda region: region.box.w * region.box.h)
@@ -374,7 +375,7 @@ def _tell(explanation: Explanation, size: str) -> None:
         say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
     say.answer("")
     for entry in guarantee.scope.in_the_clear:
-        say.answer(f"in the clear  {entry}")
+        say.answer(f"not hidden    {entry}")
 
 
 def _tell_distances(explanation: Explanation) -> None:

@@ -69,7 +69,7 @@ def faces_command(
 
     With --method, one of its options, --only or --except, the boxes are what would be replaced, and faces
     that stay are told apart; without, the detected boxes with their margin. No budget is needed.
-    Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
+    Scores are between 0 and 1. A face without a box would stay visible: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: in a photo no face was found.
     """
     finder = regions.faces()
@@ -227,7 +227,8 @@ def _tell(
         say.note(f"{show_path(path)}: {say.one_line(error)}")
     if several:
         faces = count_noun(sum(len(look.found) for look in looks), "face")
-        say.note(f"{faces} in {count_noun(len(looks), 'photo')}, failed {len(failed)}")
+        wrong = f", {len(failed)} failed" * bool(failed)
+        say.note(f"{faces} in {count_noun(len(looks), 'photo')}{wrong}")
 
 
 def _place(face: Shown) -> str:

@@ -192,7 +192,7 @@ def release_command(
     if len(answers) > 1:
         say.answer(f"composition   {words}")
     for entry in total.scope.in_the_clear:
-        say.answer(f"in the clear  {entry}")
+        say.answer(f"not hidden    {entry}")
     for warning in warnings:
         say.note(f"warning: {warning}")
     return exits.DONE
@@ -405,7 +405,7 @@ def _tell_answer(answer: Answer, column: str) -> None:
     say.answer(f"guarantee     {answer.guarantee}")
     say.answer(f"about         {answer.guarantee.scope.covers}")
     for entry in answer.guarantee.scope.in_the_clear:
-        say.answer(f"in the clear  {entry}")
+        say.answer(f"not hidden    {entry}")
     for warning in answer.warnings:
         say.note(f"warning: {warning}")
 

@@ -15,7 +15,7 @@ from dpveil.batch.archive_inputs import Scan
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
-from dpveil.cli import exits, say
+from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
 from dpveil.cli.key import keys
@@ -28,8 +28,9 @@ from dpveil.cli.options import (
     MaxPixels,
     PostProcessing,
     Preset,
-    Quiet,
+    Silent,
     Text,
+    Verbose,
     is_default,
     takes_method,
     takes_regions,
@@ -40,15 +41,16 @@ from dpveil.cli.run_report import (
     exit_code,
     paying,
     print_report,
-    tell,
     tell_budget,
     tell_chosen,
+    tell_clear,
     tell_costs,
     tell_dry,
     tell_price,
     tell_terms,
     write_file,
 )
+from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import keep_freed
@@ -86,19 +88,19 @@ Pages = Annotated[
 
 
 def check_documents(
-    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, *, quiet: bool
+    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, voice: Voice
 ) -> None:
     """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked.
 
-    Says, unless `quiet`, that text in documents stays readable if faces are looked for and text is not.
+    Says that text in documents stays readable if faces are looked for and text is not.
     """
     scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
     if not scanned and (dpi, pages) != (None, None):
         given = "--pages" if dpi is None else "--dpi"
         raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
     kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
-    if FACE in kinds and TEXT not in kinds and not quiet:
-        say.note(TEXT_STAYS)
+    if FACE in kinds and TEXT not in kinds:
+        voice.note(f"warning: {TEXT_STAYS}")
     if choices.mark is not None and any(task.shard is not None for task in scanned):
         hint = "leave out --c2pa, or name a folder, in which each page is a picture"
         raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
@@ -262,7 +264,8 @@ def obfuscate_command(
         bool,
         typer.Option("--dry-run", help="Plan all photos and say what each costs; draw, pay, write nothing."),
     ] = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
+    verbose: Verbose = False,
     engine: Annotated[
         Text,
         typer.Option(
@@ -328,6 +331,7 @@ def obfuscate_command(
     from dpveil.batch.report import write_manifest
     from dpveil.batch.task import Choices
 
+    voice = Voice.of(quiet=quiet, verbose=verbose)
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
     settings: dict[str, Any] = {
         "method": method,
@@ -342,7 +346,9 @@ def obfuscate_command(
 
         settings |= {"ledger": ledger, "subject": subject}
         opened = payer.get("ledger")
-        return released_by(engine, context, (inputs, out, manifest), jobs, json, settings, ledger=opened)
+        return released_by(
+            engine, context, (inputs, out, manifest), jobs, json, settings, voice, ledger=opened
+        )
     choices = Choices(
         seed=seed,
         trust_source=check_trust(trust_source),
@@ -353,28 +359,26 @@ def obfuscate_command(
         **payer,
     )
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, Scan.of(dpi, pages))
-    check_documents(tasks, dpi, pages, choices, quiet=quiet)
+    check_documents(tasks, dpi, pages, choices, voice)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)
     labelled = None if labels is None else Labels(labels, inputs, photos, out)
     many = min(jobs or usual_jobs(photos), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
-    report, seen = _release_all(
-        context, photos, choices, many, heard, closely=review is not None, quiet=quiet
-    )
-    release_clips(report, clips, choices, clip, heard, quiet=quiet, json=json)
+    report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
+    release_clips(report, clips, choices, clip, heard, voice, json=json)
     report.notes += notes
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
         write_file(review, partial(_write_review, seen.pages, report, max_pixels)),
     )
-    tell_dry(choices, report, seen.doubts)
-    print_report(report, json)
-    if report.released or report.priced:
-        tell_terms((method, *choices.post_processing))
-    _tell_faces(context, method, report, seen.doubts, seeded=seed is not None)
-    tell_budget(payer.get("ledger"), subject)
+    tell_dry(choices, report, seen.doubts, voice)
+    print_report(report, json, voice, out=out, seeded=seed is not None)
+    _tell_faces(context, method, report, seen.doubts, voice, seeded=seed is not None)
+    if any(entry.promise and entry.promise.total for entry in report.released or report.priced):
+        tell_terms((method, *choices.post_processing), voice)
+    tell_budget(payer.get("ledger"), subject, voice)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
@@ -408,19 +412,19 @@ def _release_all(
     choices: Choices,
     jobs: int,
     interrupts: Interrupts,
+    voice: Voice,
     *,
     closely: bool,
-    quiet: bool,
 ) -> tuple[Report, Seen]:
     """Release all photos; return the report, and what was seen of the releases."""
     if not tasks:
         return Report(options_of(context), dry=choices.dry), Seen()
     keep_freed()
     seen, planning = Seen(), choices.dry or is_priced(choices, tasks)
-    with bar(len(tasks), "planning" if planning else "releasing", quiet=quiet) as step:
+    with bar(len(tasks), "planning" if planning else "releasing", quiet=voice.quiet) as step:
 
         def on_price(dry: Report) -> None:
-            tell_price(choices, dry, seen.doubts)
+            tell_price(choices, dry, seen.doubts, voice)
             seen.doubts = Doubts()  # of plans
             step.restart("releasing")
 
@@ -443,19 +447,18 @@ def _tell_faces(
     method: Method,
     report: Report,
     doubts: Doubts,
+    voice: Voice,
     *,
     seeded: bool,
 ) -> None:
-    """Say what was unsure, what is promised, and what the user chose; and what else the default could do."""
+    """Say what was unsure, what is not hidden, what the user chose, and what else the default could do."""
     if report.released:
-        doubts.tell()
+        doubts.tell(voice)
+        tell_chosen(method, voice)
     photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
     promises = [entry.promise for entry in photos if entry.promise]
-    if not seeded:
-        tell(method, promises, "would be promised" if report.dry else "promised")
+    tell_clear(promises, voice)
     if is_default(context) and not seeded:
         faces = [len(promise.guarantees) for promise in promises if promise.faces]
         if any(faces):
-            tell_costs(method, max(faces), of=len(faces))
-    if report.released:
-        tell_chosen(method)
+            tell_costs(method, max(faces), voice.detail, of=len(faces))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Text = str | None
 
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
+Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all details.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 PostProcessing = Annotated[
     list[str] | None,
@@ -74,7 +76,7 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     given = inspect.signature(command, eval_str=True)
     words = (
         "See `dpveil methods`; with --help, shows the method's own options as well. Default: every face"
-        " becomes one of nobody."
+        " becomes a synthetic one."
     )
     name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
@@ -103,6 +105,11 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     return with_method
 
 
+NO_OUT: Final = (
+    "this command writes no release; dpveil obfuscate does, and --preview of dpveil faces draws boxes"
+)
+
+
 class MethodCommand(Command):
     """A command with the options of the method named by --method, or of the default one, besides its own."""
 
@@ -124,7 +131,11 @@ class MethodCommand(Command):
         except Exception as error:
             if type(error).__name__ != "NoSuchOption":  # a class that Typer does not export
                 raise
-            refusal = _foreign(str(getattr(error, "option_name", "")), name, ctx)
+            option = str(getattr(error, "option_name", ""))
+            refusal = (
+                UsageError(f"no such option: {option}", hint=NO_OUT) if option in ("--out", "-o") else None
+            )
+            refusal = refusal or _foreign(option, name, ctx)
             if refusal is None:
                 raise
             raise refusal from error

@@ -168,7 +168,7 @@ CLOSE: Final = 160
 """Longer side of a region on the page, in pixels."""
 QUALITY: Final = 60
 """WebP quality of the pictures, out of 100."""
-LEFT: Final = "may be a face, and stays in the clear"
+LEFT: Final = "may be a face, and is not hidden"
 """What a place that the detector was not sure of is called."""
 EARLIER: Final = (
     "Released by an earlier run: the regions are those of its certificate, and of one with a mask, what"

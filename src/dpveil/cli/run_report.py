@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import inf
@@ -22,8 +23,10 @@ from dpveil.batch.report import (
     Report,
 )
 from dpveil.cli import exits, say
+from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.origin import FACE, MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -34,7 +37,8 @@ from dpveil.errors import (
     UsageError,
 )
 from dpveil.io.names import show_path
-from dpveil.release.words import worth
+from dpveil.release.saving import is_clip
+from dpveil.release.words import NO_PROMISE, in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.task import Choices
@@ -83,27 +87,39 @@ def exit_code(report: Report) -> int:
     return exits.INCOMPLETE if errors else exits.DONE
 
 
-def print_report(report: Report, json: bool) -> None:
-    """Print the outcome of every input: releases on stdout, everything else on stderr."""
+def print_report(
+    report: Report, json: bool, voice: Voice = say.PLAIN, *, out: object = None, seeded: bool = False
+) -> None:
+    """Print the outcome of a run: releases on stdout, everything else on stderr.
+
+    `out` is where releases were to go. Of `seeded` releases no promise is told.
+    """
     if json:
         say.document(report.to_json())
     else:
-        _tell_each(report)
+        if not voice.quiet:
+            _tell_each(report, voice)
+            if text := summary(report, out, seeded=seeded):
+                say.answer(text)
+        _tell_refused(report)
     for text in report.wrote:
-        (say.note if json else say.answer)(f"wrote {text}")
+        voice.note(f"wrote {text}")
+    for text in report.documents:
+        voice.detail(text)
     for text in report.notes:
-        say.note(f"warning: {text}")
-    warn(report.released)
+        voice.note(f"warning: {text}")
+    warn(report.released, voice)
     if report.skipped:
-        say.note(
+        voice.note(
             SKIPPED.format(photos=say.first_and_count([show_path(entry.source) for entry in report.skipped]))
         )
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
-            say.note(text)
+            voice.note(text)
     if lost := report.discarded:
-        say.note(DISCARDED.format(photos=say.first_and_count([show_path(entry.source) for entry in lost])))
-    say.note(_counts(report))
+        voice.note(DISCARDED.format(photos=say.first_and_count([show_path(entry.source) for entry in lost])))
+    if report.dry or (len(report.entries) > 1 and len(report.released) < len(report.entries)):
+        voice.note(_counts(report))
 
 
 def write_file(path: Path | None, write: Callable[[Path], None]) -> int:
@@ -117,63 +133,173 @@ def write_file(path: Path | None, write: Callable[[Path], None]) -> int:
     return exits.DONE
 
 
+NOUNS: Final[Mapping[str, tuple[str, str]]] = {
+    TEXT: ("line of text", "lines of text"),
+    PLATE: ("number plate", "number plates"),
+    MASK: ("masked region", "masked regions"),
+    WHOLE: ("whole photo", "whole photos"),
+}
+"""What regions of a kind are called, one and many, where that is not the kind itself."""
+PAGES: Final = (".pdf", ".tif", ".tiff")
+"""How documents are called, whose pages are no photos."""
+VECTORS: Final = ", and the singular vectors of what was replaced"
+SAME_FORMAT: Final = {".jpeg": ".jpg", ".tiff": ".tif"}
+
+
+def _many(count: int, kind: str) -> str:
+    """Return a count of regions of a kind, such as 2 lines of text."""
+    one, many = NOUNS.get(kind, (kind, f"{kind}s"))
+    return f"{count:,} {one if count == 1 else many}"
+
+
+def _kinds(promises: Iterable[Promise]) -> Counter[str]:
+    """Return how many regions of each kind were replaced."""
+    usual = {True: FACE, False: "region"}
+    each = (promise.kinds or [usual[promise.faces]] * len(promise.guarantees) for promise in promises)
+    return Counter(kind for kinds in each for kind in kinds)
+
+
+def _regions(kinds: Mapping[str, int]) -> str:
+    """Return how many regions there are of each kind, in words."""
+    return " and ".join(_many(count, kind) for kind, count in kinds.items())
+
+
 def cost(promise: Promise) -> str:
     """Return a release's cost in one clause: for each region, in total, and the total's strength.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=4, relation=Relation("any-image"), scope=Scope("a face"))
     >>> cost(Promise((one, one), one, "weak", faces=True))
-    '2 faces at 4-DP each, together 4-DP (weak), any-image'
+    '2 faces, each ε = 4, together ε = 4 (weak)'
     """
     if promise.total is None:
         return "UNPROTECTED COPY"
-    count = len(promise.guarantees)
+    what = _regions(_kinds([promise]))
     if promise.total.formal and promise.total.free:
-        what = count_noun(count, "face" if promise.faces else "region")
-        return f"{what} replaced, nothing of {'it' if count == 1 else 'them'} is kept"
-    total = str(promise.total)
-    if promise.total.formal:
-        total = _number(promise.total)
-        total = f"{total} ({worth(promise.total, str(promise.strength))}), {promise.total.relation}"
-    if count == 1:
-        return f"1 face at {total}" if promise.faces else total
-    each = {_number(guarantee) for guarantee in promise.guarantees}
-    at = f" at {each.pop()} each" if len(each) == 1 and promise.total.formal else ""
-    return f"{count} {'faces' if promise.faces else 'regions'}{at}, together {total}"
+        return f"{what}: {in_short(promise.total, of='')}"
+    total = f"{in_short(promise.total)} ({promise.strength})" if promise.total.formal else NO_PROMISE
+    each = {in_short(guarantee) for guarantee in promise.guarantees}
+    if len(promise.guarantees) == 1 or not promise.total.formal:
+        return f"{what}: {total}"
+    return f"{what}, each {each.pop()}, together {total}" if len(each) == 1 else f"{what}: together {total}"
 
 
-def _number(guarantee: Guarantee) -> str:
-    return str(guarantee).removesuffix(f", {guarantee.relation}")
+def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
+    """Return what a run replaced, what that promises, what is not hidden, and where the releases are.
+
+    Empty if nothing was released.
+    """
+    entries = [entry for entry in report.priced or report.released if entry.promise is not None]
+    drawn = [entry for entry in entries if entry.promise and entry.promise.total is not None]
+    said, would = [], "would be " * report.dry
+    if drawn:
+        said += [_promised(drawn, would, seeded=seeded), _not_hidden(drawn)]
+    if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
+        said.append(f"{_sources(copies)} {would}copied as {'it is' if len(copies) == 1 else 'they are'}.")
+    return " ".join([*said, _target(entries, out)]).strip() if said else ""
+
+
+def _sources(entries: Sequence[Entry]) -> str:
+    """Return how many photos, pages and clips these are, in words."""
+    kinds = Counter(
+        "clip" if is_clip(e.source) else "page" if e.source.parent.suffix.lower() in PAGES else "photo"
+        for e in entries
+    )
+    return _regions(kinds)
+
+
+def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
+    """Return what was replaced, and what of it is kept at most, in one sentence."""
+    promises = [entry.promise for entry in drawn if entry.promise is not None]
+    kinds, worst = _kinds(promises), costliest(promises)
+    one = kinds.total() == 1
+    them, limited = "it" if one else "them", f"{would or 'is '}limited"
+    what = f"{_regions(kinds)} {would}replaced in {_sources(drawn)}"
+    if {*kinds} == {WHOLE}:
+        what = f"{_sources(drawn)} {would}replaced as a whole"
+    if seeded or worst is None or worst.total is None:
+        return f"{what}; nothing is promised, as --seed repeats the draw."
+    if not worst.total.formal:
+        return f"{what}; {NO_PROMISE} about {them}."
+    if worst.total.free:
+        return f"{what}; nothing of {them} {'would be' if would else 'is'} kept (ε = 0)."
+    among = f", in the worst of {_sources(drawn)}" if len(drawn) > 1 else ""
+    limit = f"{in_short(worst.total)} ({worst.strength})"
+    return f"{what}; what shows of {them} {limited} to {limit}{among}."
+
+
+def _not_hidden(drawn: Sequence[Entry]) -> str:
+    """Return what is not hidden, in one sentence."""
+    promises = [entry.promise for entry in drawn if entry.promise is not None]
+    kinds, totals = _kinds(promises), [promise.total for promise in promises]
+    vectors = VECTORS * any(
+        total is not None and total.relation.name == "singular-values" for total in totals
+    )
+    if {*kinds} == {WHOLE}:
+        return f"Not hidden: sizes, and whether there is colour{vectors}."
+    kind, one = (next(iter(kinds)) if len(kinds) == 1 else "region"), kinds.total() == 1
+    place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
+    clips = any(is_clip(entry.source) for entry in drawn)
+    moved = f" and how {'it' if one else 'they'} moved" * clips
+    return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}{vectors}."
+
+
+def _target(entries: Sequence[Entry], out: object) -> str:
+    """Return where releases are, and what became of their formats if they have others than their sources."""
+    places = {str(entry.output) for entry in entries if entry.output is not None}
+    if not places:
+        return ""
+    changed: dict[str, None] = {}
+    for entry in entries:
+        if entry.output is not None and str(entry.output) != str(out):
+            old, new = (
+                SAME_FORMAT.get(s, s) for s in (entry.source.suffix.lower(), entry.output.suffix.lower())
+            )
+            changed |= {f"{old} becomes {new}": None} if old and new and old != new else {}
+    where = show_path(places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent))
+    return f"→ {where}" + f" ({', '.join(changed)})" * bool(changed)
 
 
 def _counts(report: Report) -> str:
-    """Return how many photos there are of each status."""
-    none = "none of " if report.stopped == UNAFFORDABLE else ""
-    first = f"would release {none}{len(report.priced)}" if report.dry else f"released {len(report.released)}"
+    """Return how many of all inputs were released, and what became of the others."""
+    what = _sources(report.entries)
+    if report.dry:
+        count = 0 if report.stopped == UNAFFORDABLE else len(report.priced)
+        first = f"would release {count:,} of {what}"
+    else:
+        first = f"released {len(report.released):,} of {what}"
     counts = {
         "failed": report.failed,
-        "skipped": report.skipped,
-        "no region": report.no_region,
+        "were released before": report.skipped,
         "not tried": report.untried,
     }
-    told = [f"{name} {len(entries)}" for name, entries in counts.items() if entries]
-    return ", ".join([first, *told]) + (DRY if report.dry else "")
+    told = [f"{len(entries):,} {name}" for name, entries in counts.items() if entries]
+    told += [f"in {len(report.no_region):,} nothing was found to replace"] * bool(report.no_region)
+    return "; ".join([first, *told]) + (DRY if report.dry else "")
 
 
-def _tell_each(report: Report) -> None:
-    for entry in report.released:
+def _tell_each(report: Report, voice: Voice) -> None:
+    """Print a line for each release, if that is asked for, and for each price of a dry run."""
+    for entry in report.released if voice.verbose else ():
         if entry.promise is not None:
             place = WAITS if entry.output is None else show_path(str(entry.output))
-            say.answer(f"{show_path(entry.source)} -> {place}  {cost(entry.promise)}")
+            say.answer(f"{show_path(entry.source)} → {place}  {cost(entry.promise)}")
     for entry in report.priced:
         if entry.promise is not None:
             say.answer(f"{show_path(entry.source)}  {cost(entry.promise)}")
-    refused = [entry for entry in report.entries if entry.failure and entry.status != UNTRIED]
-    for entry in refused[:MOST_REFUSED]:
-        name, why = show_path(entry.source), _failure_text(entry)
-        say.note(why if why.startswith(f"{name} ") else f"{name}: {why}")
-    if left := len(refused[MOST_REFUSED:]):
-        say.note(f"and {count_noun(left, 'more photo')}: --json and --manifest name all")
+
+
+def _tell_refused(report: Report) -> None:
+    """Print why photos were not released; those with the same reason share a line."""
+    refused: dict[str, list[str]] = {}
+    for entry in report.entries:
+        if entry.failure and entry.status != UNTRIED:
+            name = show_path(entry.source)
+            refused.setdefault(_failure_text(entry).removeprefix(f"{name} "), []).append(name)
+    for why, names in [*refused.items()][:MOST_REFUSED]:
+        say.note(f"{say.first_and_count(names)}: {why}")
+    if left := [name for names in [*refused.values()][MOST_REFUSED:] for name in names]:
+        say.note(f"and {count_noun(len(left), 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
         what = say.first_and_count([show_path(entry.source) for entry in untried])
         say.note(
@@ -186,10 +312,11 @@ def _failure_text(entry: Entry) -> str:
     return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
 
 
-def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = True) -> None:
-    """Print every warning, those of certificates first, and then the `asides`, for information.
+def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> None:
+    """Print every warning, those of certificates first, and then the asides, for information.
 
-    Those that differ in numbers alone are one line, with the first photo and what it says there.
+    Those that differ in numbers alone are one line, with the first photo and what it says there. Without
+    further photos it is not named.
     """
     about: dict[str, dict[str, str]] = {}
     for entry in entries:
@@ -198,25 +325,21 @@ def warn(entries: Sequence[Entry], start: str = "warning: ", *, asides: bool = T
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
         told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
-        if not isinstance(texts[0], Aside):
-            say.note(f"{start}{say.first_and_count([*photos])}: {told}")
-        elif asides:
-            say.note(told if len(photos) == len(entries) else f"{say.first_and_count([*photos])}: {told}")
+        named = (
+            ""
+            if len(photos) == len(entries) and len({*texts}) == 1
+            else f"{say.first_and_count([*photos])}: "
+        )
+        if isinstance(texts[0], Aside):
+            voice.detail(f"{named}{told}")
+        else:
+            voice.note(f"{start}{named}{told}")
 
 
 def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
-PROMISED: Final = "{promised}: {cost}; not hidden: {clear}"
-BLIND: Final = "each new face was chosen without looking at the old one (ε = 0)"
-FACES: Final = (
-    "all that was not replaced, including faces that were not found or not chosen, and the {} of each face"
-)
-"""What `Plan.in_the_clear` says of faces, in short."""
-OTHERS: Final = "all that was not replaced, and place and size of each region; --json lists everything"
-MOST_SHOWN: Final = 2
-"""Sentences about what is not hidden of which no more are printed as they are."""
 WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
@@ -229,22 +352,11 @@ KEPT: Final = "gender=1", "gender=1,age=1"
 KEEP: Final = "to keep gender or age, add --attributes {choices} ({faces} in {photo})"
 
 
-def tell(method: Method, promises: Sequence[Promise], promised: str = "promised") -> None:
-    """Print what releases have `promised` and leave in the clear, for the one that costs most.
-
-    Prints nothing if all are copies.
-    """
+def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
+    """Print all that is not hidden of the release that costs most, a line for each, if details are wanted."""
     worst = costliest(promises)
-    if worst is None or worst.total is None:
-        return
-    drawn, total = worst.faces and method.regions == "faces", worst.total
-    told = cost_of(promises, "photos") if total.formal else "nothing"
-    if drawn and total.free:
-        told = BLIND
-    clear = FACES.format("place, size and turn" if drawn else "place and size")
-    listed = total.scope.in_the_clear
-    seen = clear if worst.faces else "; ".join(listed) if len(listed) <= MOST_SHOWN else OTHERS
-    say.note(PROMISED.format(promised=promised, cost=told, clear=seen))
+    for text in () if worst is None or worst.total is None else worst.total.scope.in_the_clear:
+        voice.detail(f"not hidden: {text}")
 
 
 def costliest(promises: Sequence[Promise]) -> Promise | None:
@@ -261,14 +373,6 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
         return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
 
     return max(kept, key=amount, default=None)
-
-
-def cost_of(promises: Sequence[Promise], what: str) -> str:
-    """Return in words what the one costs that costs most of these releases, which are photos or clips."""
-    worst, many = costliest(promises), sum(promise.total is not None for promise in promises)
-    if worst is None:
-        return ""
-    return f"{WORST.format(many, what) if many > 1 else ''}{cost(worst)}"
 
 
 @dataclass
@@ -296,25 +400,28 @@ class Doubts:
         self.left |= other.left
         self.crowds |= other.crowds
 
-    def tell(self, *, before: bool = False) -> None:
-        """Print one line about each kind, if there are any, `before` the release of these photos or after."""
+    def tell(self, voice: Voice, *, before: bool = False) -> None:
+        """Print one line about each kind, if there are any, `before` the release of these photos or after.
+
+        What is hidden and may be no face is a detail.
+        """
         from dpveil.release.words import UNSURE as LEAST
         from dpveil.release.words import lowest
 
         if count := sum(self.replaced.values()):
             done, photos = "would replace" if before else "replaced", say.first_and_count([*self.replaced])
             words = {"faces": count_noun(count, "face"), "replaced": done, "look": LOOK[before]}
-            say.note(UNSURE.format(**words, least=LEAST, photos=photos))
+            voice.detail(UNSURE.format(**words, least=LEAST, photos=photos))
         if places := [place for left in self.left.values() for place in left]:
             many = count_noun(len(places), "place") + " that may show a face"
             words = {"photos": say.first_and_count([*self.left]), "look": LOOK[before]}
-            say.note(LEFT.format(places=many, least=lowest(places), **words))
+            voice.note(LEFT.format(places=many, least=lowest(places), **words))
         for photo, faces in [*self.crowds.items()][:1]:
             others = f"; and faces of {count_noun(len(self.crowds) - 1, 'more photo')}, which --json names"
-            say.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
+            voice.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
 
 
-def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
+def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.note, *, of: int = 1) -> None:
     """Print what keeping attributes would cost in a photo of so many faces, the worst `of` so many photos.
 
     Prints nothing where no model is installed that reads faces.
@@ -328,23 +435,37 @@ def tell_costs(method: Method, faces: int, *, of: int = 1) -> None:
     quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_with_strength(q.total, q.strength)}" for kept, q in quotes.items())
     photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
-    say.note(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
+    tell(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
 
 
-def tell_terms(users: Iterable[object]) -> None:
-    """Say what the licences of the trained files allow that methods and steps use, if there are any."""
-    from dpveil.assets.reference import terms_of
-
-    if told := [f"{name.split()[0]}: {terms}" for name, terms in terms_of(users).items()]:
-        say.note(f"licence of {'; '.join(told)}")
+NON_COMMERCIAL: Final = "non-commercial"
+RESEARCH: Final = "licence: for non-commercial research only, as is a trained file that was used"
+WITHOUT: Final = "; --outside none does without it"
 
 
-def tell_chosen(method: Method) -> None:
+def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
+    """Say if the licence of a trained file that methods and steps use restricts what releases are for.
+
+    All licences are a detail.
+    """
+    from dpveil.assets.reference import Reference, terms_of
+
+    held = [
+        (name, getattr(user, name)) for user in users for name in getattr(user, "__dataclass_fields__", ())
+    ]
+    bound = {name for name, file in held if isinstance(file, Reference) and NON_COMMERCIAL in file.terms}
+    if bound:
+        voice.note(RESEARCH + WITHOUT * (bound == {"outside"}))
+    for name, text in terms_of(users).items():
+        voice.detail(f"licence of {name.split()[0]}: {text}")
+
+
+def tell_chosen(method: Method, voice: Voice) -> None:
     """Say what the user chose to show, which no promise covers, if anything."""
     from dpveil.release.words import CHOSEN
 
     if method.set_by_user:
-        say.note(CHOSEN.format(", ".join(method.set_by_user)))
+        voice.note(CHOSEN.format(", ".join(method.set_by_user)))
 
 
 def _quote(method: Method, faces: int) -> Quote:
@@ -355,7 +476,7 @@ def _quote(method: Method, faces: int) -> Quote:
 
 
 def _with_strength(total: Guarantee, strength: str) -> str:
-    return f"{_number(total)} ({strength})"
+    return f"{in_short(total)} ({strength})"
 
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
@@ -400,7 +521,7 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
+def tell_price(choices: Choices, dry: Report, doubts: Doubts, voice: Voice) -> None:
     """Say what a run will cost, which photos will be refused, and all that warns of the releases, which the
     report of its dry run and the `doubts` of its detector tell.
     """
@@ -409,11 +530,11 @@ def tell_price(choices: Choices, dry: Report, doubts: Doubts) -> None:
     ledger: Any = choices.ledger
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
-        tell_cost(_with_refused(count_noun(len(totals), "photo"), dry), paid, ledger, choices.subject)
+        tell_cost(_with_refused(count_noun(len(totals), "photo"), dry), paid, ledger, choices.subject, voice)
     yet = YET.format(done="drawn" if ledger is None else "paid")
-    _tell_noise(choices, dry, yet)
-    warn([_without_noise(entry) for entry in dry.priced], yet, asides=choices.dry)
-    doubts.tell(before=True)
+    _tell_noise(choices, dry, yet, voice)
+    warn([_without_noise(entry) for entry in dry.priced], voice if choices.dry else voice.brief, yet)
+    doubts.tell(voice, before=True)
 
 
 def _with_refused(priced: str, dry: Report) -> str:
@@ -430,7 +551,9 @@ def _without_noise(entry: Entry) -> Entry:
     return replace(entry, warnings=tuple(text for text in entry.warnings if f": {NOISE}" not in text))
 
 
-def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str) -> None:
+def tell_cost(
+    what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: str, voice: Voice = say.PLAIN
+) -> None:
     """Say what something of these `totals` will cost together, and what the subject has left.
 
     What cannot be paid at all has no price: it is refused later, and that is told.
@@ -442,10 +565,10 @@ def tell_cost(what: str, totals: Sequence[Guarantee], ledger: Ledger, subject: s
         cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)
         amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
         limits = account.limits_in_words()
-        say.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
+        voice.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
 
 
-def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
+def tell_dry(choices: Choices, report: Report, doubts: Doubts, voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
@@ -460,10 +583,10 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts) -> None:
     except BudgetRefused as error:
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
-    tell_price(choices, report, doubts)
+    tell_price(choices, report, doubts, voice)
 
 
-def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
+def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:
     """Say which photos would be practically pure noise, if any, and what would be less."""
     from dpveil.release.quote import remedy
     from dpveil.release.words import pure_noise
@@ -473,14 +596,14 @@ def _tell_noise(choices: Choices, dry: Report, yet: str) -> None:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
     told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    say.note(f"{yet}{say.first_and_count([*noisy])}: {'; '.join(filter(None, told))}")
+    voice.note(f"{yet}{say.first_and_count([*noisy])}: {'; '.join(filter(None, told))}")
 
 
-def tell_budget(ledger: Ledger | None, subject: str | None) -> None:
+def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:
     """Say what the subject has spent, and what is left, and let go of the ledger."""
     if ledger is not None and subject is not None:
         try:
-            say.note(ledger.show(subject).in_words())
+            voice.note(ledger.show(subject).in_words())
         except DPVeilError as error:  # the releases are written, and the report says if it failed
             say.note(f"dpveil: {say.one_line(error)}")
         ledger.close()

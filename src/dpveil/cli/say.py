@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
 from textwrap import indent
 from typing import Any, Final, Self
 
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, UsageError
 
 
 def answer(text: str) -> None:
@@ -26,6 +27,39 @@ def document(data: Mapping[str, Any]) -> None:
 def note(text: str) -> None:
     """Print one line to stderr."""
     print(escape_controls(text), file=sys.stderr)  # noqa: T201
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How much is said beside errors: nothing if `quiet`, all details if `verbose`."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+    @classmethod
+    def of(cls, *, quiet: bool, verbose: bool) -> Self:
+        """Return the voice of these options; raises `UsageError` for both."""
+        if quiet and verbose:
+            raise UsageError("--quiet and --verbose exclude each other", hint="leave one out")
+        return cls(quiet, verbose)
+
+    @property
+    def brief(self) -> Voice:
+        """The same without details."""
+        return Voice(self.quiet)
+
+    def note(self, text: str) -> None:
+        """Print one line to stderr, unless `quiet`."""
+        if not self.quiet:
+            note(text)
+
+    def detail(self, text: str) -> None:
+        """Print one line to stderr if `verbose`."""
+        if self.verbose:
+            note(text)
+
+
+PLAIN: Final = Voice()
 
 
 def escape_controls(text: str) -> str:

@@ -466,7 +466,7 @@ def synthesize_command(
       dpveil synthesize faces/ --out made --epsilon 1 --delta 1e-6 --people who.csv
       dpveil verify made
 
-    People's photos vote for faces of nobody, and only noisy counts of votes are kept (Private Evolution).
+    People's photos vote for synthetic faces, and only noisy counts of votes are kept (Private Evolution).
     Neighbours are two sets of photos of the same number of people, of whom one is replaced with all photos:
     how many people there are is public. People are folders, or `person` in the .json of shards; a photo
     without a person counts as one. With --people every photo needs one person: a folder, or a row of a
@@ -574,7 +574,7 @@ def _tell(
     say.answer(f"{out}: {would}{promise}")
     say.answer(f"neighbours    {plan.guarantee.relation.in_words()}")
     for text in plan.guarantee.scope.in_the_clear:
-        say.answer(f"in the clear  {text}")
+        say.answer(f"not hidden    {text}")
     for text in certificate.warnings:
         say.note(f"warning: {text}")
     look = f"look at {show_path(out / SHEET)}; check the set with: dpveil verify {show_path(out)}"

@@ -13,8 +13,8 @@ import typer
 
 from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, AtLeast, Trust
-from dpveil.cli.say import Entries, print_document
+from dpveil.cli.options import AsJson, AtLeast, Silent, Trust, Verbose
+from dpveil.cli.say import Entries, Voice, print_document
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
@@ -25,9 +25,11 @@ from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
-from dpveil.release.words import share, worth
+from dpveil.release.words import in_short, share
 from dpveil.verifying import verify, verify_each
 
+SOUND: Final = "unmodified"
+"""What is said of a release that fits its certificate."""
 WORDS = {
     "inconsistent": "INCONSISTENT",
     "missing": "MISSING",
@@ -47,7 +49,7 @@ UNFINISHED = (
     "{} in {}, where an unfinished run keeps releases: give that command again, then verify what it writes"
 )
 LINK = "it is a symbolic link, and links are not followed"
-NOT_FORGERY = "who made them was not checked: --trust names whom you believe"
+UNCHECKED = "signer not checked (use --trust)"
 UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
 
 
@@ -58,6 +60,8 @@ def verify_command(
     ],
     at_least: AtLeast = None,
     trust: Trust = None,
+    quiet: Silent = False,
+    verbose: Verbose = False,
     json: AsJson = False,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
@@ -73,15 +77,16 @@ def verify_command(
       dpveil verify private.png --trust releases.key.pub
       dpveil verify private/000.tar private/001.parquet
 
-    Without --trust it finds inconsistency, not forgery: anybody can write a certificate that fits a photo of
-    theirs. Exit code 1: a file has no certificate, or does not match it, or promises less than --at-least, or
-    cannot be checked as far as that asks for, or nobody of --trust signed it. Without --at-least any promise
-    will do.
+    Without --trust it shows that a file is unmodified, and not who made it: anybody can write a certificate
+    that fits a photo of theirs. Exit code 1: a file has no certificate, or does not match it, or promises
+    less than --at-least, or cannot be checked as far as that asks for, or nobody of --trust signed it.
+    Without --at-least any promise will do.
     """
+    voice = Voice.of(quiet=quiet, verbose=verbose)
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     sets, others = sets_among(outputs)
-    counts, lines, waiting = Counts(), _Lines(others, least, silent=json), 0
+    counts, lines, waiting = Counts(), _Lines(others, least, voice, silent=json), 0
     with Entries(kept=json) as good, Entries(kept=json) as bad:
         for result in results(others, max_pixels, least, trusted, sets):
             counts.add(result)
@@ -97,17 +102,18 @@ def verify_command(
         if json:
             print_document({"verified": good, "failed": bad}, {"note": note})
     for line in counts.lines(least):
-        say.note(line)
+        voice.note(line)
     if waiting:
-        say.note(UNFINISHED.format(count_noun(waiting, "file"), STAGE))
-    say.note(f"{counts.summary(least)}; {note}")
+        voice.note(UNFINISHED.format(count_noun(waiting, "file"), STAGE))
+    if good or len(bad) > 1:
+        voice.note("; ".join(filter(None, [counts.summary(least), note])))
     return exits.INCOMPLETE if bad else exits.DONE
 
 
 def trust_text(trusted: Sequence[PublicKey] | None) -> str:
     """Return by whom everything that passed is signed, or that nobody was asked for."""
     if trusted is None:
-        return NOT_FORGERY
+        return UNCHECKED
     first = f"{trusted[0].name} ({trusted[0].fingerprint})"
     return f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
 
@@ -115,9 +121,9 @@ def trust_text(trusted: Sequence[PublicKey] | None) -> str:
 class _Lines:
     """Prints a line for each file, and few for what lies in a file of many, or has no certificate."""
 
-    def __init__(self, outputs: Collection[Path], least: str | None, *, silent: bool) -> None:
+    def __init__(self, outputs: Collection[Path], least: str | None, voice: Voice, *, silent: bool) -> None:
         self._least, self._silent, self._named = least, silent, frozenset(outputs)
-        self._inside, self._bare = Folded("consistent    "), 0
+        self._voice, self._inside, self._bare = voice, Folded(f"{SOUND:<13} ", voice), 0
 
     def add(self, result: Verification) -> None:
         """Take the next result."""
@@ -126,18 +132,20 @@ class _Lines:
         if result.inside is None:
             self._inside.end()
             self._bare += is_bare(result)
-            if self._bare <= MOST_LINES or not is_bare(result):
-                say.answer(_line(result, self._least))
+            shown = not result.sound or not self._voice.quiet
+            if shown and (self._bare <= MOST_LINES or not is_bare(result)):
+                say.answer(_line(result, self._least, self._voice))
                 self._block(result)
         elif result.sound:
-            self._inside.good(result.inside, result_text(result, self._least), result.together)
+            parts = result_parts(result, self._least)
+            self._inside.good(result.inside, "; ".join(parts), result.together, parts[result.publishable :])
         else:
             broken = result.status not in ("consistent", "unprotected")
-            self._inside.bad(result.inside, _line(result, self._least), broken=broken)
+            self._inside.bad(result.inside, _line(result, self._least, self._voice), broken=broken)
 
     def _block(self, result: Verification) -> None:
-        """Print what is said of a release that was named itself."""
-        if not self._named.isdisjoint((result.path, certificate_path(result.path))):
+        """Print the details of a release that was named itself."""
+        if self._voice.verbose and not self._named.isdisjoint((result.path, certificate_path(result.path))):
             for line in block(result):
                 say.answer(f"  {line}")
 
@@ -235,7 +243,7 @@ def _entry(result: Verification) -> dict[str, Any]:
     return entry | {"error": error, "hint": HINTS[result.status]}
 
 
-def _line(result: Verification, least: str | None) -> str:
+def _line(result: Verification, least: str | None, voice: Voice = say.PLAIN) -> str:
     path = escape_text(display_name(result))
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
@@ -245,9 +253,9 @@ def _line(result: Verification, least: str | None) -> str:
     if result.refused:
         return f"TOO WEAK      {path}  {escape_text(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    told = escape_text(str(promise(result)))
-    known = [say.hash_in_short(result.sha256)] if result.sha256 else []
-    return "  ".join([f"consistent    {path}", told, standing(result, least), *result.notes, *known])
+    known = [say.hash_in_short(result.sha256)] if result.sha256 and voice.verbose else []
+    notes = [note for note in result.notes if voice.verbose or note != _share(result)]
+    return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
 
 
 KEEP_APART = "they may be originals, so keep them apart from what you publish"
@@ -272,10 +280,15 @@ class Counts:
         self.bare += [result.path] * bare
 
     def summary(self, least: str | None) -> str:
-        """Return all numbers in one line."""
-        passed = f"consistent {self.sound}, publishable" if least is None else f"at least {least}"
-        bare = f", no certificate {len(self.bare)}" if self.bare else ""
-        return f"{passed} {self.publishable}{bare}" + (f", failed {self.failed}" if self.failed else "")
+        """Return all numbers but zeros in one line; empty if there is one file alone, which has its own."""
+        counts = {
+            SOUND if least is None else f"at least {least}": self.sound,
+            "of them not publishable": self.sound - self.publishable,
+            "without a certificate": len(self.bare),
+            "failed": self.failed,
+        }
+        several = self.sound + self.failed + len(self.bare) > 1
+        return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count) * several
 
     def lines(self, least: str | None) -> Iterator[str]:
         """Yield what is to be known before the files are published, if anything."""
@@ -284,7 +297,7 @@ class Counts:
         elif self.bare:
             files = say.first_and_count([escape_text(show_path(path)) for path in self.bare])
             yield f"without a certificate: {files}: {KEEP_APART}"
-        if least is None and self.sound and not self.publishable:
+        if least is None and self.sound > 1 and not self.publishable:
             yield UNPUBLISHABLE
 
 
@@ -306,21 +319,22 @@ class Folded:
     """Prints lines about what lies in files of many releases, one file after another.
 
     Of a file, the first problems have a line each, and what else is the same of several releases is one line
-    at the end of the file, which begins with `word`.
+    at the end of the file, which begins with `word`; of a document all that is sound is one line.
     """
 
-    def __init__(self, word: str) -> None:
-        self._word = word
+    def __init__(self, word: str, voice: Voice = say.PLAIN) -> None:
+        self._word, self._voice = word, voice
         self._file: Path | None = None
-        self._alike = Counter[str]()
+        self._alike, self._notes = Counter[str](), dict[str, None]()
         self._together = ""
         self._broken = False
         self._others = self._bad = 0
 
-    def good(self, file: Path, text: str, together: str = "") -> None:
-        """Take a release of which `text` holds, and what all in a document promise `together`."""
+    def good(self, file: Path, text: str, together: str = "", notes: Sequence[str] = ()) -> None:
+        """Take a release of which `text` holds; of a document, what all promise `together`, and `notes`."""
         self._turn(file)
         self._together = together
+        self._notes |= dict.fromkeys(notes)
         if text in self._alike or len(self._alike) < MOST_KINDS:
             self._alike[text] += 1
         else:
@@ -342,15 +356,21 @@ class Folded:
         path = escape_text(show_path(self._file or ""))
         if self._bad > MOST_LINES:
             say.answer(f"and {count_noun(self._bad - MOST_LINES, 'other problem')} in {path}: {ALL}")
+        word, lines = self._word, [(count_noun(n, "release"), text) for text, n in self._alike.items()]
+        lines += [(count_noun(self._others, "other release"), ALL)] * bool(self._others)
         if self._together and not self._broken:
-            word = " " * len(self._word) if self._bad else self._word
-            say.answer(f"{word}{path}  {escape_text(self._together)}")
-        for text, count in self._alike.items():
-            say.answer(f"{self._word}{path}  {count_noun(count, 'release')}: {text}")
-        if self._others:
-            say.answer(f"{self._word}{path}  {count_noun(self._others, 'other release')}: {ALL}")
+            word = " " * len(word) if self._bad else word
+            self._say(f"{word}{path}  " + escape_text("; ".join([self._together, *self._notes])))
+            word, lines = " " * len(word), lines if self._voice.verbose else []
+        for releases, text in lines:
+            self._say(f"{word}{path}  {releases}: {text}")
         self._file, self._together, self._broken, self._others, self._bad = None, "", False, 0, 0
         self._alike.clear()
+        self._notes.clear()
+
+    def _say(self, line: str) -> None:
+        if not self._voice.quiet:
+            say.answer(line)
 
     def _turn(self, file: Path) -> None:
         if self._file is not None and self._file != file:
@@ -358,17 +378,22 @@ class Folded:
         self._file = file
 
 
-def result_text(result: Verification, least: str | None) -> str:
-    """Return what is said of each sound release like this one.
+def result_parts(result: Verification, least: str | None) -> list[str]:
+    """Return what is said of each sound release like this one: what it promises, and notes.
 
     Without what is its own: the hash, and the share of the photo that its regions have; nor what all together
     promise.
     """
+    notes = [note for note in result.notes if note not in (_share(result), result.together)]
+    return [standing(result, least), *notes]
+
+
+def _share(result: Verification) -> str:
+    """Return the note on how much of a photo is replaced; empty if there is none."""
     stated = result.certificate
-    output = None if stated is None else stated.output
-    own = share(stated.regions, output.width, output.height) if stated and output else ""
-    notes = [note for note in result.notes if note not in (own, result.together)]
-    return "  ".join([f"each {promise(result)}", standing(result, least), *notes])
+    output = getattr(stated, "output", None)
+    regions = getattr(stated, "regions", None)
+    return "" if output is None or regions is None else share(regions, output.width, output.height)
 
 
 PART = "it has no certificate of its own: check its data set with dpveil verify {}"
@@ -429,7 +454,7 @@ def promise(result: Verification) -> str | None:
 
 
 def standing(result: Verification, least: str | None) -> str:
-    """Return the strength of the total, and whether and why the release may be published or not.
+    """Return what is promised, and whether and why the release may be published or not.
 
     It may be with a strength of `least` or more, and without one with any that has a name.
     """
@@ -440,8 +465,12 @@ def standing(result: Verification, least: str | None) -> str:
     reasons = [reason for reason in result.objections if reason != str(stated.composition)]
     against = [f"below {standard}" if reason == NONE else reason for reason in reasons]
     why = f" ({', '.join(against)})" if against else ""
-    grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
-    return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")
+    total = stated.composition
+    grade = "" if total.free or not total.formal else f" ({stated.strength})"
+    asked = f" (at least {least})" if least else ""
+    return f"{in_short(total)}{grade}: " + (
+        f"publishable{asked}" if result.publishable else f"not publishable{why}"
+    )
 
 
 def block(result: Verification) -> tuple[str, ...]:

@@ -23,12 +23,15 @@ from dpveil.cli.options import (
     MethodCommand,
     PostProcessing,
     Quiet,
+    Silent,
     Text,
+    Verbose,
     takes_method,
     takes_regions,
 )
 from dpveil.cli.progress import frames_bar, stopping
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
+from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
@@ -176,7 +179,8 @@ def render_command(
         bool, typer.Option("--dry-run", help="Say what it costs and promises; draw, pay and write nothing.")
     ] = False,
     force: Force = False,
-    quiet: Quiet = False,
+    quiet: Silent = False,
+    verbose: Verbose = False,
     json: AsJson = False,
 ) -> int:
     """Replace in a clip what its plan says, and write the release and its certificate: both or neither.
@@ -198,7 +202,7 @@ def render_command(
         sheet=sheet,
         preview=preview,
         force=force,
-        quiet=quiet,
+        voice=Voice.of(quiet=quiet, verbose=verbose),
         json=json,
         chosen=chosen,
     )
@@ -220,7 +224,7 @@ class Rendering:
     sheet: Path | None
     preview: Path | None
     force: bool
-    quiet: bool
+    voice: Voice
     json: bool
     chosen: Mapping[str, Any]
     """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arrange_tracks`."""
@@ -273,9 +277,9 @@ class Rendering:
             None if self.out is None else unfinished_nonce(out, settings_of(plan, out, payment.payer, seed))
         )
         if nonce is not None:
-            say.note(GOES_ON)
+            self.voice.note(GOES_ON)
         elif paying.get("ledger") is not None:
-            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"])
+            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"], self.voice)
         if dry:
             payment.check_room(payment.unpaid_entries(plan, nonce))
 
@@ -311,23 +315,23 @@ class Rendering:
     def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
         from dpveil.video.sheets import write_release_sheet
 
-        with stopping(KEPT), frames_bar(quiet=self.quiet, as_json=self.json) as progress:
+        with stopping(KEPT), frames_bar(quiet=self.voice.quiet, as_json=self.json) as progress:
             entry = self._entry(plan, source, paying, progress)
             if self.sheet is not None and self.out is not None:
                 write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
-        code = self._print_report(entry)
-        tell_terms((plan.method, *plan.post_processing))
+        code = self._print_report(entry, seeded=paying.get("seed") is not None)
+        tell_terms((plan.method, *plan.post_processing), self.voice)
         if self.sheet is not None:
             tell_private(self.sheet)
-        tell_budget(paying.get("ledger"), paying.get("subject"))
+        tell_budget(paying.get("ledger"), paying.get("subject"), self.voice)
         return code
 
-    def _print_report(self, entry: Entry) -> int:
+    def _print_report(self, entry: Entry, *, seeded: bool = False) -> int:
         """Print the report of one clip, and return its exit code."""
         from dpveil.batch.report import Report
 
         report = Report(entries=[entry])
-        print_report(report, self.json)
+        print_report(report, self.json, self.voice, out=self.out, seeded=seeded)
         return exit_code(report)
 
     def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:

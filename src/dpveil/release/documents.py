@@ -29,6 +29,7 @@ from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.origins import kind_of
+from dpveil.release.words import in_short
 
 MOST_BYTES: Final = 1 << 26
 """Largest certificate of a document, in bytes."""
@@ -131,9 +132,10 @@ class DocumentCertificate(Envelope):
         said += [f"{pages_text(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
         count = len(self.pages) - len(copies)
         if count:
-            promise = "nothing that can be added" if total is None else f"{total} ({strength(total)})"
+            grade = "" if total is None or total.free else f" ({strength(total)})"
+            promise = "nothing that can be added" if total is None else f"{in_short(total)}{grade}"
             other = "other " * bool(copies)
-            which = f"its {other}page" if count == 1 else f"its {count:,} {other}pages together"
+            which = f"1 {other}page" if count == 1 else f"{count:,} {other}pages together"
             said.append(f"{which}: {promise}")
         return "; ".join([*said, *self._exposure_lines()])
 

@@ -21,7 +21,7 @@ MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 FACES: Final = "faces"
 """The first word of a request for faces, and the default regions of face-space methods."""
 ASKED: Final = "as was asked for"
-BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
+BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays visible"
 MOST_NAMED: Final = 8
 """Most faces that a sentence names."""
 

@@ -250,6 +250,19 @@ def image_path(path: Path) -> Path | None:
     return path.with_name(name) if name.strip(".") else None
 
 
+HEADS: Final = ((0, b"\x1aE\xdf\xa3"), (8, b"AVI "), (0, b"\x00\x00\x01\xba"))
+"""Offset and bytes at the start of Matroska, AVI and MPEG files; those of MP4 are told from pictures."""
+BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", b"avc1", b"M4V ", b"qt  ")
+"""Brands of MP4 and MOV files that are clips, where those of HEIC and AVIF are pictures."""
+
+
+def is_clip_head(head: bytes) -> bool:
+    """Whether a file that begins so is a clip."""
+    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
+        head[start : start + len(text)] == text for start, text in HEADS
+    )
+
+
 def is_clip(path: Path) -> bool:
     """Whether a path has the name of a clip in one of `CLIPS`, or that of the certificate of one.
 

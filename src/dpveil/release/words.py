@@ -21,20 +21,20 @@ from dpveil.release.crowd import sentences
 
 LOW: Final = {
     "weak": (
-        "WEAK PROMISE: an observer may tell two neighbouring photos apart in most cases, or in a few cases"
-        " for certain (see dpveil explain)"
+        "WEAK PROMISE: whoever can name two possible originals can mostly tell which one it was, or in a"
+        " few cases for certain (see dpveil explain)"
     ),
     NONE: (
-        "PRACTICALLY NO PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil"
-        " explain)"
+        "PRACTICALLY NO PROMISE: whoever can name two possible originals can almost surely tell which one"
+        " it was (see dpveil explain)"
     ),
 }
 """The warning about a photo's total guarantee, by its strength."""
-HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
+HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is common practice, may be undone, and promises nothing"
 TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
-    " protect the whole photo, or start from its JPEG or PNG original"
+    "lossy {} may leave traces of what is hidden anywhere in the photo, and they are not hidden;"
+    " replace the whole photo, or start from its JPEG or PNG original"
 )
 REDUCED_TRACES: Final = (
     "traces of the region anywhere in the photo: which few colours the source has, and how they are dithered,"
@@ -47,8 +47,8 @@ REDUCED_SPREAD: Final = (
 )
 PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
 PAGE_SPREAD: Final = (
-    "a lossy picture in the PDF leaves traces of a region around it, and those are released as they are;"
-    " draw larger boxes, protect whole pages, or start from lossless scans"
+    "lossy pictures in the PDF may leave traces around what is hidden, and they are not hidden;"
+    " draw larger boxes, replace whole pages, or start from lossless scans"
 )
 VOUCHED: Final = "the owner of the source says that it lost nothing; otherwise it shows {}"
 CHANNELS: Final = "whether the photo is grey, which may follow from pixels that are replaced"
@@ -69,7 +69,7 @@ POSED: Final = (
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
 """Warns that a requested region was not found and stays in the clear, as `if_none` allowed."""
 FEW: Final = (
-    "PROMISED ABOUT ANY {} ALONE: about all pixels of a region together the promise is practically none"
+    "PROMISED ABOUT ANY {} ALONE: about all of a region, such as a face, the promise is practically none"
     " (see dpveil explain)"
 )
 CHOSEN: Final = (
@@ -213,6 +213,77 @@ def few_only(total: Guarantee) -> str:
     return FEW.format(pixels(total.relation.m or 0).upper())
 
 
+NO_PROMISE: Final = "nothing is promised"
+ABOUT: Final = {
+    "latent-cell": " about the code of a face",
+    "singular-values": " about the singular values",
+    "database-record": " about any record",
+    "person": " about any person",
+}
+"""What a guarantee is about, by its relation, where that is not all that is replaced."""
+
+
+def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
+    """Return the numbers of a guarantee, for people, and `of` what nothing is kept where that is so.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> about = {"relation": Relation("m-pixels", 16), "scope": Scope("a photo")}
+    >>> in_short(Guarantee(kind="pure", epsilon=2, **about))
+    'ε = 2 about any 16 pixels'
+    >>> in_short(Guarantee(kind="pure", epsilon=0, **about))
+    'nothing of what was replaced is kept (ε = 0)'
+    """
+    if not total.formal:
+        return NO_PROMISE
+    if total.free:
+        return f"nothing{of} is kept (ε = 0)"
+    letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+    numbers = ", ".join(
+        f"{letter} = {show(value)}"
+        for n, letter in letters.items()
+        if (value := getattr(total, n)) is not None
+    )
+    distance = f" per unit of {total.metric}" if total.metric else ""
+    m = total.relation.m
+    return numbers + distance + (f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, ""))
+
+
+QUOTED: Final = {
+    "pure": "{neighbours} change the chances of every possible release at most by the factor {odds}"
+    " (ε = {epsilon})",
+    "approximate": "{neighbours} change the chances of every set of releases at most by the factor {odds}"
+    " (ε = {epsilon}), but for a probability of δ = {delta}",
+    "zcdp": "{neighbours} are as hard to tell apart by the release as zero-concentrated differential privacy"
+    " with ρ = {rho} requires",
+    "metric": "{neighbours} at distance d ({metric}) change the chances of every possible release at most by"
+    " the factor e^(ε·d), with ε = {epsilon}",
+}
+"""What a guarantee says, by its kind, for `quotation`."""
+
+
+def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
+    """Return one sentence on a release that can be quoted as it is; `sha256` names its file.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> whole = {"relation": Relation("any-image"), "scope": Scope("a photo")}
+    >>> quotation(Guarantee(kind="pure", epsilon=2, **whole), "dpveil 1.0")
+    'What dpveil 1.0 replaced here is differentially private: any two photos of the same size change the ...'
+    """
+    file = f" in the file with SHA-256 {sha256}" if sha256 else " here"
+    if total is None or not total.formal:
+        return f"Nothing is promised about what {tool} shows{file}."
+    rest = "; nothing is promised about anything else in it, or about where the replaced places are."
+    if total.free:
+        said = "was drawn without regard to what the original shows there: nothing of that is kept (ε = 0)"
+        return f"What {tool} put in the replaced places{file} {said}{rest}"
+    numbers = {name: show(value) for name in ("epsilon", "delta", "rho") if (value := getattr(total, name))}
+    large = (total.epsilon or 0) > 99  # beyond, floats have no such power
+    odds = "e^ε" if large else f"{math.ceil(1000 * math.exp(float(total.epsilon or 0))) / 1000:g}"
+    words = {"neighbours": total.relation.in_words(), "odds": odds, "metric": total.metric, "delta": "0"}
+    said = QUOTED[total.kind].format(**{**words, **numbers})
+    return f"What {tool} replaced{file} is differentially private: {said}{rest}"
+
+
 def worth(guarantee: Guarantee, grade: str) -> str:
     """Return a strength, with the number of pixels it is about unless that is all.
 
@@ -255,14 +326,14 @@ def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
 
     >>> (note,) = doubtful_note([Region(Box(40, 52, 10, 10), score=0.1875)])
     >>> note.with_options({"threshold": "--threshold"})
-    'one place that may be a face stays in the clear: look there, and replace it too with --threshold 0.18'
+    'one place that may be a face is not hidden: look there, and replace it too with --threshold 0.18'
     """
     if not places:
         return ()
     one = len(places) == 1
-    what = "one place that may be a face stays" if one else f"{len(places)} places that may be faces stay"
+    what = "one place that may be a face is" if one else f"{len(places)} places that may be faces are"
     them = "it" if one else "them"
-    form = f"{what} in the clear: look there, and replace {them} too with {{threshold}}"
+    form = f"{what} not hidden: look there, and replace {them} too with {{threshold}}"
     return (Note(form, threshold=lowest(places)),)
 
 

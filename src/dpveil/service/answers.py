@@ -178,10 +178,12 @@ def _texts(result: Result) -> dict[str, bytes]:
     }
 
 
-def job_json(result: Result) -> dict[str, Any]:
-    """Return what is told of a job."""
+def job_json(result: Result, progress: tuple[int, int] | None = None) -> dict[str, Any]:
+    """Return what is told of a job, and its `progress` as parts that are done, and of how many."""
     done = result.state == DONE
+    told = {} if progress is None else {"progress": {"done": progress[0], "of": progress[1]}}
     return {
+        **told,
         "id": result.id,
         "status": result.state if result.state in (DONE, FAILED) else WORKING,
         "job_url": f"/v1/jobs/{result.id}",

@@ -69,7 +69,11 @@ Begun = tuple[Result, bool] | DPVeilError
 """What came of a photo that was handed in: its result and whether it is new, or why there is none."""
 CERTIFICATE: Final = ".certificate.json"
 """What is behind the name of an image in that of its certificate, as on a disk."""
-MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
+MEDIA: Final = {
+    **{name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")},
+    "pdf": "application/pdf",
+    "mp4": "video/mp4",
+}
 ASKING: Final = (401, 429, 503)
 """What requests may be refused with that need a key, where there are keys."""
 SENDING: Final = (*ASKING, 408, 413, 415, 422)
@@ -289,7 +293,7 @@ async def get_release(parts: Using, caller: Asking, id: str) -> Response:  # noq
 
 @router.get("/v1/releases/{id}/image", **address("image", {200: ("The picture.", schemas.IMAGE)}, FINDING))
 async def image(request: Request, parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
-    """Return the image of a release."""
+    """Return the image of a release, or its document or clip."""
     jobs, made = parts.jobs, await finished_release(parts.jobs, caller, id)
     size, contents = await _image(jobs, caller, made.id)
     media, headers = MEDIA[str(made.format)], _download_header(made)
@@ -342,7 +346,7 @@ async def delete(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A0
 @router.get("/v1/jobs/{id}", **address("job", {200: ("The job.", schemas.Job)}, FINDING))
 async def job(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002
     """Tell what became of a job: working, done or failed."""
-    return JSONResponse(job_json(await _find_result(parts.jobs, caller, id)))
+    return JSONResponse(job_json(await _find_result(parts.jobs, caller, id), parts.jobs.progress(id)))
 
 
 async def _find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:

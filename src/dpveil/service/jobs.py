@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpveil.core.certificate import parse_certificate, parse_guarantee
@@ -30,6 +31,14 @@ from dpveil.service.budget import Budget
 from dpveil.service.guard import Share, Turns
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
+from dpveil.service.media import FORMATS as MEDIA
+from dpveil.service.media import (
+    certificate_of,
+    contradictions_of,
+    format_of_release,
+    stated_file,
+    work_folder,
+)
 from dpveil.service.problems import (
     Busy,
     Conflict,
@@ -83,7 +92,7 @@ class Job:
     which it is finished.
 
     It is `shared` once a second request with its key was told of it. `made` is its release once
-    that is shown.
+    that is shown, and `worker` makes it.
     """
 
     id: str
@@ -94,6 +103,7 @@ class Job:
     stopped: bool = False
     shared: bool = False
     made: Result | None = None
+    worker: Worker | None = None
 
     def cancel(self) -> None:
         """Cancel it: at once where it waits in line, else once it is planned.
@@ -239,6 +249,11 @@ class Jobs:
         await asyncio.wait([job.task], timeout=seconds)
         return not job.shared, job.made if job.task.done() else None
 
+    def progress(self, id_: str) -> tuple[int, int] | None:
+        """Return how much of a document or clip that is being made is done, and of how much, if known."""
+        job = self._jobs.get(id_)
+        return None if job is None or job.worker is None else job.worker.progress
+
     async def cancel(self, caller: Caller, id_: str) -> None:
         """Cancel what is not paid for, or forget what was made; raises `Conflict` while it is drawn."""
         job = self._jobs.get(id_)
@@ -346,9 +361,10 @@ class Jobs:
     async def _release(self, job: Job, order: Order, share: Share) -> None:
         """Plan, pay, draw (at once, if nothing is paid) and keep; the worker is free once it has drawn."""
         async with AsyncExitStack() as stack:
+            folder = stack.enter_context(work_folder()) if format_of_release(order.photo) else None
             async with self.pool.worker() as worker:
-                job.begun = True
-                planned = await self._plan(worker, order, share)
+                job.begun, job.worker = True, worker
+                planned = await self._plan(worker, order, share, folder)
                 room = min(max(int(planned["room"]), 0), self.limits.most_room)
                 payment = await self._pay(worker, job, order, planned, room)
                 stack.callback(self.store.free, room)
@@ -359,11 +375,16 @@ class Jobs:
                 release = await self._check(answer, image, planned["total"], room)
                 job.made = await self._keep(job, payment, release, image)
 
-    async def _plan(self, worker: Worker, order: Order, share: Share) -> dict[str, Any]:
-        """Return what a release would be, as the worker says that now has the photo."""
+    async def _plan(self, worker: Worker, order: Order, share: Share, folder: Path | None) -> dict[str, Any]:
+        """Return what a release would be, as the worker says that now has the photo.
+
+        A document or clip, which has a `folder`, is paid by no ledger and drawn before that is said.
+        """
         paid = self.budget.ledger is not None
         told = {"do": "release", "settings": order.settings, "pixels": self.limits.pixels, "paid": paid}
-        planned, _ = await worker.ask(told, order.photo, self.limits.plan_seconds)
+        seconds = self.limits.plan_seconds if folder is None else self.limits.media_seconds
+        more = {} if folder is None else {"folder": str(folder)}
+        planned, _ = await worker.ask({**told, **more}, order.photo, seconds)
         order.photo = b""
         share.free()
         return planned
@@ -433,14 +454,20 @@ def check_release(
     notes = json.dumps([str(note) for note in answer["notes"]])
     if len(notes) > MOST_NOTES or len(image) + len(answer["certificate"].encode()) + len(notes) > room:
         raise WorkerEnded
-    sha256, kind = hashlib.sha256(image).hexdigest(), (format_name(image[:64]) or "").lower()
-    certificate = parse_certificate(answer["certificate"])
+    kind = format_of_release(image) or (format_name(image[:64]) or "").lower()
+    sha256 = hashlib.sha256(image).hexdigest()
     paid = None if total is None else parse_guarantee(total)
-    output = certificate.output
-    stated = None if output is None else (output.sha256, output.format)
+    certificate: Any
+    if kind in MEDIA:
+        certificate = certificate_of(kind, answer["certificate"])
+        stated: tuple[str, str] | None = stated_file(certificate)
+    else:
+        certificate = parse_certificate(answer["certificate"])
+        output = certificate.output
+        stated = None if output is None else (output.sha256, output.format)
     if (stated, certificate.composition) != ((sha256, kind), paid):
         raise WorkerEnded
-    if answer["format"] != kind or kind not in FORMATS.values():  # downloads are of that type
+    if answer["format"] != kind or kind not in (*FORMATS.values(), *MEDIA):  # downloads are of that type
         raise WorkerEnded
     if certificate.signature is not None:  # a worker has no key
         raise WorkerEnded
@@ -449,6 +476,6 @@ def check_release(
         return told
     from dpveil.release.verification import contradictions
 
-    if contradictions(certificate):
+    if contradictions_of(certificate) if kind in MEDIA else contradictions(certificate):
         raise WorkerEnded
     return {**told, "certificate": sign.signed(certificate).to_text()}

@@ -50,7 +50,7 @@ def _optional_field(description: str | None = None, **more: Any) -> Any:
 
 
 class Settings(BaseModel):
-    """A method (default: every face becomes one of nobody), its parameters, regions."""
+    """A method (default: every face becomes a synthetic one), its parameters, regions."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
     method: str = _optional_field("A name of /v1/methods.")
@@ -140,6 +140,13 @@ class PaidRelease(Release):
     left: Left = _optional_field()
 
 
+class Progress(BaseModel):
+    """How much of a document or clip is done: pages, or frames of a stage."""
+
+    done: int
+    of: int
+
+
 class Job(BaseModel):
     """What became of a request."""
 
@@ -148,6 +155,7 @@ class Job(BaseModel):
     job_url: str
     release_url: str | None
     problem: Problem | None
+    progress: Progress = _optional_field("Of a document or clip that is being made.")
 
 
 class Plan(BaseModel):
@@ -241,7 +249,7 @@ UPLOAD: Final = {
                             "minItems": 1,
                             "maxItems": Limits().photos,
                             "description": "A part for each photo; all have the same settings, and each pays"
-                            " for itself.",
+                            " for itself. Without a ledger also a PDF or a clip.",
                         },
                         "settings": Settings.model_json_schema(),
                     },
@@ -258,7 +266,7 @@ UPLOAD: Final = {
         },
     }
 }
-IMAGE: Final = {"image/*": {"schema": BINARY}}
+IMAGE: Final = {kind: {"schema": BINARY} for kind in ("image/*", "application/pdf", "video/mp4")}
 TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
 ARCHIVE: Final = {
     "application/zip": {

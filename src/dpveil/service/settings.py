@@ -41,11 +41,11 @@ class Limits:
     An upload has `body_bytes` at most and arrives within `body_seconds`.
     Of settings and a query, `settings_bytes` are read. It has up to `photos`, each with `pixels` at most. All
     uploads in memory have `held_bytes`, and those of one key `key_bytes`; `waiting` photos wait for a worker.
-    Planning takes `plan_seconds`, and drawing `draw_seconds`, in a worker with `worker_bytes` of address
-    space. A request that takes longer than `answer_seconds` is answered with a job. Results are kept for
-    `result_seconds`, in `results_bytes` of memory or disk. `connections` may be open. Answers about photos
-    are given at multiples of `answer_after` seconds (see `Moments`), or at any time if it is 0. Raises
-    `InvalidParameter` for a limit that is out of range.
+    Planning takes `plan_seconds`, and drawing `draw_seconds`, or a document or clip `media_seconds`, in a
+    worker with `worker_bytes` of address space. A request that takes longer than `answer_seconds` is answered
+    with a job. Results are kept for `result_seconds`, in `results_bytes` of memory or disk. `connections` may
+    be open. Answers about photos are given at multiples of `answer_after` seconds (see `Moments`), or at any
+    time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
     """
 
     body_bytes: int = 64 * MIB
@@ -58,6 +58,7 @@ class Limits:
     waiting: int = 64
     plan_seconds: float = 60
     draw_seconds: float = 120
+    media_seconds: float = 1800
     worker_bytes: int = 4096 * MIB
     answer_seconds: float = 20
     result_seconds: float = 3600

@@ -14,12 +14,14 @@ from dpveil.io import read
 from dpveil.processes import MOST_JSON
 from dpveil.release.plan import Plan, plan, plan_json, size_of
 from dpveil.release.saving import Release
+from dpveil.service import media
 from dpveil.service.page import plan_details as page
 from dpveil.service.page.plan_details import offers
 from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
 
 Message = tuple[dict[str, Any], bytes]
 DRAW: Final = "draw"
+RELEASE: Final = "release"
 SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
 """Words for arguments in messages: names of settings, where the command line has options."""
 DRAW_BYTES: Final = 36
@@ -27,14 +29,21 @@ DRAW_BYTES: Final = 36
 SIZED: Final = ("size", "channels")
 
 
-def steps(told: dict[str, Any], contents: bytes) -> Iterator[Message]:
+def steps(
+    told: dict[str, Any], contents: bytes, progress: Callable[[int, int], None] = lambda done, of: None
+) -> Iterator[Message]:
     """Yield the answers to one request; if it is `paid`, what is sent after the first decides on the second.
+
+    `progress` is called with how much of a document or clip is done.
 
     Errors of dpveil become an answer {"error": {...}}, in the words of the command line. Raises `MemoryError`
     where one is behind them: what was being imported may be half done, and the process is no more use.
     """
     try:
-        yield from DOES[told["do"]](told, contents)
+        if told["do"] == RELEASE and media.format_of_release(contents):
+            yield from media.release_steps(told, contents, progress)
+        else:
+            yield from DOES[told["do"]](told, contents)
     except DPVeilError as error:
         if _short_of_memory(error):
             raise MemoryError from error
@@ -157,7 +166,7 @@ DOES: Final[dict[str, Callable[[dict[str, Any], bytes], Iterator[Message]]]] = {
     "methods": _methods,
     "explain": _explain,
     "plan": _plan,
-    "release": _release,
+    RELEASE: _release,
     "page-plan": _page_plan,
     "page-offers": _page_offers,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import signal
 import sys
+from functools import partial
 from typing import Any, Final
 
 from dpveil.processes import Channel
@@ -50,8 +51,9 @@ def answer(channel: Channel) -> None:
 
     while (message := channel.receive()) is not None:
         told, arrays = message
-        given, waits = steps(told, arrays[0].tobytes()), told.get("paid", True)
         about = {"number": told.get("number")}
+        progress = partial(_tell_progress, channel, about)
+        given, waits = steps(told, arrays[0].tobytes(), progress), told.get("paid", True)
         del message, arrays  # the photo's bytes are not needed once it was read
         try:
             for said, contents in given:
@@ -62,6 +64,10 @@ def answer(channel: Channel) -> None:
         except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
             channel.send({"failed": type(error).__name__, **about})
             return
+
+
+def _tell_progress(channel: Channel, about: dict[str, Any], done: int, of: int) -> None:
+    channel.send({"progress": [done, of], **about}, b"")
 
 
 def _receives(channel: Channel, word: str) -> bool:

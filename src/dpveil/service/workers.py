@@ -38,6 +38,8 @@ class Worker:
     def __init__(self, limits: Limits, target: str) -> None:
         self.child, self.limits = Child(target, memory=limits.worker_bytes, one_thread=True), limits
         self.talking = self._waits = False
+        self.progress: tuple[int, int] | None = None
+        """How much of a document or clip is done, of how much, as the worker says."""
         self._number: str | None = None
         self._thread = ThreadPoolExecutor(1, "worker")
 
@@ -60,6 +62,7 @@ class Worker:
         Every answer repeats a random number of the request: what was said before it is no answer to it.
         """
         self.talking, self._waits, self._number = True, told.get("paid", True), secrets.token_hex(8)
+        self.progress = None
         asked = {**told, "number": self._number}
         return await self._answer(seconds, 0, partial(self.child.channel.send, asked, contents))
 
@@ -107,7 +110,11 @@ class Worker:
         def hear() -> Any:
             if said is not None:
                 said()
-            return self.child.channel.receive(most)
+            while (message := self.child.channel.receive(most)) is not None:
+                if (progress := _progress(message[0], self._number)) is None:
+                    break
+                self.progress = progress
+            return message
 
         try:
             async with asyncio.timeout(seconds):
@@ -143,6 +150,15 @@ class Worker:
         self.child.kill()
         self._thread.shutdown(wait=False)
         await asyncio.to_thread(self.child.end)
+
+
+def _progress(said: Any, number: str | None) -> tuple[int, int] | None:
+    """Return the progress that a message tells of the request of this number; None for any other message."""
+    told = said.get("progress") if isinstance(said, dict) and said.get("number") == number else None
+    match told:
+        case [int(done), int(of)] if 0 <= done <= of < 1 << 31:
+            return done, of
+    return None
 
 
 def _split_answer(answer: dict[str, Any], contents: bytes) -> Message:

@@ -25,7 +25,7 @@ from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
 from dpveil.release.origins import BOXES_ALONE
 from dpveil.release.plan import Plan, largest_region, plan, plan_json
-from dpveil.release.words import LOW, few_only
+from dpveil.release.words import LOW, few_only, in_short
 from dpveil.service.page.account import SIGNS, price_of
 from dpveil.service.settings import Request
 
@@ -33,15 +33,15 @@ BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
 FACE_WAY: Final[dict[str, Any]] = {
     "name": "faces",
-    "title": "A face of nobody",
-    "words": "From the forehead to the chin. Hair, ears and neck stay.",
+    "title": "Inner face only",
+    "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
     "settings": {"method": "attributes"},
     "keeps": True,
 }
 HEAD_WAY: Final[dict[str, Any]] = {
     "name": "heads",
-    "title": "A head of nobody",
-    "words": "With hair, ears and neck. It hides more.",
+    "title": "Whole head",
+    "words": "A synthetic head with hair, ears and neck. It hides more.",
     "settings": {"method": "attributes", "protect": "head"},
     "keeps": True,
 }
@@ -133,7 +133,7 @@ def _few_pixels_text(total: Guarantee) -> str:
 KEPT: Final = "except"
 """The setting that names the faces to be kept."""
 GREY: Final = "a grey box"
-FACES: Final = {"face": "a face of nobody", "head": "a head of nobody", "box": "a head of nobody"}
+FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
 """What replaces faces, by `protect`."""
 
 
@@ -210,7 +210,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
         largest_region(planned).sentence if len(planned.regions) == 1 else _joint_meaning(planned, total)
     )
     return {
-        "total": str(total),
+        "total": in_short(total, of=""),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
         "cost": _cost(total, shown),
@@ -259,10 +259,10 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
-    >>> _cost(two, ["a face of nobody", "a grey box", "a face of nobody"])
-    '3 regions are replaced: 2 by a face of nobody, one by a grey box. What they cost adds up.'
-    >>> _cost(two, ["a face of nobody"])
-    'One region is replaced by a face of nobody.'
+    >>> _cost(two, ["a synthetic face", "a grey box", "a synthetic face"])
+    '3 regions are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
+    >>> _cost(two, ["a synthetic face"])
+    'One region is replaced by a synthetic face.'
     """
     regions, one = len(shown), len(shown) == 1
     kinds = Counter(text for text in shown if text)

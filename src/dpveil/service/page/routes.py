@@ -81,16 +81,26 @@ async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A00
 def _words(text: str) -> dict[str, Any]:
     """Return a certificate in words; the first call imports what makes them, which takes a while."""
     from dpveil.release.quote import with_sentences
+    from dpveil.release.words import in_short, quotation
+    from dpveil.service.media import certificate_of, details, format_of_certificate
     from dpveil.service.page.plan_details import warnings
 
-    certificate = with_sentences(parse_certificate(text))
+    if kind := format_of_certificate(text):
+        certificate = certificate_of(kind, text)
+        told = details(certificate)
+    else:
+        certificate = with_sentences(parse_certificate(text))
+        shown = () if certificate.composition is None else certificate.composition.scope.in_the_clear
+        covers = [guarantee.scope.covers for guarantee in certificate.guarantees]
+        told = {"covers": covers, "in_the_clear": list(shown), "warnings": list(certificate.warnings)}
     total, signed = certificate.composition, certificate.signature
+    output = getattr(certificate, "output", certificate)
     return {
-        "total": "no guarantee" if total is None else str(total),
+        "total": "nothing is promised" if total is None else in_short(total),
         "strength": certificate.strength,
-        "covers": [guarantee.scope.covers for guarantee in certificate.guarantees],
-        "in_the_clear": list(() if total is None else total.scope.in_the_clear),
-        **warnings(certificate.warnings, total),
+        **told,
+        **warnings(told["warnings"], total),
         "objections": list(certificate.objections),
         "note": NOT_FORGERY if signed is None else f"The certificate is signed by {signed.signer}.",
+        "quotation": quotation(total, certificate.tool, output.sha256),
     }

@@ -77,13 +77,17 @@ export const blob = async (path) => (await ask(path)).blob();
 export const plan = (photo, settings, signal) =>
   json("/page/plan", { method: "POST", body: form(photo, settings), signal });
 
-/** Return a release, however long it takes; a retry with the same key gets the same one. */
-export async function release(photo, settings, idempotencyKey) {
+/**
+ * Return a release, however long it takes; a retry with the same key gets the same one. `heard` is called with
+ * how much of a document or clip is done.
+ */
+export async function release(photo, settings, idempotencyKey, heard) {
   const headers = { "idempotency-key": idempotencyKey };
   let told = await json("/v1/releases", { method: "POST", body: form(photo, settings), headers });
   while (told.status === "working") {
     await pause(POLL / 1000);
     told = await json(told.job_url);
+    if (told.progress) heard(told.progress);
   }
   if (told.status === "failed") throw new Problem(told.problem);
   return told.release_url ? json(told.release_url) : told;

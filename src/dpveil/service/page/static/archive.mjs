@@ -1,7 +1,7 @@
 // The link to an archive of all releases with their certificates, made when they change.
 
 import { $, complain } from "./dom.mjs";
-import { certificateName, releaseNames } from "./names.mjs";
+import { certificateName, endingOf, releaseNames } from "./names.mjs";
 import { zipped } from "./zip.mjs";
 
 let zip = { of: "", url: "" };
@@ -28,13 +28,13 @@ export async function showArchive(photos, busy) {
   URL.revokeObjectURL(zip.url);
   zip = { of, url: "" };
   link.removeAttribute("href");
-  const names = releaseNames(done.map((photo) => photo.name));
+  const names = releaseNames(done.map((photo) => photo.name), done.map(({ release }) => endingOf(release.image)));
   try {
     const made = URL.createObjectURL(await archive(names, done));
     if (zip.of !== of) return void URL.revokeObjectURL(made);
     zip.url = made;
     link.href = made;
-    link.download = done.length > 1 ? "releases.zip" : names[0].replace(/\.png$/u, ".zip");
+    link.download = done.length > 1 ? "releases.zip" : names[0].replace(/\.\w+$/u, ".zip");
     const one = "Download with certificate (zip)";
     link.textContent = done.length > 1 ? `Download all ${done.length} (zip)` : one;
   } catch (error) {

@@ -12,11 +12,17 @@ export function stem(name) {
   return !short || RESERVED.test(short) ? `photo${short ? `-${short}` : ""}` : short;
 }
 
-/** Return the names of releases, no two of them alike, also where capitals do not count. */
-export function releaseNames(names, ending = "png") {
+const ENDINGS = { "image/jpeg": "jpg", "application/pdf": "pdf", "video/mp4": "mp4" };
+
+/** Return the ending of the name of a release, by what the service says that it is. */
+export const endingOf = ({ type }) => ENDINGS[type] ?? "png";
+
+/** Return the names of releases with their endings, no two alike, also where capitals do not count. */
+export function releaseNames(names, endings = []) {
   const taken = new Set();
-  return names.map((name) => {
+  return names.map((name, at) => {
     const own = stem(name);
+    const ending = endings[at] ?? "png";
     let made = `${own}.private.${ending}`;
     for (let n = 2; taken.has(made.toLowerCase()); n += 1) made = `${own}-${n}.private.${ending}`;
     taken.add(made.toLowerCase());

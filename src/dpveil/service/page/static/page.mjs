@@ -6,6 +6,7 @@ import { drawing, middle, showDrawing } from "./boxes.mjs";
 import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
+import { progressText, unplanned } from "./media.mjs";
 import { showObstacle, showWhy } from "./paying.mjs";
 import { Photo } from "./photos.mjs";
 import { releasePhoto, showResult } from "./result.mjs";
@@ -30,6 +31,7 @@ let silent = false;
 const planner = new Planner(settings, makePlan, show);
 
 async function makePlan(photo, wanted, signal) {
+  if (photo.media) return unplanned();
   if ($("key")) await asking; // which tells a subject that this key may spend
   const subject = budget.planner();
   return plan(photo.file, { ...wanted, ...(subject ? { subject } : {}) }, signal);
@@ -77,7 +79,7 @@ function show() {
   fill($("photos"), ...photos.map(small));
   $("look").hidden = !selected;
   showPromise(selected, selected !== null && planner.busy(selected), $("key") && !settings());
-  showResult(selected);
+  showResult(selected, show);
   if (selected) {
     $("look-title").textContent = selected.name;
     if (!stopDrawing) showStage(selected, act, draws());
@@ -187,7 +189,7 @@ async function releaseAll(chosen) {
     Object.assign(photo, { releasing: true, failure: null });
     show();
     try {
-      await releasePhoto(photo);
+      await releasePhoto(photo, (part) => progress(part.done, part.of, `Releasing ${progressText(photo.media, part)}…`));
     } catch (error) {
       photo.failure = error.told ?? error.message;
       problems.push(`${photo.name}: ${photo.failure}`);

@@ -1,5 +1,7 @@
 // The photos of this tab, and what is asked of the service for each.
 
+import { mediaOf } from "./media.mjs";
+
 let numbers = 0;
 
 /** One photo: its file, the choices about it, its plan, and its release; calls `changed` once it is seen. */
@@ -9,6 +11,7 @@ export class Photo {
     this.id = `photo-${numbers}`;
     this.file = file;
     this.name = file.name || "photo";
+    this.media = mediaOf(file); // undefined for photos
     this.url = URL.createObjectURL(file);
     this.visible = null; // null until the browser has tried to show it
     this.kept = new Set();
@@ -29,6 +32,10 @@ export class Photo {
 
   /** Let the browser try to show it, which also tells the size of one that has no plan yet. */
   async look(changed) {
+    if (this.media) {
+      this.visible = false;
+      return;
+    }
     const image = new Image();
     image.src = this.url;
     this.visible = await image.decode().then(() => true, () => false);

@@ -3,14 +3,16 @@
 import { blob, json, newKey, release } from "./api.mjs";
 import { payer } from "./budget.mjs";
 import { $, list, make, replace } from "./dom.mjs";
-import { certificateName, quoted, releaseNames } from "./names.mjs";
+import { shown } from "./media.mjs";
+import { certificateName, endingOf, quoted, releaseNames } from "./names.mjs";
+import { review } from "./review.mjs";
 import { badge, coverage, more } from "./said.mjs";
 
 /** Release a photo as it was planned, and keep its picture and certificate in this tab. */
-export async function releasePhoto(photo) {
+export async function releasePhoto(photo, heard) {
   const settings = { ...photo.settings, ...(payer() ? { subject: payer() } : {}) };
   photo.key ??= newKey();
-  const told = await release(photo.file, settings, photo.key).catch((error) => {
+  const told = await release(photo.file, settings, photo.key, heard).catch((error) => {
     if (error.kind === "Gone") photo.key = null; // it was paid and is lost: the next attempt is another one
     throw error;
   });
@@ -19,7 +21,7 @@ export async function releasePhoto(photo) {
     blob(told.certificate_url),
     json(`/page/releases/${told.id}`),
   ]);
-  photo.release = { image, certificate, words, url: URL.createObjectURL(image) };
+  photo.release = { image, certificate, words, url: URL.createObjectURL(image), reviewed: false };
 }
 
 /** Return a link that downloads a blob, which lives as long as the page shows it. */
@@ -37,6 +39,7 @@ function forgetLinks() {
 
 /** Return original and release, one over the other, with a slider between them. */
 function compared(photo) {
+  if (photo.media) return shown(photo);
   if (!photo.visible) return [make("img", { class: "alone", src: photo.release.url, alt: "The release" })];
   const [width, height] = photo.size;
   const before = make("img", { src: photo.url, alt: "The original photo" });
@@ -57,8 +60,8 @@ function compared(photo) {
   return [pair, make("div", { class: "slide" }, side("original"), range, side("release"))];
 }
 
-/** Show the release of a photo, if it has one. */
-export function showResult(photo) {
+/** Show the release of a photo, if it has one; `changed` is called once it was reviewed. */
+export function showResult(photo, changed) {
   $("result").hidden = !photo?.release;
   if (!photo?.release) {
     forgetLinks();
@@ -68,20 +71,23 @@ export function showResult(photo) {
   forgetLinks();
   $("released").dataset.shown = photo.release.url;
   const { words, image, certificate } = photo.release;
-  const [name] = releaseNames([photo.name]);
+  const [name] = releaseNames([photo.name], [endingOf(image)]);
   return replace($("released"),
     ...compared(photo),
     make("p", { class: "total" },
       badge(words.strength), " ", make("strong", {}, words.total), ...coverage(photo)),
     objections(words.objections),
+    review(photo, changed),
     make("p", { class: "buttons" },
-      download("Download picture", image, name),
+      download(`Download ${photo.media?.name ?? "picture"}`, image, name),
       download("Download certificate", certificate, certificateName(name))),
     make("p", { class: "help" }, ...verified(name), words.note),
+    make("h3", {}, "To quote"),
+    make("blockquote", {}, words.quotation),
     list(words.warnings, { class: "warnings" }),
     list(words.notes, { class: "notes" }),
     more("What is covered", list(words.covers)),
-    more("What stays in the clear", list(words.in_the_clear)));
+    more("What is not hidden", list(words.in_the_clear)));
 }
 
 const objections = (reasons) =>

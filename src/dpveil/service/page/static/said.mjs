@@ -1,6 +1,7 @@
 // The promise of a plan, in the words of the service; nothing is computed here.
 
 import { $, fill, list, make } from "./dom.mjs";
+import { promised as promisedOf } from "./media.mjs";
 
 const NOTHING = "Nothing would be replaced: add a box, or let a face be replaced.";
 const ONLY_BOXES = "No face was found in this photo: only your boxes are replaced.";
@@ -38,7 +39,7 @@ export function showPromise(photo, waiting, asks) {
 
 /** Show the promise in short beside the button that makes it. */
 function showNow(photo) {
-  const told = photo?.settings && !photo.problem ? photo.planned : null;
+  const told = photo?.settings && !photo.problem && !photo.media ? photo.planned : null;
   fill($("now"), ...(told ? [badge(told.plan.strength), " ", told.said.total, ...coverage(photo)] : []));
   $("meaning").hidden = !told;
 }
@@ -48,6 +49,7 @@ function promised(photo, waiting) {
   if (waiting) return [make("p", { class: "help loading" }, "Looking for faces…")];
   if (photo.problem) return [alarm(explained(photo))];
   if (!photo.settings) return photo.faceless ? [alarm(NO_FACE)] : [help(NOTHING)];
+  if (photo.media) return [photo.failure ? alarm(`Not released: ${photo.failure}`) : null, ...promisedOf(photo.media)];
   const { plan, said } = photo.planned;
   return [
     photo.failure ? alarm(`Not released: ${photo.failure}`) : null,
@@ -59,7 +61,7 @@ function promised(photo, waiting) {
     bounds(said.bounds),
     list(said.warnings, { class: "warnings" }),
     list(said.notes, { class: "notes" }),
-    more("What stays in the clear", list(plan.in_the_clear)),
+    more("What is not hidden", list(plan.in_the_clear)),
   ];
 }
 

@@ -63,7 +63,7 @@ const TOLD = {
   kept: ({ name }) => `${name} is kept as it is. Press to replace it.`,
   box: ({ name, by }) =>
     `${name} is replaced${by}. Arrow keys move it, with Shift they size it, Delete removes it.`,
-  doubtful: ({ name }) => `${name} may be a face and stays in the clear. Press to replace it.`,
+  doubtful: ({ name }) => `${name} may be a face and is not hidden. Press to replace it.`,
 };
 
 /** Return the picture of a photo, or a grey ground for one that the browser cannot show. */
@@ -79,6 +79,7 @@ function picture(photo) {
 export function showStage(photo, act, draws) {
   $("stage").hidden = !photo.size;
   $("draw").disabled = !photo.size;
+  $("draw").hidden = Boolean(photo.media);
   $("look-help").hidden = !photo.size;
   $("shown").classList.toggle("problem", !photo.size);
   $("shown").classList.toggle("warning", Boolean(photo.size) && photo.note !== "");

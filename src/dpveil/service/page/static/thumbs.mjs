@@ -5,6 +5,7 @@ import { make } from "./dom.mjs";
 const STATES = [
   [(photo) => photo.releasing, "releasing…"],
   [(photo) => photo.failure, "not released"],
+  [(photo) => photo.release?.reviewed, "reviewed"],
   [(photo) => photo.release, "released"],
   [(photo, planner) => planner.current === photo, "looking…"],
   [(photo, planner) => planner.busy(photo), "waiting"],
@@ -25,7 +26,7 @@ export function thumbnail(photo, planner, shown, onclick) {
   };
   const picture = photo.visible
     ? make("img", { src: photo.url, alt: "" })
-    : make("span", { class: "blank", "aria-hidden": "true" }, photo.visible === false ? "?" : "");
+    : make("span", { class: "blank", "aria-hidden": "true" }, photo.media?.name ?? (photo.visible === false ? "?" : ""));
   const told = make("span", { "aria-hidden": "true" }, state);
   return make("li", {}, make("button", attributes, picture, told));
 }

@@ -1,0 +1,202 @@
+"""Documents and clips: a worker releases them as the command line does, in a folder that the server removes.
+
+The ledger pays for photos alone here, so that a service with a ledger refuses these.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.core.envelope import Aside, Envelope
+from dpveil.errors import DPVeilError, UsageError
+from dpveil.io.screening import format_name
+from dpveil.release.saving import certificate_path, is_clip_head
+from dpveil.service.settings import Request
+
+if TYPE_CHECKING:
+    from dpveil.batch.report import Entry
+
+DOCUMENT: Final = "pdf"
+CLIP: Final = "mp4"
+FORMATS: Final = (DOCUMENT, CLIP)
+"""What releases that are no pictures are written as."""
+HEAD: Final = 1024
+"""Bytes within which a PDF says that it is one."""
+IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
+NAMES: Final = {DOCUMENT: "the document", CLIP: "the clip"}
+UNPAID: Final = "documents and clips are not paid for here, and this service has a ledger"
+Message = tuple[dict[str, Any], bytes]
+
+
+def format_of_release(contents: bytes) -> str:
+    """Return what the release of a document or clip is written as; empty for anything else."""
+    if format_name(contents[:64]):
+        return ""  # a picture, whatever else its first bytes hold
+    if b"%PDF-" in contents[:HEAD]:
+        return DOCUMENT
+    return CLIP if is_clip_head(contents[:HEAD]) else ""
+
+
+@contextmanager
+def work_folder() -> Iterator[Path]:
+    """Have a folder for an original and its release, in memory where the system has such folders."""
+    place = IN_MEMORY if IN_MEMORY.is_dir() else None
+    folder = Path(mkdtemp(prefix="dpveil-", dir=place))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)  # also if the worker was killed
+
+
+def release_steps(
+    told: dict[str, Any], contents: bytes, progress: Callable[[int, int], None]
+) -> Iterator[Message]:
+    """Release a document or clip, and yield its total and then the release, as a photo's; calls `progress`
+    with how much is done of how much.
+
+    Raises `UsageError` where a ledger pays, and as the command line refuses.
+    """
+    if told["paid"]:
+        raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
+    kind = format_of_release(contents)
+    with TemporaryDirectory(dir=told["folder"]) as folder:
+        source, out = Path(folder, f"original.{kind}"), Path(folder, f"release.{kind}")
+        source.write_bytes(contents)
+        release = _release_document if kind == DOCUMENT else _release_clip
+        names = {str(source): NAMES[kind], str(out): "the release", folder: "its folder"}
+        try:
+            notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
+        except DPVeilError as error:
+            raise _error_of(
+                type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
+            ) from None
+        text, made = certificate_path(out).read_bytes(), out.read_bytes()
+    certificate = certificate_of(kind, text.decode())
+    total = None if certificate.composition is None else certificate.composition.to_json()
+    yield {"total": total, "covered": None, "room": len(text) + len(made) + (1 << 17)}, b""
+    yield {"certificate": len(text), "format": kind, "notes": notes}, text + made
+
+
+def certificate_of(kind: str, text: str) -> Any:
+    """Return the certificate of a document or clip; raises `CertificateError`."""
+    if kind == DOCUMENT:
+        from dpveil.release.documents import parse_document
+
+        return parse_document(text)
+    from dpveil.video.certificate import parse_certificate
+
+    return parse_certificate(text)
+
+
+def format_of_certificate(text: str) -> str:
+    """Return the format of the document or clip that a certificate is of; empty for a photo's."""
+    return {"document": DOCUMENT, "clip": CLIP}.get(json.loads(text).get("kind"), "")
+
+
+def details(certificate: Any) -> dict[str, list[str]]:
+    """Return what the certificate of a document or clip covers, what it does not, and its warnings."""
+    if hasattr(certificate, "pages"):
+        from dpveil.release.quote import with_sentences
+
+        each = [with_sentences(page.certificate) for page in certificate.pages]
+        totals = [page.composition for page in each if page.composition is not None]
+        return {
+            "covers": [certificate.together],
+            "in_the_clear": [*dict.fromkeys(text for total in totals for text in total.scope.in_the_clear)],
+            "warnings": [*dict.fromkeys(text for page in each for text in page.warnings)],
+        }
+    from dpveil.video.words import lines
+
+    return {
+        "covers": [*lines(certificate.quote)][:-1],
+        "in_the_clear": [*certificate.quote.in_the_clear],
+        "warnings": [*certificate.warnings],
+    }
+
+
+def stated_file(certificate: Envelope) -> tuple[str, str]:
+    """Return the SHA-256 and the format of the file that a certificate of a document or clip is of."""
+    output: Any = getattr(certificate, "output", None)
+    return (certificate.sha256, DOCUMENT) if output is None else (output.sha256, output.format)  # type: ignore[attr-defined]
+
+
+def contradictions_of(certificate: Any) -> list[str]:
+    """Return in what the certificates of a document's pages contradict themselves; that of a clip was
+    computed when it was read.
+    """
+    from dpveil.release.verification import contradictions
+
+    return [text for page in getattr(certificate, "pages", ()) for text in contradictions(page.certificate)]
+
+
+def _choices(told: dict[str, Any]) -> Any:
+    from dpveil.batch.task import Choices
+
+    request = Request.of(told["settings"])
+    return Choices(
+        method=request.method,
+        regions=request.finders,
+        post_processing=request.post_processing,
+        if_none=request.if_none,
+        at_least=request.at_least,
+        max_pixels=told["pixels"],
+        trust_source=request.trust_source,
+    )
+
+
+def _release_document(
+    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
+) -> list[str]:
+    from dpveil.batch.releasing import release_all
+    from dpveil.batch.tasks import plan_tasks
+
+    tasks, done = plan_tasks([source], out), 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress(done, len(tasks))
+
+    report = release_all(tasks, _choices(told), step=step)
+    for entry in report.entries:
+        if entry.failure is not None:
+            raise _error_of(entry.failure.kind, entry.failure.message, entry.failure.hint)
+    return [*report.documents, *_notes(report.released)]
+
+
+def _release_clip(
+    told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
+) -> list[str]:
+    from dpveil.batch.task import Task
+    from dpveil.video.obfuscating import ClipRun
+
+    run = ClipRun(choices=_choices(told))
+    return _notes([run.release(Task(source, out, out.name), lambda stage, done, of: progress(done, of))])
+
+
+def _without_paths(text: str, names: Mapping[str, str]) -> str:
+    """Return a text with files called by what they are: a path would tell of the host."""
+    for path, name in names.items():
+        text = text.replace(path, name)
+    return text
+
+
+def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError:
+    """Return an error of that class, whatever it takes when it is made."""
+    if not issubclass(kind, DPVeilError):
+        return DPVeilError(message, hint=hint)
+    error: DPVeilError = kind.__new__(kind)
+    DPVeilError.__init__(error, message, hint=hint)
+    return error
+
+
+def _notes(entries: list[Entry]) -> list[str]:
+    """Return the warnings of entries, each once."""
+    texts = (text for entry in entries for text in entry.warnings if not isinstance(text, Aside))
+    return [*dict.fromkeys(str(text) for text in texts)]

@@ -1,0 +1,80 @@
+"""Documents and clips over HTTP: released as by the command line, and by no service with a ledger."""
+
+from __future__ import annotations
+
+import io
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from clips_made import make_clip
+from PIL import Image
+from service_client import service, upload
+
+import dpveil
+from dpveil.ledger import Ledger, Limit
+from dpveil.service import media
+
+BOX = {"method": "fill", "level": 90, "regions": "8,8,16,16"}
+
+
+def document(pages: int = 2) -> bytes:
+    file = io.BytesIO()
+    first, *others = [Image.fromarray(np.full((60, 40, 3), 40 * n, np.uint8)) for n in range(1, pages + 1)]
+    first.save(file, "PDF", save_all=True, append_images=others, resolution=72)
+    return file.getvalue()
+
+
+def released(client: httpx.Client, contents: bytes, **settings: Any) -> dict[str, Any]:
+    answer = client.post("/v1/releases", files=upload(contents, {**BOX, **settings}))
+    assert answer.status_code in (201, 202), answer.text
+    told: dict[str, Any] = answer.json()
+    while told.get("status") == "working":
+        time.sleep(0.2)
+        told = client.get(told["job_url"]).json()
+    return client.get(told["release_url"]).json() if "release_url" in told else told
+
+
+def test_documents_and_clips_are_released_verify_and_leave_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("pypdfium2")
+    pytest.importorskip("av")
+    place = media.IN_MEMORY
+    before = set(place.glob("dpveil-*"))
+    clip = make_clip(tmp_path / "clip.mp4").read_bytes()
+    with service() as (_, client):
+        for contents, kind, media_type in (
+            (document(), "pdf", "application/pdf"),
+            (clip, "mp4", "video/mp4"),
+        ):
+            told = released(client, contents)
+            file, certificate = client.get(told["image_url"]), client.get(told["certificate_url"])
+            assert file.headers["content-type"] == media_type
+            out = tmp_path / f"out.{kind}"
+            out.write_bytes(file.content)
+            (tmp_path / f"out.{kind}.certificate.json").write_bytes(certificate.content)
+            results = list(dpveil.verify_each(out)) if kind == "pdf" else [dpveil.verify(out)]
+            assert {(each.status, each.sound) for each in results} == {("consistent", True)}
+            words = client.get(f"/page/releases/{told['id']}").json()
+            assert (words["strength"], words["objections"]) == ("strong", [])
+            assert words["quotation"]
+        answer = client.post("/v1/releases", files=upload(b"%PDF-1.7 no document", BOX))
+        assert (answer.status_code, "dpveil-" in answer.text) == (422, False), "no path of the host is told"
+        assert client.post("/v1/releases", files=upload(document(), regions="900,900,9,9")).status_code == 422
+    assert set(place.glob("dpveil-*")) == before
+
+
+def test_a_picture_is_one_whatever_its_first_bytes_hold() -> None:
+    file = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(file, "JPEG", comment=b"%PDF-1.7")
+    assert [media.format_of_release(one) for one in (file.getvalue(), document())] == ["", "pdf"]
+
+
+def test_no_ledger_pays_for_them(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'budget.db'}"
+    with Ledger(url, create=True) as ledger, service(ledger=ledger) as (_, client):
+        ledger.set_limit("album", Limit(kind="pure", epsilon=1))
+        answer = client.post("/v1/releases", files=upload(document(), BOX, subject="album"))
+        assert (answer.status_code, media.UNPAID in answer.text) == (422, True)
