@@ -22,7 +22,7 @@ from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.mutants import own_scalar, scalars
 
 LEVELS: Final = ("quick", "deep")
-DRAWING: Final = ("fit", "bound", "distinguish")
+DRAWING: Final = ("fit", "bound")
 """Gates that draw, and so can raise false alarms."""
 Entries = Mapping[str, Audit]
 

@@ -1,8 +1,8 @@
-"""Audits of the samplers: tables against 70-digit decimals, fits, and faults that must be detected."""
+"""The audits of the samplers: tables against 70-digit decimals, fits, and faults that must be detected."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
@@ -24,10 +24,22 @@ from dpveil_audit.distributions import (
     laplace_distribution,
     laplace_residues,
 )
-from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Variant, uniforms
-from dpveil_audit.fit import ALPHA, Fit, fit, fit_pairs
+from dpveil_audit.engine import (
+    Audit,
+    Bits,
+    Check,
+    Finding,
+    Gate,
+    Variant,
+    count_finding,
+    p_value_finding,
+    p_values,
+    uniforms,
+)
+from dpveil_audit.fit import fit
 
 WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
+UNLIKE: Final = "weights unlike the distribution's"
 GAUSSIANS: Final = (Fraction(1, 4), Fraction(10**6), Fraction(10**12))
 
 
@@ -53,8 +65,7 @@ def laplace_tables() -> list[Finding]:
             right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
             right.append((1 << 63) - sum(right))
             wrong += sum(a != b for a, b in zip(weights, right, strict=True))
-        what = "weights unlike the distribution's"
-        found.append(Finding("exact", what, f"scale {float(scale):.4g}", wrong, 0, wrong == 0, "weights"))
+        found.append(count_finding("exact", UNLIKE, f"scale {float(scale):.4g}", wrong, "weights"))
     return found
 
 
@@ -80,11 +91,9 @@ def gaussian_tables() -> list[Finding]:
         widths = {"total_bits": table.total_bits, "column_bits": table.column_bits}
         weights = alias_weights(table.table.packed, **widths)
         wrong = sum(a != b for a, b in zip(weights, right, strict=True))
-        found.append(
-            Finding("exact", "weights unlike the distribution's", label, wrong, 0, wrong == 0, "weights")
-        )
+        found.append(count_finding("exact", UNLIKE, label, wrong, "weights"))
         wrong = sum(_wrong_decisions(table, outcome) for outcome in range(0, table.tail, 7))
-        found.append(Finding("exact", "wrong decisions", label, wrong, 0, wrong == 0, "decisions"))
+        found.append(count_finding("exact", "wrong decisions", label, wrong, "decisions"))
     return found
 
 
@@ -137,8 +146,6 @@ def _accepts(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
     value = (outcomes - table.blocks << table.block_bits) + place
     return bool(gaussian.accept_blocks(table, value, outcomes, many, SeededBits(1, "ties"))[0])
 
-
-# Audits of the samplers: tables compared entry by entry, fits, and faults that must be detected
 
 LEVELS: Final = 16
 BUDGET: Final = Fraction(4)
@@ -195,29 +202,22 @@ class SamplerAudit(Audit):
     exact: Callable[[], list[Finding]]
     cases: tuple[SamplerCase, ...]
 
-    def checks(self, level: int, bits: Bits) -> Iterator[Check]:
-        """Yield the comparisons, and the fits of every case."""
-        yield Check("exact", self.name, lambda version: self.exact(), self.intact)
+    def checks(self, level: int, bits: Bits) -> list[Check]:
+        """Return the comparisons, and the fits of every case."""
         made = [Sampled(case, level, bits, self.name) for case in self.cases]
-        fits = Gate("fit", lambda version, one: fit_findings(one.case, one.by(version)), lambda level: made)
-        yield from fits.checks(level, bits, self.intact)
+        fits = Gate(
+            "fit", lambda version, one: [fit_of_sample(one.case, one.by(version))], lambda level: made
+        )
+        return [Check("exact", self.name, lambda version: self.exact(), ties=True), *fits.checks(level, bits)]
 
 
-def fit_findings(case: SamplerCase, sample: Sample) -> list[Finding]:
-    """Return the fits of one sample: all of it, its low digits if requested, and adjacent draws."""
-    share = ALPHA / 3
-    looks: dict[str, Fit] = {"distribution": fit(sample, case.distribution, alpha=share)}
+def fit_of_sample(case: SamplerCase, sample: Sample) -> Finding:
+    """Return the fit of one sample: all of it, adjacent draws, and its low digits if requested."""
+    found = p_values("all", sample, case.distribution)
     if case.residues is not None:
         distribution, modulus = case.residues
-        looks["low digits"] = fit(np.abs(sample) % modulus, distribution, alpha=share)
-    looks["neighbouring draws"] = fit_pairs(sample, case.distribution, alpha=share)
-    limit = float(-np.log10(share))
-    made = []
-    for what, seen in looks.items():
-        value = max(0.0, float(-np.log10(max(seen.p_value, 1e-300))))
-        name = f"{len(sample):,} draws, {what}"
-        made.append(Finding("fit", name, case.label, value, limit, not seen.is_rejected, "-log10 p"))
-    return made
+        found["low digits"] = fit(np.abs(sample) % modulus, distribution).p_value
+    return p_value_finding(case.label, f"{len(sample):,} draws", found)
 
 
 def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
@@ -239,7 +239,7 @@ def _matrix_tables() -> list[Finding]:
     ratio = max((Decimal(max(c)) / Decimal(min(c))).ln(WORK) for c in zip(*matrix.weights, strict=True))
     label, kept = f"{LEVELS} × {LEVELS}", ratio <= Decimal(int(BUDGET))
     return [
-        Finding("exact", "rows unlike the certified", label, wrong, 0, wrong == 0, "rows"),
+        count_finding("exact", "rows unlike the certified", label, wrong, "rows"),
         Finding("exact", "log-ratio of a column", label, float(ratio), float(BUDGET), kept, "ε"),
     ]
 

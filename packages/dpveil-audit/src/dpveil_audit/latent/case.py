@@ -1,4 +1,4 @@
-"""Audit cases for latent mechanisms: small code spaces, pairs of codes, versions, settings."""
+"""Latent mechanisms: small code spaces, and codes whose releases have to be alike."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+from jaxtyping import Float64, Int64
 
 from dpveil.codecs import Bounds
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, show
 from dpveil.mechanisms.latent import Directional, LatentMechanism, PCABasis
-from dpveil.noise.bits import BitSource
-from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.engine import Drawn, Level, Variant
+from dpveil_audit.engine import Outcomes
 
 NODES: Final = 16
 """Nodes of the Gauss-Legendre rule on every arc; as arcs are short, it is exact to the last digits."""
@@ -60,16 +58,15 @@ class Circle:
         inside = (np.abs(points) <= self.radius).all(axis=1)
         return np.where((known[at] == keys) & inside, at, -1)
 
-    def logs(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
-        """Return the log probability of every cell under a density of angles, normalised here."""
+    def chances(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
+        """Return the probability of every cell under a density of angles, normalised here."""
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         half = (self.cuts[1:] - self.cuts[:-1]) / 2
         middle = (self.cuts[1:] + self.cuts[:-1]) / 2
         arcs = half * (density(middle[:, None] + half[:, None] * nodes) @ weights)
         masses = np.bincount(self.cells_of(self.arcs), arcs, len(self.cells))
-        with np.errstate(divide="ignore"):
-            logs: Float64[np.ndarray, " cells"] = np.log(masses / masses.sum())
-        return logs
+        chances: Float64[np.ndarray, " cells"] = masses / masses.sum()
+        return chances
 
     def _keys(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
         moved = points + self.radius
@@ -77,15 +74,10 @@ class Circle:
         return keys
 
 
-# Audit cases for latent mechanisms: small code spaces, pairs of codes, versions, settings
-
 SIDE: Final = 1 << 16
 """Steps of a side of the box, independent of the mechanisms' own constant."""
-TOP: Final = 255
 Code = tuple[float, ...]
 Codes = Float64[np.ndarray, "n m"]
-Logs = Float64[np.ndarray, " outcomes"]
-Outcomes = Int64[np.ndarray, "n parts"]
 
 
 @dataclass(frozen=True)
@@ -122,20 +114,6 @@ class AuditSpace:
         low, high = np.array(self.low), np.array(self.high)
         cut = float(Fraction(clip)) / 100 * (high - low)
         return Bounds(low + cut, high - cut)
-
-
-@dataclass(frozen=True, eq=False)
-class CodeDistribution:
-    """The law of one release: log probabilities of independent `parts`, in a box that may be private."""
-
-    box: tuple[Code, Code]
-    parts: tuple[Logs, ...]
-
-    @cached_property
-    def part_laws(self) -> list[tuple[Logs, Distribution]]:
-        """The probabilities of every part, and the same as a distribution of outcomes."""
-        masses = [np.exp(part) for part in self.parts]
-        return [(mass / mass.sum(), finite_distribution(mass / mass.sum())) for mass in masses]
 
 
 @dataclass(frozen=True)
@@ -182,13 +160,6 @@ class LatentCase:
         x, y = (2 * step / SIDE - 1 for step in self.points(code))
         return (x, y) if (x, y) != (0.0, 0.0) else (1.0, 0.0)
 
-    def allowance(self, first: Code, second: Code) -> float:
-        """Return the promised bound for two codes: ε, ρ, or ε times their distance."""
-        promise = self.guarantee
-        if promise.rho is not None:
-            return float(promise.rho)
-        return float(promise.epsilon or 0) * (self.distance(first, second) if promise.kind == "metric" else 1)
-
     def distance(self, first: Code, second: Code) -> float:
         """Return the distance of two codes in the mechanism's metric, by its definition."""
         if self.circle is not None:
@@ -207,14 +178,6 @@ class LatentCase:
             points = self.circle.cells_of(points - SIDE // 2)[:, None]
         return points
 
-    def levels(self, released: Codes) -> UInt8[np.ndarray, "n values"]:
-        """Return releases as levels 0..255 for lower bounds, which coarsens a fine grid."""
-        inside = (released - self.box.low) / self.box.width
-        if self.circle is not None:
-            inside = (inside - 0.5) * SIDE / (2 * self.circle.radius + 2) + 0.5
-        levels: UInt8[np.ndarray, "n values"] = np.rint(np.clip(inside, 0, 1) * TOP).astype(np.uint8)
-        return levels
-
     def __str__(self) -> str:
         method = self.mechanism
         budget = {"epsilon": "ε", "rho": "ρ"}
@@ -225,32 +188,3 @@ class LatentCase:
 def show_plain(value: Any) -> str:
     """Return a parameter as text."""
     return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
-
-
-Release = Callable[[LatentCase, Codes, BitSource], Codes]
-DistributionOf = Callable[[LatentCase, Code], CodeDistribution]
-
-
-def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-    """Return the mechanism's own releases."""
-    return case.mechanism.release(codes, case.space, bits=bits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatentVersion(Variant):
-    """One way to carry out a mechanism: intact, or a mutant.
-
-    `distribution` is None if a release has no independent parts: only draws test those.
-    """
-
-    distribution: DistributionOf | None
-    release: Release = real_release
-
-    @property
-    def intact(self) -> bool:
-        """Whether it is the mechanism itself."""
-        return self.release is real_release
-
-
-LatentDrawn = Drawn[LatentCase, Code]
-LatentLevel = Level[LatentCase, Code]

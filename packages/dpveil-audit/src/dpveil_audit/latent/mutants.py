@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache, partial
-from itertools import permutations
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from dpveil.mechanisms.latent import (
     BoxGaussian,
@@ -22,130 +20,27 @@ from dpveil.mechanisms.latent import (
     LatentMechanism,
     PCABasis,
 )
-from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.mechanisms.scalar.laplace import TruncatedLaplace
-from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.noise.gaussian import discrete_gaussian
-from dpveil.noise.laplace import discrete_laplace
-from dpveil.noise.matrix import quantise
-from dpveil_audit.divergence import ORDERS, log_sum
+from dpveil.noise.bits import BitSource
+from dpveil_audit.distributions import laplace_distribution
+from dpveil_audit.divergence import CLOSE, Masses, ProductLaw
 from dpveil_audit.engine import (
     BY_LAW,
-    NUMBERED,
     Audit,
-    Bits,
-    Check,
+    Drawn,
     Finding,
     Gate,
-    bounds,
+    Level,
+    Outcomes,
+    Variant,
     drawing,
+    exact_finding,
     fit_finding,
-    p_values,
+    sampled,
 )
-from dpveil_audit.fit import pair_fits
-from dpveil_audit.latent.case import (
-    SIDE,
-    AuditSpace,
-    Code,
-    CodeDistribution,
-    Codes,
-    DistributionOf,
-    LatentCase,
-    LatentDrawn,
-    LatentLevel,
-    LatentVersion,
-    Logs,
-)
-from dpveil_audit.lower_bound import Draws, epsilon_at, rho_seen
+from dpveil_audit.latent.case import SIDE, AuditSpace, Code, LatentCase
 
 REACH: Final = 12
 """Standard deviations at which Gaussian tails are cut, below 10^-32."""
-
-
-@lru_cache(maxsize=256)
-def clipped_laplace(centre: int, scale: Fraction) -> Logs:
-    """Return discrete Laplace noise around a point, clipped to the box."""
-    rate = 1 / float(scale)
-    steps = np.arange(SIDE + 1)
-    logs = -rate * np.abs(steps - centre) + math.log(math.tanh(rate / 2))
-    logs[0], logs[-1] = _below(-centre, rate), _below(centre - SIDE, rate)
-    return logs
-
-
-def _below(most: int, rate: float) -> float:
-    """Return ln P(Z ≤ most) of discrete Laplace noise of this rate."""
-    if most < 0:
-        return rate * most - math.log1p(math.exp(-rate))
-    return math.log1p(-math.exp(-rate * (most + 1)) / (1 + math.exp(-rate)))
-
-
-@lru_cache(maxsize=256)
-def truncated_laplace(centre: int, scale: Fraction) -> Logs:
-    """Return probabilities ∝ exp(-|y - centre|/scale) within the box."""
-    logs = -np.abs(np.arange(SIDE + 1) - centre) / float(scale)
-    found: Logs = logs - log_sum(logs)
-    return found
-
-
-@lru_cache(maxsize=256)
-def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
-    """Return discrete Gaussian noise around a point, clipped to the box."""
-    twice = 2 * float(variance)
-    reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
-    steps = np.arange(-reach, reach + 1, dtype=np.float64)
-    logs = -((steps - centre) ** 2) / twice
-    logs -= log_sum(logs)
-    inside = logs[reach : reach + SIDE + 1].copy()
-    inside[0], inside[-1] = log_sum(logs[: reach + 1]), log_sum(logs[reach + SIDE :])
-    return inside
-
-
-@lru_cache(maxsize=256)
-def always(point: int) -> Logs:
-    """Return the law of a coordinate that is released without noise."""
-    logs = np.full(SIDE + 1, -np.inf)
-    logs[min(max(point, 0), SIDE)] = 0.0
-    return logs
-
-
-FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "gaussian": clipped_gaussian}
-
-
-def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) -> float:
-    """Return the privacy loss between two codes in the promise's unit: ε, or ρ over twelve orders.
-
-    As a release has independent parts, the largest log-ratio is the sum of theirs, and so are divergences.
-    """
-    if first.box != second.box:
-        return math.inf
-    pairs = list(zip(first.parts, second.parts, strict=True))
-    if case.guarantee.rho is None:
-        return sum(_ratio(a, b) for a, b in pairs)
-    divergences = np.sum([_renyi(a, b) for a, b in pairs], axis=0)
-    return float(np.max(divergences / np.array(ORDERS)))
-
-
-def _ratio(first: Logs, second: Logs) -> float:
-    """Return the largest log-ratio of two laws; infinite where only the first allows an outcome."""
-    if first is second:
-        return 0.0
-    seen = first > -np.inf
-    return float(np.max(first[seen] - second[seen]))
-
-
-def _renyi(first: Logs, second: Logs) -> Float64[np.ndarray, " orders"]:
-    """Return D_α of the first law from the second at every order."""
-    if first is second:
-        return np.zeros(len(ORDERS))
-    seen = first > -np.inf
-    if np.any(second[seen] == -np.inf):
-        return np.full(len(ORDERS), np.inf)
-    own, ratio = first[seen], first[seen] - second[seen]
-    return np.array([log_sum(own + (order - 1) * ratio) / (order - 1) for order in ORDERS])
-
-
-# Recipes for releasing coordinates, intact or mutated, which give both the law and the draws
-
 SHOWN: Final = "shown"
 DROPPED: Final = "dropped"
 Amount = Fraction | str
@@ -153,70 +48,77 @@ Amount = Fraction | str
 for 0.
 """
 Amounts = Callable[[LatentCase], tuple[Amount, ...]]
-Points = Int64[np.ndarray, " n"]
+LawOf = Callable[[LatentCase, Sequence[Code]], ProductLaw]
+
+
+@lru_cache(maxsize=256)
+def clipped_laplace(centre: int, scale: Fraction) -> Masses:
+    """Return discrete Laplace noise around a point, clipped to the box."""
+    rate = 1 / float(scale)
+    mass = np.exp(-rate * np.abs(np.arange(SIDE + 1) - centre)) * math.tanh(rate / 2)
+    law = laplace_distribution(scale)
+    mass[0], mass[-1] = law.cdf(np.array(-centre)), law.survival(np.array(SIDE - 1 - centre))
+    return mass
+
+
+@lru_cache(maxsize=256)
+def truncated_laplace(centre: int, scale: Fraction) -> Masses:
+    """Return probabilities ∝ exp(-|y - centre|/scale) within the box."""
+    mass = np.exp(-np.abs(np.arange(SIDE + 1) - min(max(centre, 0), SIDE)) / float(scale))
+    return mass / mass.sum()
+
+
+@lru_cache(maxsize=256)
+def clipped_gaussian(centre: int, variance: Fraction) -> Masses:
+    """Return discrete Gaussian noise around a point, clipped to the box."""
+    reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
+    mass = np.exp(-((np.arange(-reach, reach + 1) - centre) ** 2) / (2 * float(variance)))
+    mass /= mass.sum()
+    inside = mass[reach : reach + SIDE + 1].copy()
+    inside[0], inside[-1] = mass[: reach + 1].sum(), mass[reach + SIDE :].sum()
+    return inside
+
+
+def always(point: int) -> Masses:
+    """Return the law of a coordinate that is released without noise."""
+    mass = np.zeros(SIDE + 1)
+    mass[min(max(point, 0), SIDE)] = 1.0
+    return mass
+
+
+FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "gaussian": clipped_gaussian}
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Noise of a family on every coordinate; `clipped`, `own_box` and `reused` select faults.
+    """Noise of a family on every coordinate; `clipped` and `own_box` select faults.
 
     Without `clipped`, noise is added to unclipped codes and the result is clipped. With `own_box`, a code is
-    in the middle of the box that it is released in. With `reused`, all coordinates get the same draw.
+    in the middle of the box that it is released in.
     """
 
     family: str
     amounts: Amounts
     clipped: bool = True
     own_box: bool = False
-    reused: bool = False
 
-    def distribution(self, case: LatentCase, code: Code) -> CodeDistribution:
-        """Return the law of a code's release."""
-        parts = tuple(
-            self._part(amount, point, case, number)
-            for number, (amount, point) in enumerate(
-                zip(self.amounts(case), self._points(case, code), strict=True)
-            )
-        )
-        return CodeDistribution(self._box(case, code), parts)
+    def law(self, case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
+        """Return the law of the releases of codes: of every coordinate, and the box if that is private."""
+        amounts = self.amounts(case)
+        points = [
+            [SIDE // 2] * len(code) if self.own_box else case.points(code, clipped=self.clipped)
+            for code in codes
+        ]
+        rows = [
+            np.stack([self._chances(amount, point, case, number) for point in column])
+            for number, (amount, column) in enumerate(zip(amounts, zip(*points, strict=True), strict=True))
+        ]
+        return ProductLaw.of([*rows, *([np.eye(len(codes))] if self.own_box else [])])
 
-    def release(self, case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-        """Return releases of repeated copies of one code."""
-        code = tuple(float(value) for value in codes[0])
-        points = self._points(case, code)
-        seed = int(bits.words(1)[0])
-        columns = []
-        for number, (amount, point) in enumerate(zip(self.amounts(case), points, strict=True)):
-            own = SeededBits(seed) if self.reused else bits
-            columns.append(self._draw(amount, point, len(codes), case, number, own))
-        low, high = (np.array(end) for end in self._box(case, code))
-        released: Codes = low + (high - low) * np.clip(np.stack(columns, axis=1), 0, SIDE) / SIDE
-        return released
-
-    def _points(self, case: LatentCase, code: Code) -> list[int]:
-        return [SIDE // 2] * len(code) if self.own_box else case.points(code, clipped=self.clipped)
-
-    def _box(self, case: LatentCase, code: Code) -> tuple[Code, Code]:
-        half = case.box.width / 2
-        low, high = (case.box.low, case.box.high)
-        if self.own_box:
-            low, high = np.array(code) - half, np.array(code) + half
-        return tuple(low.tolist()), tuple(high.tolist())
-
-    def _part(self, amount: Amount, point: int, case: LatentCase, number: int) -> Logs:
+    def _chances(self, amount: Amount, point: int, case: LatentCase, number: int) -> Masses:
         if isinstance(amount, str):
             return always(point if amount == SHOWN else middle(case, number))
         return FAMILIES[self.family](point, amount)
-
-    def _draw(
-        self, amount: Amount, point: int, count: int, case: LatentCase, number: int, bits: BitSource
-    ) -> Points:
-        if isinstance(amount, str):
-            return np.full(count, point if amount == SHOWN else middle(case, number), np.int64)
-        if self.family == "truncated":
-            return truncated_mechanism(amount).draw(np.full(count, point, np.int64), bits)
-        draw = discrete_gaussian if self.family == "gaussian" else discrete_laplace
-        return point + draw(amount, count, bits)
 
 
 def middle(case: LatentCase, number: int) -> int:
@@ -225,38 +127,38 @@ def middle(case: LatentCase, number: int) -> int:
     return min(max(place, 0), SIDE)
 
 
-def truncated_mechanism(scale: Fraction) -> TruncatedLaplace:
-    """Return a truncated Laplace mechanism of this scale over a whole side."""
-    return TruncatedLaplace(range=(0, SIDE), sensitivity=SIDE, epsilon=SIDE / scale, relation=RECORD, step=1)
+@dataclass(frozen=True, kw_only=True)
+class LatentVersion(Variant):
+    """One way to carry out a mechanism: with the law of its definition and its own draws, or a mutant.
+
+    A mutant is drawn from its law, if `shared` all coordinates from one number, or each draw `repeated`.
+    """
+
+    law: LawOf
+    own: bool = False
+    shared: bool = False
+    repeated: int = 1
+
+    def draws(self, setting: Drawn, bits: BitSource) -> Iterator[Outcomes]:
+        """Yield the outcomes of every code of a setting: the mechanism's own from one mixed batch."""
+        case, codes = setting.case, np.array(setting.fits)
+        if not self.own:
+            for code in setting.fits:
+                chances = self.law(case, [code]).chances(0)
+                yield sampled(chances, setting.draws, bits, shared=self.shared, repeated=self.repeated)
+            return
+        mixed = case.mechanism.release(np.tile(codes, (setting.draws, 1)), case.space, bits=bits)
+        yield from (case.read(mixed[number :: len(codes)]) for number in range(len(codes)))
 
 
-def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = ()) -> LatentVersion:
-    """Return a mutant with another recipe; only draws detect a reused one."""
-    distribution = None if recipe.reused else recipe.distribution
-    return LatentVersion(name=name, gates=gates, distribution=distribution, release=recipe.release)
+def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = (), **more: Any) -> LatentVersion:
+    """Return a mutant with another recipe."""
+    return LatentVersion(name=name, gates=gates, law=recipe.law, **more)
 
 
 def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
     """Return all amounts times a factor."""
-
-    def scale_amounts(case: LatentCase) -> tuple[Amount, ...]:
-        return tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
-
-    return scale_amounts
-
-
-def without_last(amounts: Amounts) -> Amounts:
-    """Return the amounts without noise on the last coordinate."""
-
-    def drop_last(case: LatentCase) -> tuple[Amount, ...]:
-        return (*amounts(case)[:-1], SHOWN)
-
-    return drop_last
-
-
-# Latent mechanisms, intact and mutated
-
-FINE: Final = 1 << 60
+    return lambda case: tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
 
 
 def own_scales(case: LatentCase) -> tuple[Amount, ...]:
@@ -348,9 +250,11 @@ def common(
     found = (
         wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
         wrong("sensitivity halved", replace(right, amounts=times(amounts, halved))),
-        wrong("last coordinate without noise", replace(right, amounts=without_last(amounts))),
+        wrong(
+            "last coordinate without noise", replace(right, amounts=lambda case: (*amounts(case)[:-1], SHOWN))
+        ),
         wrong("box around the private code", replace(right, own_box=True)),
-        wrong("one draw for all coordinates", replace(right, reused=True)),
+        wrong("one draw for all coordinates", right, ("fit",), shared=True),
     )
     # The truncated distribution of a place outside is that of the end: it forgets how far outside that was.
     outside = wrong("no clipping before the noise", replace(right, clipped=False))
@@ -389,159 +293,77 @@ LEADING: Final = (
 # Directions
 
 
-def directional_law(
-    case: LatentCase, code: Code, concentration: float, *, half: bool = False
-) -> CodeDistribution:
-    """Return the law of a direction in two coordinates, on the whole circle or its nearer half."""
-    circle = case.circle
-    if circle is None:
+def directional_law(concentration: Callable[[LatentCase, Code], float], *, half: bool = False) -> LawOf:
+    """Return the law ∝ e^(k·⟨x, μ⟩) of a direction in the plane, on the whole circle or its nearer half."""
+
+    def chances(case: LatentCase, code: Code) -> Masses:
+        x, y = case.direction(code)
+
+        def density(angles: Any) -> Any:
+            near = np.cos(angles - np.arctan2(y, x))
+            found = np.exp(concentration(case, code) * (near - 1))
+            return np.where(near > 0, found, 0.0) if half else found
+
+        return _circle(case).chances(density)
+
+    return lambda case, codes: ProductLaw.of([np.stack([chances(case, code) for code in codes])])
+
+
+def _circle(case: LatentCase) -> Any:
+    if case.circle is None:
         raise ValueError(f"{case} has no directions in two coordinates")
-    x, y = case.direction(code)
-    towards = np.arctan2(y, x)
-
-    def density(angles: Any) -> Any:
-        near = np.cos(angles - towards)
-        found = np.exp(concentration * (near - 1))
-        return np.where(near > 0, found, 0.0) if half else found
-
-    return CodeDistribution((case.space.low, case.space.high), (circle.logs(density),))
+    return case.circle
 
 
-def right_direction(case: LatentCase, code: Code) -> CodeDistribution:
-    """Return the law ∝ e^(ε·⟨x, μ⟩) for a unit vector μ."""
-    return directional_law(case, code, float(_epsilon(case)))
+def _k(case: LatentCase, code: Code) -> float:
+    return float(_epsilon(case))
 
 
-def drawn_from(
-    distribution: Callable[[LatentCase, Code], CodeDistribution],
-) -> Callable[[LatentCase, Codes, BitSource], Codes]:
-    """Return draws from a law of directions that no mechanism has."""
-
-    def release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-        chances = np.exp(distribution(case, tuple(codes[0].tolist())).parts[0])
-        row = quantise([[int(chance * FINE) for chance in chances]])
-        cells = case.circle.cells[row.sample(np.zeros(len(codes), np.int64), bits)]  # type: ignore[union-attr]
-        released: Codes = case.box.low + case.box.width * (cells + SIDE // 2) / SIDE
-        return released
-
-    return release
+right_directions = directional_law(_k)
 
 
-def _directional_version(
-    name: str, distribution: Callable[[LatentCase, Code], CodeDistribution]
-) -> LatentVersion:
-    return LatentVersion(name=name, distribution=distribution, release=drawn_from(distribution))
-
-
-def _narrow(case: LatentCase, code: Code) -> CodeDistribution:
-    return directional_law(case, code, float(_epsilon(case)) * 1.25)
-
-
-def _by_length(case: LatentCase, code: Code) -> CodeDistribution:
-    return directional_law(case, code, float(_epsilon(case)) * float(np.hypot(*case.direction(code))))
-
-
-def _nearer_half(case: LatentCase, code: Code) -> CodeDistribution:
-    return directional_law(case, code, float(_epsilon(case)), half=True)
-
-
-def _sign_kept(case: LatentCase, code: Code) -> CodeDistribution:
+def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
     """Release the sign of the first coordinate."""
-    right = case.direction(code)[0] >= 0
-    distribution, cells = right_direction(case, code), case.circle.cells  # type: ignore[union-attr]
-    kept = np.where((cells[:, 0] >= 0) == right, distribution.parts[0], -np.inf)
-    return CodeDistribution(distribution.box, (kept - np.logaddexp.reduce(kept),))
-
-
-def _twice(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-    half = drawn_from(right_direction)(case, codes[: -(-len(codes) // 2)], bits)
-    return np.repeat(half, 2, axis=0)[: len(codes)]
+    right = np.array([case.direction(code)[0] >= 0 for code in codes])
+    law = right_directions(case, codes)
+    kept = law.floats[0][law.index[:, 0]] * ((_circle(case).cells[:, 0] >= 0) == right[:, None])
+    return ProductLaw.of([kept / kept.sum(axis=1, keepdims=True)])
 
 
 DIRECTIONAL: Final = (
-    _directional_version("noise ×0.8", _narrow),
-    _directional_version("length of the code kept", _by_length),
-    _directional_version("nearer half of the sphere only", _nearer_half),
-    _directional_version("sign of the first coordinate kept", _sign_kept),
-    LatentVersion(name="every draw used twice", distribution=None, release=_twice),
+    LatentVersion(name="noise ×0.8", law=directional_law(lambda case, code: 1.25 * _k(case, code))),
+    LatentVersion(
+        name="length of the code kept",
+        law=directional_law(lambda case, code: _k(case, code) * math.hypot(*case.direction(code))),
+    ),
+    LatentVersion(name="nearer half of the sphere only", law=directional_law(_k, half=True)),
+    LatentVersion(name="sign of the first coordinate kept", law=_sign_kept),
+    LatentVersion(name="every draw used twice", gates=("fit",), law=right_directions, repeated=2),
 )
 
 
-CLOSE: Final = 1e-9
-"""Relative error of 64-bit floats on a limit."""
-TINY: Final = 1e-12
-"""Absolute error where the limit is 0."""
-
-
 def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
-    """Yield the largest cost of ordered pairs of codes against its limit, and sums of probabilities."""
-    if version.distribution is None:
-        return
-    distributions = {code: version.distribution(case, code) for code in case.codes}
-    unit = "ε" if case.guarantee.rho is None else "ρ"
-    worst = (False, -math.inf, 0.0, 0.0, case.codes[:2])
-    for first, second in permutations(case.codes, 2):
-        allowed = case.allowance(first, second)
-        cost = loss(case, distributions[first], distributions[second])
-        broken = cost > allowed * (1 + CLOSE) + TINY
-        worst = max(worst, (broken, cost / (allowed + TINY), cost, allowed, (first, second)))
-    broken, _, cost, allowed, pair = worst
-    what = "log-ratio" if unit == "ε" else "Rényi divergence"
-    what = f"{what} of the distribution, {len(distributions)} codes"
-    where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
-    yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
-    if case.guarantee.diameter is not None:
-        farthest = max(case.distance(first, second) for first, second in permutations(case.codes, 2))
-        most = float(case.guarantee.diameter) * (1 + CLOSE)
+    """Yield the cost of the worst ordered pair of codes, the largest distance, and sums of probabilities."""
+    law, promise = version.law(case, case.codes), case.guarantee
+    pairs = np.array([(i, j) for i in range(len(case.codes)) for j in range(len(case.codes)) if i != j])
+    apart = np.array([case.distance(case.codes[i], case.codes[j]) for i, j in pairs])
+    metric = apart if promise.kind == "metric" else None
+    what = f"loss of the distribution, {len(case.codes)} codes"
+    yield exact_finding(case, what, promise, law, pairs, apart=metric, label=lambda i: _place(case.codes[i]))
+    if promise.diameter is not None:
+        most, farthest = float(promise.diameter) * (1 + CLOSE), float(apart.max())
         yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
-    lost = max(
-        abs(1 - float(np.exp(part).sum()))
-        for distribution in distributions.values()
-        for part in distribution.parts
-    )
+    lost = max(float(np.abs(1 - masses.sum(axis=1)).max()) for masses in law.masses)
     yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
 
 
-def fit_gate(
-    version: LatentVersion, setting: LatentDrawn, right: DistributionOf, *, bits: BitSource
-) -> Iterator[Finding]:
-    """Yield how well releases follow the right law: parts, joint parts, and adjacent draws."""
-    case, found = setting.case, dict[str, float]()
-    for code, released in _releases(version, setting, bits):
-        seen = case.read(released)
-        made = right(case, code).part_laws
-        for number, (mass, law) in enumerate(made):
-            name = f"coordinate {number} of {_place(code)}"
-            own = seen[:, number]
-            certain = {name: float(np.all(own == mass.argmax()))}  # where nothing is drawn
-            found |= certain if mass.max() == 1 else p_values(name, own, law)
-        drawn = [number for number, (mass, _) in enumerate(made) if mass.max() < 1]
-        inside = np.maximum(seen[:, drawn], 0)
-        both = pair_fits(inside, [made[number][0] for number in drawn])
-        found |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
-    yield fit_finding(case, f"{setting.draws:,} draws", found)
-
-
-def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
-    """Yield every code with its releases, from one mixed batch; mutants draw one code at a time."""
-    codes = np.array(setting.fits)
-    if version.intact:
-        mixed = version.release(setting.case, np.tile(codes, (setting.draws, 1)), bits)
-        yield from ((code, mixed[number :: len(codes)]) for number, code in enumerate(setting.fits))
-        return
-    for code in setting.fits:
-        yield code, version.release(setting.case, np.tile(np.array([code]), (setting.draws, 1)), bits)
-
-
-def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on the cost of pairs of codes."""
+def fit_gate(version: LatentVersion, setting: Drawn, right: LawOf, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how well the releases of several codes follow the right law."""
     case = setting.case
-    unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
-
-    def draw(code: Code, count: int) -> Draws:
-        return case.levels(version.release(case, np.tile(np.array([code]), (count, 1)), bits))
-
-    yield from bounds(setting, draw, case.allowance, label=_place, measure=measure, unit=unit)
+    law = right(case, setting.fits)
+    drawn = zip(setting.fits, version.draws(setting, bits), strict=True)
+    seen = ((_place(code), outcomes, law.chances(number)) for number, (code, outcomes) in enumerate(drawn))
+    yield fit_finding(case, f"{setting.draws:,} draws", seen)
 
 
 def _place(code: Code) -> str:
@@ -552,6 +374,8 @@ def _place(code: Code) -> str:
 
 Settings = tuple[tuple[AuditSpace, dict[str, Any]], ...]
 DRAWS: Final = 20_000
+FITTED: Final = (0, 2, 6)
+"""An end, the middle, and a code outside, of those of `codes_of`."""
 FEW_DRAWS: Final = 1_000
 """Draws of directions, each of which takes interval arithmetic."""
 TWO: Final = AuditSpace((0, -4), (1, 4), (1, 1), (0.25, 2))
@@ -572,30 +396,21 @@ ROUND: Final[tuple[Code, ...]] = (
 """Codes in all directions, close to the centre and outside the box."""
 
 
-class LatentAudit(Audit):
-    """The audit of one mechanism, whose intact version has the law of its definition."""
-
-    def checks(self, level: LatentLevel, bits: Bits) -> Iterator[Check]:
-        """Yield every gate with every setting; laws are computed once a run."""
-        gates = (
-            Gate("exact", exact_gate),
-            drawing("fit", partial(fit_gate, right=cache(self.intact.distribution)), stream=NUMBERED),
-            drawing("bound", bound_gate, stream=NUMBERED),
-        )
-        return (check for gate in gates for check in gate.checks(level, bits, self.intact))
-
-
 def latent_audit(
     method: type[LatentMechanism],
-    law: DistributionOf,
+    law: LawOf,
     mutants: tuple[LatentVersion, ...],
-    quick: LatentLevel,
+    quick: Level,
     deep: tuple[LatentCase, ...],
 ) -> Audit:
-    """Return the audit of a mechanism with this law."""
-    levels = {"quick": quick, "deep": quick.more(deep)}
-    intact = LatentVersion(name="intact", distribution=law)
-    return LatentAudit(method=method, intact=intact, mutants=mutants, levels=levels)
+    """Return the audit of a mechanism, whose intact version has the law of its definition."""
+    return Audit(
+        method=method,
+        intact=LatentVersion(name="intact", law=law, own=True),
+        mutants=mutants,
+        levels=quick.levels(deep),
+        gates=(Gate("exact", exact_gate), drawing("fit", partial(fit_gate, right=cache(law)))),
+    )
 
 
 def codes_of(space: AuditSpace) -> tuple[Code, ...]:
@@ -623,23 +438,18 @@ def _audit(
     deep: Settings,
 ) -> Audit:
     exact = _cases(method, quick)
-    level = LatentLevel(exact, tuple(map(_drawn_setting, exact)))
-    return latent_audit(method, recipe.distribution, mutants, level, _cases(method, deep))
-
-
-def _drawn_setting(case: LatentCase) -> LatentDrawn:
-    """Return pairs of both ends, of one coordinate alone, and of an end and a code outside."""
-    low, high, middle, *_, alone, outside, _ = codes_of(case.space)
-    return LatentDrawn(case, DRAWS, (low, middle, outside), ((low, high), (low, alone), (low, outside)))
+    drawn = tuple(
+        Drawn(case, DRAWS, tuple(codes_of(case.space)[number] for number in FITTED)) for case in exact
+    )
+    return latent_audit(method, recipe.law, mutants, Level(exact, drawn), _cases(method, deep))
 
 
 def _directions() -> Audit:
     def case(epsilon: Any) -> LatentCase:
         return LatentCase(Directional(epsilon=epsilon), PLANE, ROUND)
 
-    drawn = LatentDrawn(case(2), FEW_DRAWS, (ROUND[3], ROUND[6]), ((ROUND[3], (-0.5, -1)),))
-    level = LatentLevel(tuple(case(epsilon) for epsilon in ("0.3", 2, 12)), (drawn,))
-    return latent_audit(Directional, right_direction, DIRECTIONAL, level, (case("0.01"), case(60)))
+    level = Level(tuple(map(case, ("0.3", 2, 12))), (Drawn(case(2), FEW_DRAWS, (ROUND[3], ROUND[6])),))
+    return latent_audit(Directional, right_directions, DIRECTIONAL, level, (case("0.01"), case(60)))
 
 
 def _pure(epsilon: Any, **more: Any) -> dict[str, Any]:

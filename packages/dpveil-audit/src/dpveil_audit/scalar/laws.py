@@ -113,13 +113,6 @@ class Stairs(Noise):
         return self._above(j) / self._whole
 
 
-# Laws of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
-#
-# A law gives the probability that the response to an answer lies between two points of the lattice, also in
-# tails where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
-# stairs of the noise, whose sufficiency is what is tested.
-
-
 class PointDistribution(ABC):
     """The law of responses for every answer, on the points of a lattice."""
 
