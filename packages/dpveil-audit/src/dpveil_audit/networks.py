@@ -163,11 +163,6 @@ class NetworkCase:
         reads = Reference("attributes", UNUSED, None, READER, Reads())
         return Latent(codec=own, model=reads, **dict(self.given))
 
-    @property
-    def has_gender(self) -> bool:
-        """Whether the decoder is told a gender that is read."""
-        return "attributes" in dict(self.given)
-
     def __str__(self) -> str:
         words = (f"{name} = {value if isinstance(value, str) else show(value)}" for name, value in self.given)
         return f"{self.kind.name}, {', '.join(words)}"

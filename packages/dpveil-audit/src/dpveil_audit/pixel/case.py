@@ -209,8 +209,6 @@ def _neighbours(content: bytes, shape: tuple[int, int, int, int], m: int | None)
 Method = Any
 """A `PixelMethod`; a version reads the fields of its own."""
 Size = tuple[int, int, int]
-Drawer = Callable[[Image, int, BitSource], Releases]
-"""A function that returns many independent releases of one image."""
 DistributionOf = Callable[[Method, Images], ProductLaw]
 
 
