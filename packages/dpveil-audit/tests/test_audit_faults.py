@@ -28,12 +28,11 @@ from dpveil.noise import SeededBits, laplace
 from dpveil.numbers import naive_bayes, statistics
 from dpveil.synthesis import plan, simulator
 from dpveil.synthesis.plan import Plan
-from dpveil_audit import synthesis
+from dpveil_audit import latent, synthesis
 from dpveil_audit.engine import Audit, Drawn
 from dpveil_audit.faces import growth, recombination
 from dpveil_audit.faces.growth import Encoding, GrowthCase, MadeLossy
 from dpveil_audit.faces.recombination import Made, RecombinationCase
-from dpveil_audit.latent import mutants as latent
 from dpveil_audit.numbers import learning, queries
 from dpveil_audit.numbers.queries import Cell, QueryCase
 from dpveil_audit.pixel import gates as pixel

@@ -20,12 +20,11 @@ from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil.synthesis import simulator
 from dpveil.synthesis.simulator import REPLACED
+from dpveil_audit import latent as latent_distributions
 from dpveil_audit.divergence import ProductLaw, delta_of_zcdp, worst
 from dpveil_audit.faces import gallery as distributions
 from dpveil_audit.faces.gallery import AUDITS, _heads, _rank_case
-from dpveil_audit.latent import mutants as latent_distributions
-from dpveil_audit.latent.case import SIDE, Circle, LatentCase
-from dpveil_audit.latent.mutants import PLANE, THREE, TWO, Recipe, codes_of, wrong
+from dpveil_audit.latent import PLANE, SIDE, THREE, TWO, Circle, LatentCase, Recipe, codes_of, wrong
 from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, worst_integers
 from dpveil_audit.scalar.laws import UNBOUNDED, Number, chances, cost, distribution_of, loss, release_points
 from dpveil_audit.scalar.mutants import PUBLISHED, bounds, published_law, raised_weight

@@ -112,11 +112,6 @@ class LossDistribution:
         losses = (self.start + np.arange(len(self.mass))) * self.step
         return self.infinite + float(np.sum(self.mass * -np.expm1(np.minimum(0.0, epsilon - losses))))
 
-    def above(self, epsilon: float) -> float:
-        """Return the probability of a loss above `epsilon`: that of the most telling event."""
-        losses = (self.start + np.arange(len(self.mass))) * self.step
-        return self.infinite + float(self.mass[losses > epsilon].sum())
-
     def plus(self, other: LossDistribution) -> LossDistribution:
         """Return the distribution of the sum of two independent losses on the same grid."""
         mass = fftconvolve(self.mass, other.mass).clip(0.0)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -26,12 +26,13 @@ from dpveil_audit.distributions import (
 )
 from dpveil_audit.engine import (
     Audit,
-    Bits,
-    Check,
+    Drawn,
     Finding,
     Gate,
+    Level,
     Variant,
     count_finding,
+    drawing,
     p_value_finding,
     p_values,
     uniforms,
@@ -165,6 +166,9 @@ class SamplerCase:
     distribution: Distribution
     residues: tuple[Distribution, int] | None = None
 
+    def __str__(self) -> str:
+        return self.label
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerVersion(Variant):
@@ -173,51 +177,20 @@ class SamplerVersion(Variant):
     fault: Fault = lambda sample, uniform: sample
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """A case with one sample, drawn once for all versions, and uniform numbers for faults."""
-
-    case: SamplerCase
-    draws: int
-    bits: Callable[[str], BitSource]
-    name: str
-
-    @cached_property
-    def sample(self) -> Sample:
-        """The sample."""
-        return self.case.draw(self.draws, self.bits(f"{self.name} {self.case.label}"))
-
-    def by(self, version: SamplerVersion) -> Sample:
-        """Return the sample as a version would give it."""
-        if version is INTACT:
-            return self.sample
-        return version.fault(self.sample, uniforms(self.bits(f"{self.name} {version.name}"), self.draws))
+def exact_gate(version: SamplerVersion, tables: Callable[[], list[Finding]]) -> list[Finding]:
+    """Return the comparisons of a sampler's tables."""
+    return tables()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SamplerAudit(Audit):
-    """The audit of one sampler: exact comparisons, and distributions to fit; levels are numbers of draws."""
-
-    name: str
-    exact: Callable[[], list[Finding]]
-    cases: tuple[SamplerCase, ...]
-
-    def checks(self, level: int, bits: Bits) -> list[Check]:
-        """Return the comparisons, and the fits of every case."""
-        made = [Sampled(case, level, bits, self.name) for case in self.cases]
-        fits = Gate(
-            "fit", lambda version, one: [fit_of_sample(one.case, one.by(version))], lambda level: made
-        )
-        return [Check("exact", self.name, lambda version: self.exact(), ties=True), *fits.checks(level, bits)]
-
-
-def fit_of_sample(case: SamplerCase, sample: Sample) -> Finding:
-    """Return the fit of one sample: all of it, adjacent draws, and its low digits if requested."""
+def fit_gate(version: SamplerVersion, setting: Drawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield the fit of one sample: all of it, adjacent draws, and its low digits if requested."""
+    case, draws = setting.case, setting.draws
+    sample = version.fault(case.draw(draws, bits), uniforms(bits, draws))
     found = p_values("all", sample, case.distribution)
     if case.residues is not None:
         distribution, modulus = case.residues
         found["low digits"] = fit(np.abs(sample) % modulus, distribution).p_value
-    return p_value_finding(case.label, f"{len(sample):,} draws", found)
+    yield p_value_finding(case, f"{draws:,} draws", found)
 
 
 def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
@@ -270,6 +243,7 @@ def _matrix_case(answer: int) -> SamplerCase:
 
 DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
 INTACT: Final = SamplerVersion(name="intact")
+GATES: Final = (Gate("exact", exact_gate, ties=True), drawing("fit", fit_gate))
 REUSE: Final[dict[str, Fault]] = {
     "every draw used twice": lambda z, u: np.repeat(z[: len(z) // 2], 2),
     "one draw in 20 is the one before": lambda z, u: np.where(u < 0.05, np.roll(z, 1), z),
@@ -287,15 +261,18 @@ SHAPE: Final[dict[str, Fault]] = {
 
 
 def _audit(
-    name: str, exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
-) -> SamplerAudit:
+    exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
+) -> Audit:
     mutants = tuple(SamplerVersion(name=fault, fault=spoil) for fault, spoil in faults.items())
-    return SamplerAudit(name=name, intact=INTACT, mutants=mutants, levels=DRAWS, exact=exact, cases=cases)
+    levels = {
+        name: Level((exact,), tuple(Drawn(case, draws) for case in cases)) for name, draws in DRAWS.items()
+    }
+    return Audit(intact=INTACT, mutants=mutants, levels=levels, gates=GATES)
 
 
 @cache
-def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of all samplers by name; their distributions take a while, and are computed once."""
+def samplers() -> dict[str, Audit]:
+    """Return the audits of all samplers by name; their distributions take a while."""
     tails: dict[str, Fault] = {
         "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
         "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),
@@ -306,9 +283,8 @@ def samplers() -> dict[str, SamplerAudit]:
         "one outcome in two swapped": lambda z, u: z ^ 1,
         "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
     }
-    made = (
-        _audit(
-            "discrete-laplace",
+    return {
+        "discrete-laplace": _audit(
             laplace_tables,
             (
                 _laplace_case(Fraction(1, 7)),
@@ -317,12 +293,10 @@ def samplers() -> dict[str, SamplerAudit]:
             ),
             REUSE | SHAPE | tails,
         ),
-        _audit(
-            "discrete-gaussian",
+        "discrete-gaussian": _audit(
             gaussian_tables,
             tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
             REUSE | SHAPE | thin,
         ),
-        _audit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
-    )
-    return {audit.name: audit for audit in made}
+        "integer-matrix": _audit(_matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
+    }

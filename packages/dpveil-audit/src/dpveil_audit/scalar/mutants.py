@@ -83,21 +83,6 @@ def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
 
 
 @dataclass(frozen=True)
-class Lost(PointDistribution):
-    """Noise at allowed points only, not normalised: the remaining probability is lost."""
-
-    spans: Spans
-    noise: Noise
-
-    def mass(self, x: int, low: End, high: End) -> Real:
-        """Return the probability of the noise between two points."""
-        total = MP.mpf(0)
-        for a, b in self.spans.within(low, high):
-            total += self.noise.between(None if a is None else a - x, None if b is None else b - x)
-        return total
-
-
-@dataclass(frozen=True)
 class OneSided(Noise):
     """Noise conditioned on 0 or more, as in formula 5.71 with z in ℕ (errata E11)."""
 
@@ -200,7 +185,7 @@ TRUNCATED: Final = (
     replace(wrong("redrawn until in range", one_scale, has_edge), draws=redraw),
     wrong(
         "normaliser missing",
-        lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)),
+        lambda m: Snapped(Spans.of(m), Exponential(m.lattice.step / m.scale), lost=True),
         has_edge,
         gates=BY_LAW,
     ),
@@ -227,7 +212,12 @@ def _laplace(method: Any, times: Fraction = Fraction(1)) -> Exponential:
 LAPLACE: Final = (
     wrong("half the scale", snapped_law(partial(_laplace, times=Fraction(2)))),
     wrong("redrawn until in range", one_scale, has_edge),
-    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge, gates=BY_LAW),
+    wrong(
+        "mass outside the range dropped",
+        lambda m: Snapped(Spans.of(m), _laplace(m), lost=True),
+        has_edge,
+        gates=BY_LAW,
+    ),
     wrong("one-sided noise", snapped_law(lambda m: OneSided(_laplace(m)))),
     wrong("noise ×0.8", snapped_law(partial(_laplace, times=Fraction(5, 4)))),
 )
@@ -246,7 +236,10 @@ STAIRCASE: Final = (
     ),
     wrong("ε doubled", snapped_law(lambda m: stairs_of(m, 2 * m.budget))),
     wrong(
-        "mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge, gates=BY_LAW
+        "mass outside the range dropped",
+        lambda m: Snapped(Spans.of(m), stairs_of(m), lost=True),
+        has_edge,
+        gates=BY_LAW,
     ),
     wrong("one-sided noise", snapped_law(lambda m: OneSided(stairs_of(m)))),
 )
