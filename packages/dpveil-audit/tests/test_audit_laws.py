@@ -20,18 +20,16 @@ from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 from dpveil.synthesis import simulator
 from dpveil.synthesis.simulator import REPLACED
+from dpveil_audit import latent as latent_distributions
+from dpveil_audit.divergence import ProductLaw, delta_of_zcdp, worst
 from dpveil_audit.faces import gallery as distributions
 from dpveil_audit.faces.gallery import AUDITS, _heads, _rank_case
-from dpveil_audit.latent import mutants as latent_distributions
-from dpveil_audit.latent.case import SIDE, Circle, CodeDistribution, LatentCase
-from dpveil_audit.latent.mutants import PLANE, THREE, TWO, Recipe, codes_of, wrong
-from dpveil_audit.scalar.case import ScalarCase, ScalarVersion, exact_gate, worst_integers
+from dpveil_audit.latent import PLANE, SIDE, THREE, TWO, Circle, LatentCase, Recipe, codes_of, wrong
+from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, worst_integers
 from dpveil_audit.scalar.laws import UNBOUNDED, Number, chances, cost, distribution_of, loss, release_points
-from dpveil_audit.scalar.mutants import E1, PUBLISHED, bounds, published_law, raised_weight
+from dpveil_audit.scalar.mutants import PUBLISHED, bounds, published_law, raised_weight
 from dpveil_audit.synthesis import INTACT as VOTING
-from dpveil_audit.synthesis import VoteCase, delta_at, max_change, neighbours, numbered_choices, true_votes
-
-INTACT = ScalarVersion(name="intact")
+from dpveil_audit.synthesis import VoteCase, max_change, neighbours, numbered_choices, true_votes
 
 
 def broken(findings):
@@ -75,7 +73,8 @@ def test_errata_e1_the_published_variable_scale():
         assert float(seen) == pytest.approx(most, rel=0.01)
         sound = distribution_of(method)
         assert abs(sound.log(0, 200 * x) - sound.log(180, 200 * x)) <= 0.9
-    [worst, *_] = broken(exact_gate(PUBLISHED, E1))
+    tenth = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1")
+    [worst, *_] = broken(exact_gate(PUBLISHED, ScalarCase(tenth)))
     assert worst.value > 2 * worst.limit
 
 
@@ -94,7 +93,7 @@ def test_clipped_distributions_are_sums_of_the_noise_beyond_the_ends(name, monke
     """On a small box, by summing each formula over all places from far below to far above."""
     monkeypatch.setattr(latent_distributions, "SIDE", 6)
     for centre, amount in product((-3, 0, 2, 6, 11), (Fraction(1, 3), Fraction(7, 2))):
-        distribution = np.exp(getattr(latent_distributions, name).__wrapped__(centre, amount))
+        distribution = getattr(latent_distributions, name).__wrapped__(centre, amount)
         places = np.arange(-400, 401)
         size = np.abs(places - centre)
         noise = np.exp(-size / float(amount) if "laplace" in name else -(size**2) / (2 * float(amount)))
@@ -110,48 +109,42 @@ def test_circle_against_quadrature_and_against_rounding():
     assert set(map(tuple, points.tolist())) == set(map(tuple, circle.cells.tolist()))
     assert circle.cells_of(np.array([[0, 0], [9, 0], [6, -11]])).tolist() == [-1, -1, -1]
     assert np.array_equal(circle.cells[circle.cells_of(points)], points)
-    logs = circle.logs(lambda angle: np.exp(3 * np.cos(angle - 1)))
+    chances = circle.chances(lambda angle: np.exp(3 * np.cos(angle - 1)))
     cell = circle.cells_of(np.array([[5, 0]]))[0]
     half = math.asin(0.1)  # both coordinates: |5·sin| below 1/2 comes before 5·cos below 4.5
     density = lambda angle: math.exp(3 * math.cos(angle - 1))  # noqa: E731
     share = integrate.quad(density, -half, half)[0] / integrate.quad(density, -math.pi, math.pi)[0]
-    assert math.isclose(math.exp(logs[cell]), share, rel_tol=1e-9)
+    assert math.isclose(chances[cell], share, rel_tol=1e-9)
 
 
-def test_losses_by_hand():
-    case = LatentCase(CroftMetric(epsilon=1), TWO, codes_of(TWO))
-    first, second, never = (np.log(np.array(p)) for p in ([0.5, 0.5], [0.25, 0.75], [1.0, 1e-300]))
-    never[1] = -np.inf
-    box = ((0.0,), (1.0,))
-    loss = latent_distributions.loss
-    assert math.isclose(
-        loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (second,))), math.log(2)
-    )
-    both = CodeDistribution(box, (first, first)), CodeDistribution(box, (second, second))
-    assert math.isclose(loss(case, *both), 2 * math.log(2))
-    assert loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
-    assert (
-        loss(case, CodeDistribution(box, (first,)), CodeDistribution(((0.1,), (1.1,)), (first,))) == math.inf
-    )
-    rho = LatentCase(BoxGaussian(rho=1), TWO, codes_of(TWO))
-    found = loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (second,)))
+def test_worst_pairs_by_hand():
+    rows = np.array([[0.5, 0.5], [0.25, 0.75], [1.0, 0.0]])
+    law, pairs = ProductLaw.of([rows, rows]), np.array([[0, 1], [1, 0]])
+    promise = CroftMetric(epsilon=1).guarantee(TWO)
+    found = worst(promise, law, pairs, np.array([2.0, 2.0]))
+    assert math.isclose(found.value, 2 * math.log(2))
+    assert (found.limit, found.kept, found.pair) == (2, True, (0, 1))
+    assert not worst(promise, law, pairs, np.array([1.0, 2.0])).kept
+    assert worst(promise, law, np.array([[0, 2]]), np.ones(1)).value == math.inf
+    assert not worst(promise, law, pairs, np.zeros(2)).kept
+    rho = worst(BoxGaussian(rho=1).guarantee(TWO), law, pairs)
     orders = [
-        math.log(0.5**a * 0.25 ** (1 - a) + 0.5**a * 0.75 ** (1 - a)) / (a - 1) / a for a in (1.01, 2, 64)
+        2 * math.log(0.5**a * 0.25 ** (1 - a) + 0.5**a * 0.75 ** (1 - a)) / (a - 1) / a for a in (1.01, 2, 64)
     ]
-    assert found >= max(orders) - 1e-12
-    assert loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
+    assert rho.value >= max(orders) - 1e-12
+    assert worst(BoxGaussian(rho=1).guarantee(TWO), law, np.array([[0, 2]])).value == math.inf
 
 
 def test_distances_that_the_audit_allows():
     croft = LatentCase(CroftMetric(epsilon=8), TWO, codes_of(TWO))
-    assert croft.allowance((0, -4), (9, 0)) == 8 * 0.75
-    assert croft.allowance((0.5, 0), (0.5 + 0.4 / 2**16, 0)) == 0  # one point of the grid
+    assert croft.distance((0, -4), (9, 0)) == 0.75
+    assert croft.distance((0.5, 0), (0.5 + 0.4 / 2**16, 0)) == 0  # one point of the grid
     leading = LatentCase(PCABasis(epsilon=6), THREE, codes_of(THREE))
     assert leading.coordinates_read == PCABasis(epsilon=6).kept(THREE) == 2
-    assert leading.allowance((-1, 0, -0.125), (1, 0, 0.125)) == 3
+    assert leading.distance((-1, 0, -0.125), (1, 0, 0.125)) == 0.5
     turned = LatentCase(Directional(epsilon=3), PLANE, ((1, 0), (0, 2)))
-    assert math.isclose(turned.allowance((1, 0), (0, 2)), 3 * math.sqrt(2))
-    assert turned.allowance((0.5, 1), (0.25, 0.5)) == 0
+    assert math.isclose(turned.distance((1, 0), (0, 2)), math.sqrt(2))
+    assert turned.distance((0.5, 1), (0.25, 0.5)) == 0
     assert turned.direction((0, 0)) == (1, 0)
 
 
@@ -172,7 +165,7 @@ def test_one_component_too_many_keeps_the_promise_of_its_own_distance():
 
 def largest_ratio(version, case):
     """Return the largest log-ratio in floating point, without the gate."""
-    chances = np.array([[float(p) for p in version.distribution(case, row)] for row in case.inputs])
+    chances = np.array([[float(p) for p in version.chances(case, row)] for row in case.inputs])
     chances = chances[:, chances.any(axis=0)]
     with np.errstate(divide="ignore"):
         return float(np.max(np.log(chances.max(axis=0)) - np.log(chances.min(axis=0))))
@@ -194,7 +187,7 @@ def test_mutants_cost_what_they_are_there_for(name):
 def test_a_weight_rounded_up_is_seen_without_tolerance():
     case = _rank_case(4, 2, "two-level")
     [mutant] = [m for m in AUDITS["gallery"].mutants if m.name == "larger weight rounded up"]
-    found = mutant.distribution(case, (0, 1, 2, 5))
+    found = mutant.chances(case, (0, 1, 2, 5))
     over = Fraction(max(found), min(found)) - Fraction(math.exp(2))
     assert abs(over) < Fraction(1, 10**14)
     assert [finding.passed for finding in distributions.exact_gate(mutant, case)] == [False, True]
@@ -244,8 +237,8 @@ def test_neighbours_are_all_pairs_of_a_replaced_person():
 
 @pytest.mark.parametrize(("rho", "epsilon", "delta"), [(0.5, 4.73, 1e-5), (0.0156, 1, 1e-9)])
 def test_the_conversion_agrees_with_the_accountant(rho, epsilon, delta):
-    assert delta_at(rho, epsilon) == pytest.approx(float(zcdp_delta(rho, epsilon)), rel=1e-6)
-    assert delta_at(float("inf"), 1) > 1
+    assert delta_of_zcdp(rho, epsilon) == pytest.approx(float(zcdp_delta(rho, epsilon)), rel=1e-6)
+    assert delta_of_zcdp(float("inf"), 1) == 1
 
 
 def test_votes_by_their_definition_are_those_of_the_product():

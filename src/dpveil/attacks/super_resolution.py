@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Final
@@ -66,11 +66,15 @@ class Denoised(Wrapped):
 
 
 def _denoise_view(view: View, step: Step) -> View:
-    box = largest_box(view)
+    return _change_region(view, lambda levels: step(np.ascontiguousarray(levels)))
+
+
+def _change_region(view: View, change: Callable[[np.ndarray], np.ndarray]) -> View:
+    """Return a view with the hidden pixels of its largest region changed; all pixels if it has none."""
+    box, image = largest_box(view), view.image.copy()
     part = (slice(None), slice(None)) if box is None else box.slices
-    inner = view.hidden[part] if box is not None else np.ones(view.hidden.shape, np.bool_)
-    image = view.image.copy()
-    image[part] = np.where(inner[..., None], step(np.ascontiguousarray(image[part])), image[part])
+    inner = np.ones(view.hidden.shape, np.bool_) if box is None else view.hidden[part]
+    image[part] = np.where(inner[..., None], change(image[part]), image[part])
     return replace(view, image=image)
 
 
@@ -166,15 +170,14 @@ def _invert_views(views: Sequence[View], inverse: Inverse, *, colour: bool) -> t
 
 def paste_picture(view: View, picture: np.ndarray) -> View:
     """Return the view with a picture in its largest region, without colours if the photo has none."""
-    box = largest_box(view)
-    height, width = view.image.shape[:2] if box is None else (box.h, box.w)
     if view.image.shape[2] == 1 and picture.ndim == 3:
         picture = np.rint(picture.mean(axis=2)).astype(np.uint8)
-    fitted = cv2.resize(picture, (width, height), interpolation=cv2.INTER_CUBIC).reshape(height, width, -1)
-    image, part = view.image.copy(), (slice(None), slice(None)) if box is None else box.slices
-    inner = np.ones((height, width), np.bool_) if box is None else view.hidden[part]
-    image[part] = np.where(inner[..., None], fitted, image[part])
-    return replace(view, image=image)
+
+    def fitted(levels: np.ndarray) -> np.ndarray:
+        size = levels.shape[1::-1]
+        return cv2.resize(picture, size, interpolation=cv2.INTER_CUBIC).reshape(*levels.shape[:2], -1)
+
+    return _change_region(view, fitted)
 
 
 PATCH: Final = 8

@@ -119,19 +119,7 @@ class VideoCertificate(Envelope):
     @property
     def settings(self) -> dict[str, Json]:
         """The user's choices but for tracks, as `VideoPlan.settings`."""
-        quote, event = self.quote, self.quote.event
-        return {
-            "method": quote.method.name,
-            "parameters": quote.method.parameters(),
-            "request": list(quote.request),
-            "post_processing": list(quote.post_processing),
-            "over_time": quote.over_time,
-            "pose": quote.pose,
-            "on_lost": quote.on_lost,
-            "keep_audio": quote.audio,
-            "event_seconds": None if event is None else to_json(event.seconds),
-            "event_times": 1 if event is None else event.times,
-        }
+        return self.quote.settings
 
     def members(self) -> dict[str, Json]:
         """Return what is stated about a clip."""

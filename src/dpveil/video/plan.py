@@ -17,7 +17,7 @@ from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json, exact, to_json
+from dpveil.core.numbers import Json, exact
 from dpveil.core.parameters import check_count
 from dpveil.core.region import VECTORS, Covered
 from dpveil.errors import InvalidParameter, RegionsDiffer, TooWeak
@@ -26,7 +26,6 @@ from dpveil.postprocessing import Step
 from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
-from dpveil.video.budget import CROP, Draw, draws_of, size_of
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
 from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
@@ -40,7 +39,7 @@ from dpveil.video.plan_checks import (
     check_text,
     check_tracks,
 )
-from dpveil.video.quote import ClipQuote
+from dpveil.video.quote import CROP, ClipQuote, Draw, draws_of, size_of
 from dpveil.video.words import Doubts
 
 SCHEMA: Final = "dpveil.video-plan/1"
@@ -325,18 +324,7 @@ class VideoPlan:
     @property
     def settings(self) -> dict[str, Json]:
         """The user's choices, as in a certificate."""
-        return {
-            "method": self.method.name,
-            "parameters": self.method.parameters(),
-            "request": list(self.request),
-            "post_processing": [step.description for step in self.post_processing],
-            "over_time": self.over_time,
-            "pose": self.pose,
-            "on_lost": self.on_lost,
-            "keep_audio": self.keep_audio,
-            "event_seconds": None if self.event_seconds is None else to_json(self.event_seconds),
-            "event_times": self.event_times,
-        }
+        return self.quote.settings
 
     def certificate(self, bits: str, output: ClipOutput) -> VideoCertificate:
         """Return the certificate of a release by this plan: a file, made with a kind of `bits`."""

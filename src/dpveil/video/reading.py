@@ -43,7 +43,7 @@ DECODED: Final[set[str]] = set()
 """SHA-256 of the clips of which this process has decoded every frame."""
 SECONDS: Final = 4 * 3600
 """Time to open a clip all of which has to be decoded for that; others, and frames, take much less."""
-POOL: Final = Pool("dpveil.video.reading_process:serve", memory=1 << 33, seconds=SECONDS)
+POOL: Final = Pool("dpveil.video.writing:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each; the same one answers as long as one thread asks."""
 MOST_FACTS: Final = 1 << 28
 ENDS: Final = "it ends the process that reads it"

@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, WINDOW, change_at
+from dpveil.faces.geometry.seam import FINE_SEAM, WINDOW, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame, Track
@@ -227,19 +227,16 @@ def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
 
 def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Image:
     """Return levels shifted near the region's edge to those that are seen beside the head there."""
-    import cv2
-
     halvings, box = halvings_to(shown.unit, COMPARED), shown.region.box
     part = downscaled_box(box, halvings, WINDOW, around.smaller(halvings)[1].shape)
     light, known = around.mean(halvings, part)
     own, alpha = shown.on(part, in_smaller(shown.head, halvings))
     hole = (known == 0) & (alpha > HALF)
     unit = shown.unit / 2**halvings
-    change = change_at(light, own.astype(np.float32), known == 255, hole, unit, alike=shown.inner)
-    if change is None:
-        return levels
-    large = enlarge(np.asarray(change, np.float32), part, halvings, box)
-    return np.asarray(cv2.add(levels, large, dtype=cv2.CV_8U))
+    small = light, own.astype(np.float32), known == 255, hole, unit
+    return shift_levels(
+        levels, lambda change: enlarge(change, part, halvings, box), *small, alike=shown.inner
+    )
 
 
 def _fade_edge(

@@ -320,9 +320,7 @@ FOLLOWS: Final = f", {SAME}"
 
 def draws(quote: ClipQuote) -> int:
     """Return how often something is drawn: once for each person, or in each of their frames."""
-    from dpveil.video.budget import length
-
-    return sum(length(group) if quote.over_time == SPLIT else 1 for group in quote.persons)
+    return quote.draw_count
 
 
 def event(quote: ClipQuote) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from types import TracebackType
@@ -19,7 +20,8 @@ from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownName
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
-from dpveil.video.decoding import MOV, Source, as_clip_error, open_container, pyav
+from dpveil.processes import Channel, answer
+from dpveil.video.decoding import CHANGED, MOV, Source, as_clip_error, open_container, pyav
 from dpveil.video.facts import Facts, Frame, durations
 from dpveil.video.reading import Reader
 
@@ -251,9 +253,6 @@ KEPT: Final[dict[str, frozenset[str]]] = {
 }
 """The coded sound that each container takes, and that holds nothing but sound: Vorbis has comments."""
 WITHOUT: Final = "leave the sound out"
-SETUP: Final = {"flac": 34, "alac": 60, "aac": 64, "opus": 19 + 2 + 255}
-"""Most bytes of what a decoder of a codec needs to begin; others have none, or at most `USUAL_SETUP`."""
-USUAL_SETUP: Final = 16
 NEW_SETUP, SKIPPED = "new_extradata", "skip_samples"
 """FFmpeg's names of what may come beside a packet: another setup, and how many samples are not heard."""
 
@@ -271,11 +270,6 @@ class Sound:
         if name not in KEPT[container]:
             raise self._source.clip_error(
                 f"its sound is in a format that {container} files do not take", WITHOUT
-            )
-        setup = len(stream.codec_context.extradata or b"")
-        if setup > SETUP.get(name, USUAL_SETUP):
-            raise self._source.clip_error(
-                f"{setup:,} bytes describe its sound, where more than sound may hide", WITHOUT
             )
         self._unit = stream.time_base
         self._shift = round(clip.facts.start * clip.facts.time_base / self._unit)
@@ -469,3 +463,37 @@ def _bare(packets: Iterator[Any], stream: Any) -> Iterator[Any]:
         for kept in bare.filter(packet) if packet.size else ():
             kept.stream = stream
             yield kept
+
+
+def serve(channel: Channel) -> None:
+    """Answer questions of `Clip` about clips: they are decoded, and joined, in processes with limits."""
+    answer(channel, lambda _: _answer)
+
+
+def _answer(asked: list[Any]) -> tuple[Any, ...]:
+    (name, path, *state, most, searched), what, *given = asked
+    try:
+        reader = _cached_reader(name, path, tuple(state), most, searched)
+        if what == "frame":
+            frame = reader.frame(*given)
+            return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
+        if what == "facts":
+            facts = vars(reader.facts) | {"time_base": str(reader.facts.time_base)}
+            steps = np.array(facts.pop("steps"), np.int64).reshape(-1, 2)
+            return {"told": facts}, steps
+        if what == "sound":
+            check_sound(reader, *given)
+        else:
+            segments, out, container = given
+            join(segments, out, reader.facts, container=container, audio_from=reader)
+        return ({"told": None},)
+    except DPVeilError as error:
+        return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)
+
+
+@lru_cache(maxsize=2)
+def _cached_reader(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
+    source = Source(path, name)
+    if source.state != state:
+        raise source.clip_error(CHANGED, "wait until it is complete, and try again")
+    return Reader(source, most, searched=searched)

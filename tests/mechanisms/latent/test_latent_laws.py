@@ -17,7 +17,7 @@ from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, rational_shares
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.latent.case import AuditSpace
+from dpveil_audit.latent import AuditSpace
 
 SMALL = 4
 

@@ -12,9 +12,8 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Range, Staircase, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.scalar.case import ScalarCase, ScalarVersion, exact_gate, same_gate
+from dpveil_audit.scalar.case import INTACT, ScalarCase, exact_gate, same_gate
 
-INTACT = ScalarVersion(name="intact")
 OPEN = [name for name, method in TABLE.items() if not method.finite_only]
 GAPS = Range(0, None, gaps=[(1, "2.5"), (4, 6)])
 every = pytest.mark.parametrize("name", TABLE)

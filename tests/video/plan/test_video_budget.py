@@ -16,9 +16,9 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
-from dpveil.video.budget import persons, share, times
 from dpveil.video.drawing import Mean
 from dpveil.video.facts import Key
+from dpveil.video.quote import persons, share, times
 
 FREE = Attributes()
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)

@@ -16,11 +16,11 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
-from dpveil.video.budget import share
 from dpveil.video.drawing import draw_frame
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import Layer, Light, paint
 from dpveil.video.places import Scene, Subject
+from dpveil.video.quote import share
 from dpveil.video.renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")

@@ -1,10 +1,13 @@
-"""Divergences of exact distributions: Rényi, and hockey-stick from privacy loss distributions.
+"""Exact laws of releases, and their divergences: the largest log-ratio, Rényi, and hockey-stick.
 
-Written independently of the accountants that they check. A loss between two points of the grid is split
-between them so that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
-of e^-loss, can only grow (Doroshenko et al. 2022). So the result is never below the truth, up to the rounding
-of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are multiples of 1/scale, so a
-grid of these is exact; for smooth distributions the error is of the order of the squared step.
+A release of independent draws has the product of their laws, so its largest log-ratio over all outputs is the
+sum of the draws' largest, and so are its Rényi divergences. Hockey-stick divergences are those of the joint
+law if that is small, else of composed privacy losses, written independently of the accountants that they
+check. There a loss between two points of the grid is split between them so that its mass and the mean of
+e^-loss stay: every hockey-stick divergence, a convex function of e^-loss, can only grow (Doroshenko et al.
+2022). So the result is never below the truth, up to the rounding of 64-bit Fourier transforms (about 1e-15).
+Losses of discrete Laplace noise are multiples of 1/scale, so a grid of these is exact; for smooth
+distributions the error is of the order of the squared step.
 """
 
 from __future__ import annotations
@@ -12,15 +15,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.signal import fftconvolve
 
-from dpveil.core.numbers import float_above
+from dpveil.core.guarantee import Guarantee
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
@@ -33,8 +37,8 @@ class NoiseKind:
 
     `power` is the power of the noise's width to which the parameter is proportional (1 for a scale, 2 for a
     variance). `log_mass(z, parameter)` is ln P(z) up to a constant; beyond `reach(parameter)` from both true
-    answers nothing distinguishes them. `pld(parameter, move, step)` asks `dp_accounting`. Every privacy loss
-    is a multiple of `unit(parameter)`, unless that is None.
+    answers nothing distinguishes them. Every privacy loss is a multiple of `unit(parameter)`, unless that is
+    None.
     """
 
     name: str
@@ -43,34 +47,12 @@ class NoiseKind:
     distribution: Callable[[Fraction], Distribution]
     log_mass: Callable[[Int64[np.ndarray, " n"], Fraction], Float64[np.ndarray, " n"]]
     reach: Callable[[Fraction], int]
-    pld: Callable[[Fraction, int, float], Any]
     unit: Callable[[Fraction], float | None]
 
 
 def _laplace_log_mass(z: Int64[np.ndarray, " n"], scale: Fraction) -> Float64[np.ndarray, " n"]:
     mass: Float64[np.ndarray, " n"] = -np.abs(z) / float(scale)
     return mass
-
-
-@lru_cache(maxsize=256)
-def _laplace_pld(scale: Fraction, move: int, step: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.from_discrete_laplace_mechanism(
-        parameter=float_above(1 / scale),
-        sensitivity=move,
-        value_discretization_interval=step,
-        use_connect_dots=True,
-    )
-
-
-@lru_cache(maxsize=256)
-def _gaussian_pld(variance: Fraction, move: int, step: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution as pld
-
-    return pld.from_discrete_gaussian_mechanism(
-        sigma=math.sqrt(variance), sensitivity=move, value_discretization_interval=step, use_connect_dots=True
-    )
 
 
 LAPLACE: Final = NoiseKind(
@@ -80,7 +62,6 @@ LAPLACE: Final = NoiseKind(
     distribution=lru_cache(maxsize=256)(laplace_distribution),
     log_mass=_laplace_log_mass,
     reach=lambda scale: 0,
-    pld=_laplace_pld,
     unit=lambda scale: 1 / float(scale),
 )
 GAUSSIAN: Final = NoiseKind(
@@ -90,19 +71,9 @@ GAUSSIAN: Final = NoiseKind(
     distribution=lru_cache(maxsize=256)(gaussian_distribution),
     log_mass=lambda z, variance: -(z.astype(np.float64) ** 2) / (2 * float(variance)),
     reach=lambda variance: math.ceil(REACH * math.sqrt(variance)) + REACH,
-    pld=_gaussian_pld,
     unit=lambda variance: None,
 )
 
-
-# Divergences of exact distributions: Rényi, and hockey-stick from privacy loss distributions.
-#
-# Written independently of the accountants that they check. A loss between two points of the grid is split
-# between them so that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex
-# function of e^-loss, can only grow (Doroshenko et al. 2022). So the result is never below the truth, up to
-# the rounding of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are multiples of
-# 1/scale, so a grid of these is exact; for smooth distributions the error is of the order of the squared
-# step.
 
 GRID: Final = 1 << 15
 """Points of the grid over the range of losses."""
@@ -111,7 +82,18 @@ SNAP: Final = 1e-6
 ORDERS: Final = (1.01, 1.1, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0)
 """Orders α at which a Rényi divergence is compared with ρ·α."""
 
-Masses = Float64[np.ndarray, " outcomes"]
+Masses = Any
+"""Probabilities over outcomes, the last axis: float64, or integers (weights) or Fractions as objects."""
+Pairs = Int64[np.ndarray, "pairs 2"]
+WORK: Final = Context(prec=50)
+EXACT: Final = Fraction(1, 10**40)
+"""A bound on the error of 50-digit logarithms."""
+CLOSE: Final = 1e-9
+"""Relative error of a divergence in floats."""
+ROUNDING: Final = {"ε": 1e-12, "δ": 1e-13, "ρ": 1e-12}
+"""Absolute errors of floats: in sums, in Fourier transforms, and in Rényi divergences of orders next to 1."""
+MOST_JOINT: Final = 4096
+"""Most joint outcomes of several draws that are enumerated; beyond, privacy losses are composed."""
 Move = tuple[tuple[int, Fraction], ...]
 """How far each true answer moves between two neighbours, with the parameter of its noise."""
 
@@ -129,11 +111,6 @@ class LossDistribution:
         """Return the hockey-stick divergence at `epsilon`: the smallest valid δ."""
         losses = (self.start + np.arange(len(self.mass))) * self.step
         return self.infinite + float(np.sum(self.mass * -np.expm1(np.minimum(0.0, epsilon - losses))))
-
-    def above(self, epsilon: float) -> float:
-        """Return the probability of a loss above `epsilon`: that of the most telling event."""
-        losses = (self.start + np.arange(len(self.mass))) * self.step
-        return self.infinite + float(self.mass[losses > epsilon].sum())
 
     def plus(self, other: LossDistribution) -> LossDistribution:
         """Return the distribution of the sum of two independent losses on the same grid."""
@@ -227,9 +204,206 @@ def renyi_of_masses(
     return table
 
 
+GRID_ORDERS: Final = np.exp(np.linspace(-12, 16, 200_001))
+"""Orders less one at which the conversion of ρ is evaluated: each gives a valid δ."""
+
+
+@lru_cache(maxsize=4096)
+def delta_of_zcdp(rho: float, epsilon: float) -> float:
+    """Return δ(ε) of ρ-zCDP: the least over a grid of orders (Canonne, Kamath & Steinke 2020, prop. 12)."""
+    if not math.isfinite(rho):
+        return 1.0
+    less, alpha = GRID_ORDERS, 1 + GRID_ORDERS
+    logs = less * (alpha * rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(less)
+    return min(1.0, float(np.exp(logs.min())))
+
+
 def log_sum(logs: Float64[np.ndarray, "*rows terms"]) -> Any:
     """Return the logarithm of the sum of e^logs over the last axis, ten times as fast as SciPy's."""
     most = np.max(logs, axis=-1, keepdims=True)
     most = np.where(np.isfinite(most), most, 0.0)  # nothing at all, or something infinite
     with np.errstate(divide="ignore"):
         return np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0]
+
+
+@dataclass(frozen=True, eq=False)
+class ProductLaw:
+    """The laws of several inputs' releases: draw j of input i has the law `masses[j][index[i, j]]`.
+
+    `parts` say where an image shows each draw; empty if outcomes are read in another way.
+    """
+
+    index: Int64[np.ndarray, "inputs draws"]
+    masses: list[Masses]
+    parts: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, rows: Sequence[Masses], parts: Sequence[Any] = ()) -> ProductLaw:
+        """Return the law in which draw j of input i has the probabilities `rows[j][i]`, each stored once."""
+        index, masses = [], []
+        for chances in rows:
+            seen: dict[object, int] = {}
+            keys = [tuple(row) if chances.dtype == object else row.tobytes() for row in chances]
+            index.append([seen.setdefault(key, len(seen)) for key in keys])
+            masses.append(chances[[keys.index(key) for key in seen]])
+        return cls(np.array(index, np.int64).T, masses, tuple(parts))
+
+    @cached_property
+    def floats(self) -> list[Float64[np.ndarray, "distinct outcomes"]]:
+        """The probabilities as floats."""
+        return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
+
+    def chances(self, number: int) -> list[Float64[np.ndarray, " outcomes"]]:
+        """Return the law of every draw of one input."""
+        return [floats[row] for floats, row in zip(self.floats, self.index[number], strict=True)]
+
+    @property
+    def exact(self) -> bool:
+        """Whether all probabilities are integers or rationals."""
+        return all(masses.dtype == object for masses in self.masses)
+
+    def sums(self, tables: Sequence[Any], pairs: Pairs) -> Any:
+        """Return for every pair the sum over draws of what a table says of two rows."""
+        total: Any = np.zeros(len(pairs), object if tables and tables[0].dtype == object else np.float64)
+        with localcontext(WORK):
+            for table, rows in zip(tables, self.index.T, strict=True):
+                total = total + table[rows[pairs[:, 0]], rows[pairs[:, 1]]]
+        return total
+
+    def losses(self, pairs: Pairs) -> Any:
+        """Return the largest log-ratio over all outputs for every pair; infinite if the supports differ."""
+        if self.exact:
+            return self.sums([_worst_exact(masses) for masses in self.masses], pairs)
+        return self.sums([_worst(masses) for masses in self.floats], pairs)
+
+    def renyi_rates(self, pairs: Pairs) -> Any:
+        """Return the largest D_α/α over all orders for every pair."""
+        rates = [
+            self.sums([renyi_of_masses(masses, order) for masses in self.floats], pairs) / order
+            for order in ORDERS
+        ]
+        return np.max(rates, axis=0)
+
+    def hockey_sticks(self, pairs: Pairs, epsilon: Fraction, unit: float | None = None) -> Any:
+        """Return the hockey-stick divergence of every pair, computed once for pairs that differ alike."""
+        first, second = self.index[pairs[:, 0]], self.index[pairs[:, 1]]
+        differ = np.where(first != second, [first, second], -1).transpose(1, 0, 2)
+        rows, at = np.unique(differ, axis=0, return_inverse=True)
+        found = [
+            hockey_stick(
+                [(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0], epsilon, unit
+            )
+            for row in rows
+        ]
+        return np.array(found, object)[at.ravel()]
+
+    def distance(self, other: ProductLaw) -> float:
+        """Return the largest difference of a probability between two laws of the same inputs, at most 1.
+
+        Laws with different numbers of draws, or with outcomes that look different, have distance 1.
+        """
+        if len(self.masses) != len(other.masses):
+            return 1.0
+        alike = all(np.array_equal(p.looks, q.looks) for p, q in zip(self.parts, other.parts, strict=False))
+        pairs = zip(self.floats, self.index.T, other.floats, other.index.T, strict=True)
+        gaps = [np.abs(a[i] - b[j]).max() if a.shape[1] == b.shape[1] else 1.0 for a, i, b, j in pairs]
+        return float(max(gaps)) if alike else 1.0
+
+
+def _worst(masses: Float64[np.ndarray, "distinct outcomes"]) -> Any:
+    """Return the largest log-ratio of every row to every other."""
+    table = np.empty((len(masses), len(masses)))
+    with np.errstate(divide="ignore"):
+        logs = np.log(masses)
+        for row, mass in enumerate(masses):
+            seen = mass > 0
+            table[row] = np.max(logs[row, seen] - logs[:, seen], axis=1)
+    return table
+
+
+def _worst_exact(masses: Masses) -> Any:
+    """Return the same in decimals; floats only select the outcomes that are compared exactly."""
+    rows = [[Fraction(m, sum(row)) for m in row] for row in masses.tolist()]
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.array(rows, np.float64))
+    table = np.empty((len(rows), len(rows)), object)
+    for i, j in np.ndindex(*table.shape):
+        seen = np.flatnonzero(logs[i] > -np.inf)
+        gaps = logs[i, seen] - logs[j, seen]
+        near = seen[gaps >= gaps.max() - CLOSE]
+        certain = any(not rows[j][y] for y in near)
+        table[i, j] = Decimal("inf") if certain else _log(max(rows[i][y] / rows[j][y] for y in near))
+    return table
+
+
+@lru_cache(maxsize=1 << 16)
+def _log(ratio: Fraction) -> Decimal:
+    return WORK.subtract(WORK.ln(Decimal(ratio.numerator)), WORK.ln(Decimal(ratio.denominator)))
+
+
+def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:
+    """Return the hockey-stick divergence of independent draws from their laws under both inputs.
+
+    Never below the truth; for exact probabilities of few outcomes at ε = 0 it is the truth, as a Fraction.
+
+    >>> coin = np.array([Fraction(1, 3), Fraction(2, 3)], object)
+    >>> hockey_stick([(coin, coin[::-1])], Fraction(0))
+    Fraction(1, 3)
+    """
+    if math.prod(len(first) for first, _ in draws) > MOST_JOINT:
+        return compose([(_floats(p), _floats(q)) for p, q in draws], unit).delta(float(epsilon))
+    first: Any = np.ones(1, np.int64)
+    second: Any = np.ones(1, np.int64)
+    for p, q in draws:
+        p, q = (_rationals(m) if epsilon == 0 and m.dtype == object else _floats(m) for m in (p, q))
+        first, second = np.outer(first, p).ravel(), np.outer(second, q).ravel()
+    return np.maximum(first - (math.exp(epsilon) if epsilon else 1) * second, 0).sum()
+
+
+def _floats(masses: Masses) -> Any:
+    return (masses / masses.sum()).astype(np.float64)
+
+
+def _rationals(masses: Masses) -> Any:
+    return np.array([Fraction(mass, masses.sum()) for mass in masses], object)
+
+
+def slack(unit: str, limit: float) -> float:
+    """Return by how much a divergence in floats may exceed the promise."""
+    return limit * CLOSE + ROUNDING[unit]
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The pair of inputs that is closest to its limit, or furthest beyond; `tolerance` is that of floats."""
+
+    unit: str
+    value: Any
+    limit: Any
+    tolerance: float
+    pair: tuple[int, int] = (0, 0)
+
+    @property
+    def kept(self) -> bool:
+        """Whether the promise holds; what is computed without floats is compared without them."""
+        if self.tolerance:
+            return bool(float(self.value) <= float(self.limit) + self.tolerance)
+        return bool(math.isfinite(self.value) and Fraction(self.value) <= Fraction(self.limit) + EXACT)
+
+
+def worst(
+    promise: Guarantee, law: ProductLaw, pairs: Pairs, apart: Any = None, unit: float | None = None
+) -> Worst:
+    """Return the worst pair under a promise; a metric one allows ε times how far it is `apart`."""
+    epsilon, limits, letter = promise.epsilon or Fraction(0), np.ones(len(pairs)), "ε"
+    if promise.rho is not None:
+        letter, limit, values = "ρ", promise.rho, law.renyi_rates(pairs)
+    elif promise.delta is not None:
+        letter, limit, values = "δ", promise.delta, law.hockey_sticks(pairs, epsilon, unit)
+    else:
+        limit, values = epsilon, law.losses(pairs)
+        limits = limits if apart is None else apart
+    at = int(np.argmax(values.astype(np.float64) - float(limit) * limits))
+    value, allowed = values[at], limit if limits[at] == 1 else float(limit) * float(limits[at])
+    tolerance = 0.0 if isinstance(value, Decimal | Fraction | int) else slack(letter, float(allowed))
+    return Worst(letter, value, allowed, tolerance, (int(pairs[at, 0]), int(pairs[at, 1])))

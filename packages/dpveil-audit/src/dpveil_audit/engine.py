@@ -1,10 +1,11 @@
 """The engine of all audits: what is audited, the gates that look at it, and the run of both.
 
-An audit has *versions*: the intact one, and mutants that have to be rejected. A version has laws, which are
-computed without drawing, or a way to draw, or both. A *case* has settings and says what they allow: ε, ρ or δ
-for two inputs. A *gate* holds what a version does in a case against that, and yields findings. Families of
-audits bring their own laws, draws and cases; what many gates share is here: fits of draws to a law, and lower
-bounds for pairs of inputs.
+An audit has *versions*: the intact one, and mutants that have to be rejected. A version has an exact law, or
+a way to draw, or both; without one of its own, it is drawn from its law. A *case* has settings, inputs and
+what its promise allows for two of them. A *gate* holds what a version does in a case against that, and yields
+findings. There is one way to compute a divergence (`exact_finding`), one to test draws against a law
+(`fit_finding`), and for what has no law, a lower bound from samples (`bound_finding`). Families of audits
+bring their laws, draws and cases.
 """
 
 from __future__ import annotations
@@ -12,35 +13,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache, lru_cache, partial
-from typing import Any, Final, Generic, TypeVar
+from functools import lru_cache, partial
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
+from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource
-from dpveil_audit.distributions import Distribution
-from dpveil_audit.fit import ALPHA, fit, fit_pairs
-from dpveil_audit.lower_bound import (
-    MISSED,
-    Bound,
-    Draws,
-    Measure,
-    epsilon_at,
-    epsilon_event,
-    lower_bound,
-    smallest_detectable,
-)
+from dpveil_audit.distributions import Distribution, finite_distribution
+from dpveil_audit.divergence import Pairs, ProductLaw, worst
+from dpveil_audit.fit import ALPHA, fit, fit_pairs, pair_fits, power
+from dpveil_audit.lower_bound import lower_bound
 
 
 @dataclass(frozen=True)
 class Finding:
     """The result of one gate: `value` against `limit` in `unit`, and whether the promise held.
 
-    `detectable` is the smallest true value above `limit` that the draws detect (see
-    `pixel.gates.detectable`): infinite if they are too few for any, None if a gate does not estimate the
-    value. `sees` says in words what such a finding would have detected.
+    `sees` says in words which violation such a finding would have detected.
     """
 
     gate: str
@@ -50,7 +42,6 @@ class Finding:
     limit: float
     passed: bool
     unit: str = ""
-    detectable: float | None = None
     sees: str = ""
 
     def to_json(self) -> dict[str, Any]:
@@ -97,13 +88,10 @@ class Audited:
         return max(of_gate, key=lambda f: (not f.passed, f.value / f.limit if f.limit else f.value))
 
     def sees(self, gate: str) -> str:
-        """Return in words the smallest violation that this gate detects in its best setting, by unit."""
-        best: dict[str, Finding] = {}
-        for finding in self.findings:
-            if finding.gate == gate and finding.sees:
-                kept = best.setdefault(finding.unit, finding)
-                best[finding.unit] = min(kept, finding, key=_reach)
-        return "; ".join(dict.fromkeys(finding.sees for finding in best.values()))
+        """Return in words what this gate detects: the smallest violation in its best setting."""
+        return min(
+            (finding.sees for finding in self.findings if finding.gate == gate and finding.sees), default=""
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return all results as JSON."""
@@ -153,99 +141,84 @@ class Report:
         }
 
 
-def _reach(finding: Finding) -> float:
-    if finding.detectable is None or not finding.limit:
-        return 0.0
-    return finding.detectable / finding.limit
-
-
 def _finite(value: object) -> object:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 Bits = Callable[[str], BitSource]
 """A function from names to independent bit sources."""
-NUMBERED: Final = "{case} {gate} {number}"
-"""The name of a bit source if one case has several settings."""
-BY_DRAWS: Final = ("fit", "bound")
-"""Gates for a mutant with the intact distributions, which only draws can reject."""
 BY_LAW: Final = ("exact", "fit")
-"""Gates for a mutant that no lower bound rejects at the quick level."""
+BY_DRAWS: Final = ("fit",)
+"""Gates for a mutant with the intact law, which only draws can reject."""
 DEEPER: Final = 5
 """Draws of a deep level for each of the quick one."""
-UNBOUNDED: Final = 1e6
-"""Stands for an infinite budget, of inputs that are distinguished with certainty."""
-CHANCE: Final = 0.3
-"""Probability of the event with which the smallest detectable ε is computed."""
+SHARPEST: Final = 400
+"""Largest power of probabilities, in hundredths, that is tried."""
+MISSED_FIT: Final = 1e-6
+SHARED: Final = 100
+"""Tests that share the alpha of one gate, for the power that is stated."""
+Outcomes = Int64[np.ndarray, "n draws"]
+Chances = Sequence[Float64[np.ndarray, " outcomes"]]
+"""The law of every draw of one input."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
     """One version of what is audited: intact, or mutated.
 
-    `gates` are those that a mutant is shown to, all if empty: the others cannot detect it, or would need more
-    draws than the quick level has.
+    `gates` are those that a mutant is shown to, all if empty: the others cannot detect it.
     """
 
     name: str
     gates: tuple[str, ...] = ()
 
 
-C = TypeVar("C")
-T = TypeVar("T")
-
-
 @dataclass(frozen=True)
-class Drawn(Generic[C, T]):
-    """A setting for gates that draw: the inputs that are fitted, and the pairs that are distinguished."""
+class Drawn:
+    """A setting for gates that draw: the inputs that are fitted, or the pairs that are distinguished."""
 
-    case: C
+    case: Any
     draws: int
-    fits: tuple[T, ...] = ()
-    pairs: tuple[tuple[T, T], ...] = ()
+    fits: tuple[Any, ...] = ()
+    pairs: tuple[tuple[Any, Any], ...] = ()
 
 
 @dataclass(frozen=True)
-class Level(Generic[C, T]):
-    """The settings of one level; `tables` is the number of random tables, in families that use them."""
+class Level:
+    """The settings of one level; those to `distinguish` promise nothing: inputs must be told apart."""
 
-    exact: tuple[C, ...]
-    drawn: tuple[Drawn[C, T], ...] = ()
-    tables: int = 0
+    exact: tuple[Any, ...]
+    drawn: tuple[Drawn, ...] = ()
+    distinguish: tuple[Drawn, ...] = ()
 
     @property
-    def cases(self) -> tuple[C, ...]:
+    def cases(self) -> tuple[Any, ...]:
         """Every case, once."""
-        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
+        return tuple(
+            dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn + self.distinguish)])
+        )
 
-    def more(self, exact: tuple[C, ...], tables: int = 0) -> Level[C, T]:
-        """Return this level with more settings and tables, and `DEEPER` times the draws."""
+    def levels(self, deep: tuple[Any, ...]) -> dict[str, Any]:
+        """Return this level as the quick one, and a deep one with more cases and `DEEPER` times the draws."""
         drawn = tuple(replace(setting, draws=DEEPER * setting.draws) for setting in self.drawn)
-        return Level(self.exact + exact, drawn, tables)
+        return {"quick": self, "deep": replace(self, exact=self.exact + deep, drawn=drawn)}
 
 
 @dataclass(frozen=True)
 class Check:
-    """A gate with one setting. `only` is the version it is for: None for all."""
+    """A gate with one setting; what `ties` the audit to the code is for the intact version alone."""
 
     gate: str
     case: Any
     look: Callable[[Any], Iterable[Finding]]
-    only: Variant | None = None
-
-    def suits(self, version: Variant) -> bool:
-        """Return whether it applies to this version, by the version's `gates`."""
-        return (self.only is None or self.only is version) and (
-            not version.gates or self.gate in version.gates
-        )
+    ties: bool = False
 
 
 @dataclass(frozen=True)
 class Gate:
     """A gate by name: `look(version, setting)` yields findings for every setting that `of` finds in a level.
 
-    A gate that `draws` gets `bits`, too, the same for all versions, named by `stream`. One that
-    `ties` the audit to the code that runs looks at the intact version alone.
+    A gate that `draws` gets `bits`, too, the same for all versions.
     """
 
     name: str
@@ -253,33 +226,27 @@ class Gate:
     of: Callable[[Any], Iterable[Any]] = lambda level: level.exact
     draws: bool = False
     ties: bool = False
-    stream: str = "{case} {gate}"
 
-    def checks(self, level: Any, bits: Bits, intact: Variant, only: Variant | None = None) -> Iterator[Check]:
+    def checks(self, level: Any, bits: Bits) -> Iterator[Check]:
         """Yield this gate with every setting of a level."""
-        only = intact if self.ties else only
         for number, setting in enumerate(self.of(level)):
-            if not self.draws:
-                yield Check(self.name, setting, partial(_at, self.look, setting), only)
-                continue
-            name = self.stream.format(case=setting.case, gate=self.name, number=number)
-            yield Check(self.name, setting.case, partial(_drawing, self.look, setting, bits, name), only)
+            case = setting.case if self.draws else setting
+            look = (
+                partial(self._drawing, setting, bits, f"{case} {self.name} {number}") if self.draws else None
+            )
+            yield Check(self.name, case, look or partial(self._computing, setting), self.ties)
+
+    def _computing(self, setting: Any, version: Any) -> Iterable[Finding]:
+        return self.look(version, setting)
+
+    def _drawing(self, setting: Any, bits: Bits, name: str, version: Any) -> Iterable[Finding]:
+        return self.look(version, setting, bits=bits(name))
 
 
 def drawing(name: str, look: Callable[..., Iterable[Finding]], **more: Any) -> Gate:
     """Return a gate that draws, for the drawn settings of a level."""
     given: dict[str, Any] = {"of": lambda level: level.drawn, "draws": True} | more
     return Gate(name, look, **given)
-
-
-def _at(look: Callable[..., Iterable[Finding]], setting: Any, version: Any) -> Iterable[Finding]:
-    return look(version, setting)
-
-
-def _drawing(
-    look: Callable[..., Iterable[Finding]], setting: Any, bits: Bits, name: str, version: Any
-) -> Any:
-    return look(version, setting, bits=bits(name))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -300,9 +267,9 @@ class Audit:
     refusals: tuple[type[DPVeilError], ...] = ()
     common: bool = False
 
-    def checks(self, level: Any, bits: Bits) -> Iterable[Check]:
-        """Yield every gate with every setting."""
-        return [check for gate in self.gates for check in gate.checks(level, bits, self.intact)]
+    def checks(self, level: Any, bits: Bits) -> list[Check]:
+        """Return every gate with every setting."""
+        return [check for gate in self.gates for check in gate.checks(level, bits)]
 
     def differs(self, mutant: Any, check: Check) -> bool:
         """Return whether a mutant can behave differently from the intact version in this check's setting."""
@@ -314,15 +281,16 @@ class Audit:
         Rejecting a mutant with few settings and draws is the stronger evidence, and more would reject it too.
         `step` is called after the intact version and after every mutant.
         """
-        checks = list(self.checks(self.levels[level], bits))
-        intact = [check for check in checks if check.suits(self.intact)]
-        found = [finding for check in intact for finding in self.findings(self.intact, check)]
+        checks = self.checks(self.levels[level], bits)
+        found = [finding for check in checks for finding in self.findings(self.intact, check)]
         step()
         if self.mutants and level != "quick":
-            checks = list(self.checks(self.levels["quick"], bits))
+            checks = self.checks(self.levels["quick"], bits)
         mutants = []
         for mutant in self.mutants:
-            shown = [check for check in checks if check.suits(mutant)]
+            shown = [
+                check for check in checks if not check.ties and check.gate in (mutant.gates or [check.gate])
+            ]
             differing = [check for check in shown if self.differs(mutant, check)]
             if differing or not self.common:
                 tried = tuple(dict.fromkeys(check.gate for check in shown))
@@ -335,7 +303,7 @@ class Audit:
         try:
             yield from check.look(version)
         except self.refusals as error:
-            yield refusal_finding(check.gate, check.case, error)
+            yield Finding(check.gate, f"refused: {error.message}", str(check.case), 1, 0, False, "releases")
 
     def killers(self, mutant: Any, checks: Iterable[Check]) -> Iterator[str]:
         """Yield the gates that reject a mutant; each stops at its first such finding."""
@@ -349,15 +317,35 @@ class Audit:
 # What gates of several families share
 
 
-def refusal_finding(gate: str, case: object, error: DPVeilError) -> Finding:
-    """Return the finding of a release that is refused without reason."""
-    return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False, "releases")
-
-
 def count_finding(gate: str, what: str, case: object, count: Any, unit: str = "", sees: str = "") -> Finding:
     """Return the finding of what must not occur even once: a number, or an array that says where it does."""
     times = int(np.count_nonzero(count)) if isinstance(count, np.ndarray) else int(count)
     return Finding(gate, what, str(case), times, 0, not times, unit, sees=sees)
+
+
+def exact_finding(
+    case: object,
+    what: str,
+    promise: Guarantee,
+    law: ProductLaw,
+    pairs: Pairs,
+    *,
+    apart: Any = None,
+    unit: float | None = None,
+    label: Callable[[int], str] | None = None,
+) -> Finding:
+    """Return the divergence of the worst pair of inputs against the promise (see `divergence.worst`).
+
+    `label` names an input by its number.
+    """
+    found = worst(promise, law, pairs, apart, unit)
+    where = str(case) if label is None else f"{case}, {' and '.join(map(label, found.pair))}"
+    sees = (
+        f"{found.unit} above {float(found.limit):.4g} by {found.tolerance:.2g}"
+        if found.tolerance
+        else "any excess"
+    )
+    return Finding("exact", what, where, float(found.value), float(found.limit), found.kept, found.unit, sees)
 
 
 def uniforms(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
@@ -365,108 +353,95 @@ def uniforms(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
     return (bits.words(count) >> np.uint64(11)).astype(np.float64) / 2**53
 
 
-def p_values(name: str, seen: Any, law: Distribution) -> dict[str, float]:
-    """Return how well draws follow a law, and adjacent ones its square."""
-    seen = np.ascontiguousarray(seen)
-    alone, pairs = fit(seen, law).p_value, fit_pairs(seen, law).p_value
-    return {name: alone, f"neighbouring draws of {name}": pairs}
+def sampled(
+    chances: Chances, count: int, bits: BitSource, *, shared: bool = False, repeated: int = 1
+) -> Outcomes:
+    """Return draws from a law that no method has.
+
+    `shared` uses one random number for all parts of a release, `repeated` each as often in a row.
+    """
+    rows = 1 if shared else len(chances)
+    numbers = (
+        uniforms(bits, rows * -(-count // repeated)).reshape(rows, -1).repeat(repeated, axis=1)[:, :count]
+    )
+    numbers = np.broadcast_to(numbers, (len(chances), count))
+    ends = [np.cumsum(mass[:-1]) for mass in chances]
+    return np.stack([np.searchsorted(e, u, side="right") for e, u in zip(ends, numbers, strict=True)], axis=1)
 
 
-def fit_finding(
-    case: object, what: str, p_values: dict[str, float], *, alpha: float = ALPHA, sees: str = ""
-) -> Finding:
+def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Chances]]) -> Finding:
+    """Return how well outcomes follow their law: each draw, successive ones, and every pair of draws.
+
+    `seen` has for every input its name, its outcomes (-1 for impossible ones), and their law.
+    """
+    found, detected = dict[str, float](), 0.0
+    for name, outcomes, chances in seen:
+        if outcomes.shape[1] != len(chances):
+            found[f"count of numbers of {name}"] = 0.0
+            continue
+        drawn = [number for number, mass in enumerate(chances) if mass.max() < 1]
+        for number, mass in enumerate(chances):
+            own, where = np.ascontiguousarray(outcomes[:, number]), f"draw {number} of {name}"
+            certain = {where: float((own == mass.argmax()).all())}  # where nothing is drawn
+            found |= p_values(where, own, _distribution(mass.tobytes())) if number in drawn else certain
+        both = pair_fits(np.maximum(outcomes[:, drawn], 0), [chances[number] for number in drawn])
+        found |= {f"{pair} of {name}": p_value for pair, p_value in both.items()}
+        detected = detected or (sharpest(chances[drawn[0]].tobytes(), len(outcomes)) if drawn else 0.0)
+    return p_value_finding(case, what, found, sees=f"power ≥ {detected:.2f}" if detected else "")
+
+
+def p_values(name: str, seen: Any, law: Distribution, lag: int = 1) -> dict[str, float]:
+    """Return how well draws follow a law, and those `lag` apart its square."""
+    return {
+        name: fit(seen, law).p_value,
+        f"neighbouring draws of {name}": fit_pairs(seen, law, lag=lag).p_value,
+    }
+
+
+def p_value_finding(case: object, what: str, p_values: dict[str, float], *, sees: str = "") -> Finding:
     """Return the finding of several fits, by the name of what was fitted; alpha covers all of them together.
 
     `value` is -log10 of the smallest p-value, corrected for their number.
     """
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(alpha))
-    what = f"{what}, worst at {worst}"
-    return Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees=sees)
+    least = min(p_values, key=lambda name: p_values[name])
+    value = max(0.0, -math.log10(max(1e-300, p_values[least]) * len(p_values)))
+    limit = -math.log10(ALPHA)
+    return Finding(
+        "fit", f"{what}, worst at {least}", str(case), value, limit, value <= limit, "-log10 p", sees
+    )
 
 
-@dataclass(frozen=True)
-class ComparedPair:
-    """Two inputs to distinguish: a description, the budget allowed, and the bound as a function of alpha."""
-
-    where: str
-    limit: float
-    bound: Callable[[float], Bound]
+@lru_cache(maxsize=256)
+def _distribution(mass: bytes) -> Distribution:
+    """Return a law as a distribution, which keeps what fits compute of it."""
+    return finite_distribution(np.frombuffer(mass))
 
 
-def of_releases(
-    sides: tuple[Draws, Draws], draws: int, alpha: float, measure: Measure | None = None
-) -> Bound:
-    """Return the lower bound from releases of two inputs, as bytes; the first `draws` of each are for
-    training.
+@lru_cache(maxsize=256)
+def sharpest(mass: bytes, draws: int) -> float:
+    """Return the smallest power of all probabilities that the fit of one draw detects; 0 if none.
 
-    Releases of different shapes are distinguished with certainty.
+    The power is the factor on the budget, for Laplace noise, randomised response and exponential mechanisms
+    alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
     """
-    if sides[0].shape != sides[1].shape:
-        return Bound(UNBOUNDED, "counts of numbers that differ", (draws, 0), draws, alpha)
-    first, second = (side.reshape(2 * draws, -1) for side in sides)
-    train, test = (first[:draws], second[:draws]), (first[draws:], second[draws:])
-    return lower_bound(train, test, measure=measure, alpha=alpha)
+    wanted, chances = _distribution(mass), np.frombuffer(mass)
+
+    def is_detected(hundredths: int) -> bool:
+        raised = chances ** (hundredths / 100)
+        wrong = finite_distribution(raised / raised.sum())
+        return power(wanted, wrong, draws, alpha=ALPHA / SHARED) > 1 - MISSED_FIT
+
+    low, high = 100, SHARPEST
+    if not is_detected(high):
+        return 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_detected(middle) else (middle, high)
+    return high / 100
 
 
-@lru_cache(maxsize=512)
-def least_epsilon(draws: int, limit: float, alpha: float) -> float:
-    """Return the smallest ε above `limit` that so many test draws a side show to be above it."""
-    event = epsilon_event(CHANCE, 0.0)
-    return smallest_detectable(draws, limit, event, epsilon_at(0.0), alpha=alpha, missed=MISSED)
-
-
-def bound_findings(
-    pairs: Sequence[ComparedPair],
-    what: str,
-    *,
-    unit: str = "ε",
-    alpha: float = ALPHA,
-    least: Callable[[float, float], float | None] = lambda limit, alpha: None,
-) -> Iterator[Finding]:
-    """Yield a lower bound on the budget for every pair; alpha covers all pairs together.
-
-    `what` names the draws. `least(limit, alpha)` is the smallest violation that they detect, if known.
-    """
-    share = alpha / max(1, len(pairs))
-    for pair in pairs:
-        found, seen = pair.bound(share), least(pair.limit, share)
-        sees = ""
-        if seen is not None and math.isfinite(seen) and pair.limit:
-            sees = f"{unit} ≥ {seen:.3g} for {pair.limit:.3g}"
-        label, kept = f"{what}, {found.event}", found.lower <= pair.limit
-        yield Finding("bound", label, pair.where, found.lower, pair.limit, kept, unit, seen, sees)
-
-
-def bounds(
-    setting: Drawn[Any, Any],
-    released: Callable[[Any, int], Any],
-    allowance: Callable[[Any, Any], Any],
-    *,
-    label: Callable[[Any], str] = str,
-    sides: Callable[[Any, Any], tuple[Draws, Draws]] = lambda first, second: (first, second),
-    measure: Measure | None = None,
-    **more: Any,
-) -> Iterator[Finding]:
-    """Yield lower bounds for the pairs of a setting, from samples alone.
-
-    `released(input, count)` draws as many releases, once for all pairs that an input is in, as the bound of
-    each holds by itself; `sides` turns those of two inputs into bytes; `allowance` is what a pair may cost.
-    """
-    once, draws = cache(partial(_twice, released, setting.draws)), setting.draws
-
-    def bound(first: Any, second: Any, alpha: float) -> Bound:
-        return of_releases(sides(once(first), once(second)), draws, alpha, measure)
-
-    pairs = [
-        ComparedPair(
-            f"{setting.case}, {label(a)} and {label(b)}", float(allowance(a, b)), partial(bound, a, b)
-        )
-        for a, b in setting.pairs
-    ]
-    yield from bound_findings(pairs, f"{draws:,} draws", **more)
-
-
-def _twice(released: Callable[[Any, int], Any], draws: int, given: Any) -> Any:
-    return released(given, 2 * draws)
+def bound_finding(where: str, first: np.ndarray, second: np.ndarray, limit: float, alpha: float) -> Finding:
+    """Return a lower bound on ε from releases of two inputs as bytes, for what has no law."""
+    found = lower_bound(first, second, alpha=alpha)
+    what = f"{len(first) // 2:,} draws, {found.event}"
+    return Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")

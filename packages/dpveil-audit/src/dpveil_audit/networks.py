@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -28,12 +28,11 @@ from dpveil_audit.engine import (
     Gate,
     Level,
     Variant,
-    bounds,
+    bound_finding,
     count_finding,
     drawing,
-    least_epsilon,
 )
-from dpveil_audit.lower_bound import Draws
+from dpveil_audit.fit import ALPHA
 
 SIDE: Final = 16
 """Side of a crop in pixels."""
@@ -164,11 +163,6 @@ class NetworkCase:
         reads = Reference("attributes", UNUSED, None, READER, Reads())
         return Latent(codec=own, model=reads, **dict(self.given))
 
-    @property
-    def has_gender(self) -> bool:
-        """Whether the decoder is told a gender that is read."""
-        return "attributes" in dict(self.given)
-
     def __str__(self) -> str:
         words = (f"{name} = {value if isinstance(value, str) else show(value)}" for name, value in self.given)
         return f"{self.kind.name}, {', '.join(words)}"
@@ -182,10 +176,6 @@ class NetworkVersion(Variant):
     """
 
     make: Callable[[NetworkCase], Latent]
-
-
-NetworkDrawn = Drawn[NetworkCase, Row]
-NetworkLevel = Level[NetworkCase, Row]
 
 
 # Gates for codecs of networks: what is released of equal codes, of one face alone, and of two faces
@@ -258,17 +248,19 @@ def alone_gate(version: NetworkVersion, case: NetworkCase) -> Iterator[Finding]:
         yield count_finding("alone", "levels that see other faces", case, both, sees=ANY)
 
 
-def bound_gate(version: NetworkVersion, setting: NetworkDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on the cost of pairs of faces, from released pixels alone."""
+def bound_gate(version: NetworkVersion, setting: Drawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on the cost of pairs of faces, from pixels alone; alpha covers all of them."""
     case = setting.case
     promised = version.make(case).guarantee(height=SIDE, width=SIDE, channels=3)
 
-    def draw(row: Row, count: int) -> Draws:
-        crops = crops_of(np.tile(np.array([row], np.int64), (count, 1)))
+    @cache  # a face is in several pairs, whose bounds hold each by itself
+    def draw(row: Row) -> np.ndarray:
+        crops = crops_of(np.tile(np.array([row], np.int64), (2 * setting.draws, 1)))
         return version.make(case).release(crops, bits=bits)[:, PIXEL, PIXEL]
 
-    least = partial(least_epsilon, setting.draws)
-    yield from bounds(setting, draw, lambda one, two: promised.epsilon or 0, least=least)
+    for one, two in setting.pairs:
+        limit, share = float(promised.epsilon or 0), ALPHA / len(setting.pairs)
+        yield bound_finding(f"{case}, {one} and {two}", draw(one), draw(two), limit, share)
 
 
 def _release_fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: Any) -> Crops:
@@ -420,20 +412,18 @@ MORE: Final = (
     NetworkCase(StyleGAN, (("epsilon", 4), ("mechanism", "box-laplace"), ("clip", 10))),
     NetworkCase(GAN, (("epsilon", 8), ("attributes", "gender=0.5")), likely=True),
 )
-QUICK: Final = NetworkLevel(
-    (TOLD, CLIPPED, STYLED, MIXED), tuple(NetworkDrawn(case, DRAWS, pairs=PAIRS) for case in (TOLD, CLIPPED))
+QUICK: Final = Level(
+    (TOLD, CLIPPED, STYLED, MIXED), tuple(Drawn(case, DRAWS, pairs=PAIRS) for case in (TOLD, CLIPPED))
 )
-DEEP: Final = QUICK.more(MORE)
-"""With draws of `upconv`, too, whose encoder solves a linear program for every face."""
+LEVELS: Final = QUICK.levels(MORE)
 AUDITS: Final = {
     Latent.name: Audit(
         method=Latent,
         intact=INTACT,
         mutants=MUTANTS,
-        levels={
-            "quick": QUICK,
-            "deep": replace(DEEP, drawn=(*DEEP.drawn, NetworkDrawn(MIXED, DRAWS, pairs=PAIRS))),
-        },
+        # Deep, with draws of `upconv`, too, whose encoder solves a linear program for every face.
+        levels=LEVELS
+        | {"deep": replace(LEVELS["deep"], drawn=(*LEVELS["deep"].drawn, Drawn(MIXED, DRAWS, pairs=PAIRS)))},
         gates=(
             Gate("around", around_gate),
             Gate("alone", alone_gate),

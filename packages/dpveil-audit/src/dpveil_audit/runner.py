@@ -11,18 +11,17 @@ from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-from dpveil_audit import networks, synthesis
+from dpveil_audit import latent, networks, synthesis
 from dpveil_audit.engine import Audit, Report
 from dpveil_audit.faces import gallery, growth, recombination
 from dpveil_audit.fit import ALPHA
-from dpveil_audit.latent import mutants as latent
 from dpveil_audit.numbers import queries
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.mutants import own_scalar, scalars
 
 LEVELS: Final = ("quick", "deep")
-DRAWING: Final = ("fit", "bound", "distinguish")
+DRAWING: Final = ("fit", "bound")
 """Gates that draw, and so can raise false alarms."""
 Entries = Mapping[str, Audit]
 

@@ -1,4 +1,4 @@
-"""Audits of the samplers: tables against 70-digit decimals, fits, and faults that must be detected."""
+"""The audits of the samplers: tables against 70-digit decimals, fits, and faults that must be detected."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -24,10 +24,23 @@ from dpveil_audit.distributions import (
     laplace_distribution,
     laplace_residues,
 )
-from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Variant, uniforms
-from dpveil_audit.fit import ALPHA, Fit, fit, fit_pairs
+from dpveil_audit.engine import (
+    Audit,
+    Drawn,
+    Finding,
+    Gate,
+    Level,
+    Variant,
+    count_finding,
+    drawing,
+    p_value_finding,
+    p_values,
+    uniforms,
+)
+from dpveil_audit.fit import fit
 
 WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
+UNLIKE: Final = "weights unlike the distribution's"
 GAUSSIANS: Final = (Fraction(1, 4), Fraction(10**6), Fraction(10**12))
 
 
@@ -53,8 +66,7 @@ def laplace_tables() -> list[Finding]:
             right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
             right.append((1 << 63) - sum(right))
             wrong += sum(a != b for a, b in zip(weights, right, strict=True))
-        what = "weights unlike the distribution's"
-        found.append(Finding("exact", what, f"scale {float(scale):.4g}", wrong, 0, wrong == 0, "weights"))
+        found.append(count_finding("exact", UNLIKE, f"scale {float(scale):.4g}", wrong, "weights"))
     return found
 
 
@@ -80,11 +92,9 @@ def gaussian_tables() -> list[Finding]:
         widths = {"total_bits": table.total_bits, "column_bits": table.column_bits}
         weights = alias_weights(table.table.packed, **widths)
         wrong = sum(a != b for a, b in zip(weights, right, strict=True))
-        found.append(
-            Finding("exact", "weights unlike the distribution's", label, wrong, 0, wrong == 0, "weights")
-        )
+        found.append(count_finding("exact", UNLIKE, label, wrong, "weights"))
         wrong = sum(_wrong_decisions(table, outcome) for outcome in range(0, table.tail, 7))
-        found.append(Finding("exact", "wrong decisions", label, wrong, 0, wrong == 0, "decisions"))
+        found.append(count_finding("exact", "wrong decisions", label, wrong, "decisions"))
     return found
 
 
@@ -138,8 +148,6 @@ def _accepts(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
     return bool(gaussian.accept_blocks(table, value, outcomes, many, SeededBits(1, "ties"))[0])
 
 
-# Audits of the samplers: tables compared entry by entry, fits, and faults that must be detected
-
 LEVELS: Final = 16
 BUDGET: Final = Fraction(4)
 
@@ -158,6 +166,9 @@ class SamplerCase:
     distribution: Distribution
     residues: tuple[Distribution, int] | None = None
 
+    def __str__(self) -> str:
+        return self.label
+
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerVersion(Variant):
@@ -166,58 +177,20 @@ class SamplerVersion(Variant):
     fault: Fault = lambda sample, uniform: sample
 
 
-@dataclass(frozen=True, eq=False)
-class Sampled:
-    """A case with one sample, drawn once for all versions, and uniform numbers for faults."""
-
-    case: SamplerCase
-    draws: int
-    bits: Callable[[str], BitSource]
-    name: str
-
-    @cached_property
-    def sample(self) -> Sample:
-        """The sample."""
-        return self.case.draw(self.draws, self.bits(f"{self.name} {self.case.label}"))
-
-    def by(self, version: SamplerVersion) -> Sample:
-        """Return the sample as a version would give it."""
-        if version is INTACT:
-            return self.sample
-        return version.fault(self.sample, uniforms(self.bits(f"{self.name} {version.name}"), self.draws))
+def exact_gate(version: SamplerVersion, tables: Callable[[], list[Finding]]) -> list[Finding]:
+    """Return the comparisons of a sampler's tables."""
+    return tables()
 
 
-@dataclass(frozen=True, kw_only=True)
-class SamplerAudit(Audit):
-    """The audit of one sampler: exact comparisons, and distributions to fit; levels are numbers of draws."""
-
-    name: str
-    exact: Callable[[], list[Finding]]
-    cases: tuple[SamplerCase, ...]
-
-    def checks(self, level: int, bits: Bits) -> Iterator[Check]:
-        """Yield the comparisons, and the fits of every case."""
-        yield Check("exact", self.name, lambda version: self.exact(), self.intact)
-        made = [Sampled(case, level, bits, self.name) for case in self.cases]
-        fits = Gate("fit", lambda version, one: fit_findings(one.case, one.by(version)), lambda level: made)
-        yield from fits.checks(level, bits, self.intact)
-
-
-def fit_findings(case: SamplerCase, sample: Sample) -> list[Finding]:
-    """Return the fits of one sample: all of it, its low digits if requested, and adjacent draws."""
-    share = ALPHA / 3
-    looks: dict[str, Fit] = {"distribution": fit(sample, case.distribution, alpha=share)}
+def fit_gate(version: SamplerVersion, setting: Drawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield the fit of one sample: all of it, adjacent draws, and its low digits if requested."""
+    case, draws = setting.case, setting.draws
+    sample = version.fault(case.draw(draws, bits), uniforms(bits, draws))
+    found = p_values("all", sample, case.distribution)
     if case.residues is not None:
         distribution, modulus = case.residues
-        looks["low digits"] = fit(np.abs(sample) % modulus, distribution, alpha=share)
-    looks["neighbouring draws"] = fit_pairs(sample, case.distribution, alpha=share)
-    limit = float(-np.log10(share))
-    made = []
-    for what, seen in looks.items():
-        value = max(0.0, float(-np.log10(max(seen.p_value, 1e-300))))
-        name = f"{len(sample):,} draws, {what}"
-        made.append(Finding("fit", name, case.label, value, limit, not seen.is_rejected, "-log10 p"))
-    return made
+        found["low digits"] = fit(np.abs(sample) % modulus, distribution).p_value
+    yield p_value_finding(case, f"{draws:,} draws", found)
 
 
 def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
@@ -239,7 +212,7 @@ def _matrix_tables() -> list[Finding]:
     ratio = max((Decimal(max(c)) / Decimal(min(c))).ln(WORK) for c in zip(*matrix.weights, strict=True))
     label, kept = f"{LEVELS} × {LEVELS}", ratio <= Decimal(int(BUDGET))
     return [
-        Finding("exact", "rows unlike the certified", label, wrong, 0, wrong == 0, "rows"),
+        count_finding("exact", "rows unlike the certified", label, wrong, "rows"),
         Finding("exact", "log-ratio of a column", label, float(ratio), float(BUDGET), kept, "ε"),
     ]
 
@@ -270,6 +243,7 @@ def _matrix_case(answer: int) -> SamplerCase:
 
 DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
 INTACT: Final = SamplerVersion(name="intact")
+GATES: Final = (Gate("exact", exact_gate, ties=True), drawing("fit", fit_gate))
 REUSE: Final[dict[str, Fault]] = {
     "every draw used twice": lambda z, u: np.repeat(z[: len(z) // 2], 2),
     "one draw in 20 is the one before": lambda z, u: np.where(u < 0.05, np.roll(z, 1), z),
@@ -287,15 +261,18 @@ SHAPE: Final[dict[str, Fault]] = {
 
 
 def _audit(
-    name: str, exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
-) -> SamplerAudit:
+    exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
+) -> Audit:
     mutants = tuple(SamplerVersion(name=fault, fault=spoil) for fault, spoil in faults.items())
-    return SamplerAudit(name=name, intact=INTACT, mutants=mutants, levels=DRAWS, exact=exact, cases=cases)
+    levels = {
+        name: Level((exact,), tuple(Drawn(case, draws) for case in cases)) for name, draws in DRAWS.items()
+    }
+    return Audit(intact=INTACT, mutants=mutants, levels=levels, gates=GATES)
 
 
 @cache
-def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of all samplers by name; their distributions take a while, and are computed once."""
+def samplers() -> dict[str, Audit]:
+    """Return the audits of all samplers by name; their distributions take a while."""
     tails: dict[str, Fault] = {
         "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
         "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),
@@ -306,9 +283,8 @@ def samplers() -> dict[str, SamplerAudit]:
         "one outcome in two swapped": lambda z, u: z ^ 1,
         "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
     }
-    made = (
-        _audit(
-            "discrete-laplace",
+    return {
+        "discrete-laplace": _audit(
             laplace_tables,
             (
                 _laplace_case(Fraction(1, 7)),
@@ -317,12 +293,10 @@ def samplers() -> dict[str, SamplerAudit]:
             ),
             REUSE | SHAPE | tails,
         ),
-        _audit(
-            "discrete-gaussian",
+        "discrete-gaussian": _audit(
             gaussian_tables,
             tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
             REUSE | SHAPE | thin,
         ),
-        _audit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
-    )
-    return {audit.name: audit for audit in made}
+        "integer-matrix": _audit(_matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
+    }

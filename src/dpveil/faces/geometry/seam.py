@@ -6,6 +6,7 @@ Detail passes over a narrower seam (Burt & Adelson 1983). No hidden pixel is rea
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -76,14 +77,39 @@ def met(
     few = [cv2.resize(one, size, interpolation=cv2.INTER_AREA) for one in (outside[view], own)]
     light, levels = (one.astype(np.float32).reshape(size[1], size[0], -1) for one in few)
     share = cv2.resize(hidden[view].astype(np.uint8) * np.uint8(255), size, interpolation=cv2.INTER_AREA)
-    change = change_at(light, levels, share == 0, share == 255, unit * ratio, alike=alike)
+
+    def enlarge(change: np.ndarray) -> np.ndarray:
+        large = cv2.resize(change, (width, height), interpolation=cv2.INTER_LINEAR).reshape(height, width, -1)
+        return np.asarray(large[top:, left:][: box.h, : box.w])
+
+    return shift_levels(face, enlarge, light, levels, share == 0, share == 255, unit * ratio, alike=alike)
+
+
+def shift_levels(
+    face: UInt8[np.ndarray, "H W c"],
+    enlarge: Callable[[np.ndarray], np.ndarray],
+    light: Levels,
+    levels: Levels,
+    known: Bool[np.ndarray, "h w"],
+    hole: Bool[np.ndarray, "h w"],
+    unit: float,
+    *,
+    alike: bool,
+) -> UInt8[np.ndarray, "H W c"]:
+    """Return a face shifted by what its smaller `levels` miss in a hole, for the `light` that is `known`.
+
+    `enlarge` takes a change of the smaller picture to the size of the face.
+    """
+    import cv2
+
+    change = _change_in_hole(light, levels, known, hole, unit, alike=alike)
     if change is None:
         return face
-    large = cv2.resize(change, (width, height), interpolation=cv2.INTER_LINEAR).reshape(height, width, -1)
-    return np.clip(np.rint(face + large[top:, left:][: box.h, : box.w]), 0, 255).astype(np.uint8)
+    large = np.asarray(enlarge(change), np.float32).reshape(face.shape)
+    return np.asarray(cv2.add(face, large, dtype=cv2.CV_8U)).reshape(face.shape)
 
 
-def change_at(
+def _change_in_hole(
     light: Levels,
     levels: Levels,
     known: Bool[np.ndarray, "h w"],

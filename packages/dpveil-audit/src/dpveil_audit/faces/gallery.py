@@ -1,4 +1,4 @@
-"""Audit cases, laws and gates for methods that show a face from a gallery."""
+"""The audits of methods that show a face from a gallery: cases, laws, gates and mutants."""
 
 from __future__ import annotations
 
@@ -25,24 +25,21 @@ from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import written
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
-from dpveil.noise.matrix import log_above
-from dpveil_audit.distributions import finite_distribution
+from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import (
     Audit,
     Drawn,
     Finding,
     Gate,
     Level,
+    Outcomes,
     Variant,
-    bounds,
     drawing,
+    exact_finding,
     fit_finding,
-    least_epsilon,
-    p_values,
-    uniforms,
+    sampled,
 )
 from dpveil_audit.faces.made_heads import made_heads
-from dpveil_audit.lower_bound import Draws
 
 SIDE: Final = 128
 UNUSED: Final = 64 * "0"
@@ -185,20 +182,37 @@ class FacesCase:
         return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
 
 
-Draw = Callable[[FacesCase, Rows, BitSource], Numbers]
-DistributionOf = Callable[[FacesCase, Row], Chances]
+ChancesOf = Callable[[FacesCase, Row], Chances]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FacesVersion(Variant):
-    """One way to choose a face: the method itself, or a mutant."""
+    """One way to choose a face: the method itself, which makes its `own` draws, or a mutant.
 
-    distribution: DistributionOf
-    draw: Draw = FacesCase.draw
+    A mutant is drawn from its law, each number as often in a row as `repeated` says.
+    """
 
+    chances: ChancesOf
+    own: bool = False
+    repeated: int = 1
 
-FacesDrawn = Drawn[FacesCase, Row]
-FacesLevel = Level[FacesCase, Row]
+    def law(self, case: FacesCase, rows: Sequence[Row]) -> ProductLaw:
+        """Return the law of the faces for crops."""
+        found = np.empty((len(rows), case.outcomes), object)
+        found[:] = [list(self.chances(case, row)) for row in rows]
+        return ProductLaw.of([found])
+
+    def draws(self, setting: Drawn, bits: BitSource) -> list[Outcomes]:
+        """Return the outcomes of every crop of a setting: the method's own from one mixed batch."""
+        rows = setting.fits
+        if not self.own:
+            law = self.law(setting.case, rows)
+            return [
+                sampled(law.chances(number), setting.draws, bits, repeated=self.repeated)
+                for number in range(len(rows))
+            ]
+        mixed = setting.case.draw(np.tile(np.array(rows, np.int64), (setting.draws, 1)), bits)
+        return [mixed[number :: len(rows), None] for number in range(len(rows))]
 
 
 # The probability of every face, from the integer weights in use and from the definition
@@ -371,20 +385,22 @@ def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
     return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)
 
 
-# Gates for methods that show a face from a gallery: exact cost of every two crops, fits, lower bounds
-
 CLOSE: Final = 1e-7
 """Largest log-distance of probabilities from the definition, as integer weights are rounded."""
-ANY: Final = "any excess"
 INFINITE: Final = 1e9
+DIGITS: Final = 60
+"""Decimal digits of exponentials."""
+UNITS: Final = 50
+FARTHEST: Final = 5
+"""The largest distance of crops in the audit."""
 
 
-def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf) -> Iterator[Finding]:
+def same_gate(version: FacesVersion, case: FacesCase, written: ChancesOf) -> Iterator[Finding]:
     """Yield the distance of the integers in use from the law by definition."""
     pairs = [
         both
         for row in case.inputs
-        for both in zip(version.distribution(case, row), definition(case, row), strict=True)
+        for both in zip(version.chances(case, row), written(case, row), strict=True)
     ]
     far = max(
         abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
@@ -395,71 +411,29 @@ def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf
 
 def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
     """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
-    distributions = [version.distribution(case, row) for row in case.inputs]
-    ends = [(max(of_face), min(of_face)) for of_face in zip(*distributions, strict=True)]
-    certain = any(least == 0 < most for most, least in ends)
-    cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
-    kept = not certain and cost <= case.epsilon
-    value = INFINITE if certain else float(cost)
-    what = f"log-ratio of the distribution, {len(distributions)} crops"
-    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε", sees=ANY)
-    lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
-    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees=ANY)
+    law, promise = version.law(case, case.inputs), case.method.guarantee(**case.size)
+    pairs = np.argwhere(~np.eye(len(case.inputs), dtype=bool))
+    what = f"log-ratio of the distribution, {len(case.inputs)} crops"
+    yield exact_finding(case, what, promise, law, pairs, label=lambda number: str(case.inputs[number]))
+    lost = max(abs(1 - sum(row, Fraction(0))) for row in law.masses[0])
+    yield Finding(
+        "exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees="any excess"
+    )
 
 
 def fit_gate(
-    version: FacesVersion, setting: FacesDrawn, definition: DistributionOf, *, bits: BitSource
+    version: FacesVersion, setting: Drawn, written: FacesVersion, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well released faces follow the law by definition, and adjacent draws its square.
-
-    All crops are drawn in one mixed batch; alpha covers the whole gate.
-    """
-    case, rows = setting.case, np.array(setting.fits, np.int64)
-    mixed = version.draw(case, np.tile(rows, (setting.draws, 1)), bits)
-    found: dict[str, float] = {}
-    for number, row in enumerate(setting.fits):
-        seen = mixed[number :: len(rows)]
-        distribution = finite_distribution([float(chance) for chance in definition(case, row)])
-        found |= p_values(f"{row}", seen, distribution)
-    yield fit_finding(case, f"{setting.draws:,} draws", found)
+    """Yield how well released faces follow the law by definition."""
+    law = written.law(setting.case, setting.fits)
+    drawn = zip(setting.fits, version.draws(setting, bits), strict=True)
+    seen = ((str(row), outcomes, law.chances(number)) for number, (row, outcomes) in enumerate(drawn))
+    yield fit_finding(setting.case, f"{setting.draws:,} draws", seen)
 
 
-def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on the cost of pairs of crops, from faces alone."""
-    case = setting.case
-
-    def draw(row: Row, count: int) -> Draws:
-        return version.draw(case, np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None].astype(
-            np.uint8
-        )
-
-    least = partial(least_epsilon, setting.draws)
-    yield from bounds(setting, draw, lambda one, two: case.epsilon, least=least)
-
-
-DIGITS: Final = 60
-"""Decimal digits of exponentials."""
-UNITS: Final = 50
-BYTE: Final = 256
-FARTHEST: Final = 5
-"""The largest distance of crops in the audit."""
-
-
-def wrong(name: str, distribution: DistributionOf, *, reused: bool = False) -> FacesVersion:
-    """Return a mutant that draws from its own law; if `reused`, every draw of a crop is used twice."""
-
-    def draw(case: FacesCase, rows: Rows, bits: BitSource) -> Numbers:
-        found = np.empty(len(rows), np.int64)
-        _, places, which = np.unique(rows @ (BYTE ** np.arange(rows.shape[1])), True, True)
-        for number, place in enumerate(places):
-            at = np.flatnonzero(which == number)
-            ends = np.cumsum([float(chance) for chance in distribution(case, tuple(rows[place].tolist()))])
-            numbers = uniforms(bits, len(at))
-            numbers = np.repeat(numbers, 2)[: len(at)] if reused else numbers
-            found[at] = np.minimum(np.searchsorted(ends, numbers, side="right"), len(ends) - 1)
-        return found
-
-    return FacesVersion(name=name, distribution=distribution, draw=draw)
+def wrong(name: str, chances: ChancesOf, **more: Any) -> FacesVersion:
+    """Return a mutant that draws from its own law."""
+    return FacesVersion(name=name, chances=chances, **more)
 
 
 def _epsilon(case: FacesCase) -> float:
@@ -518,7 +492,7 @@ OF_GALLERY: Final = (
     wrong("permute-and-flip at rate ε", _flips),
     wrong("larger weight rounded up", _round_up_larger),
     wrong("farthest face left out", _never_last),
-    wrong("every draw used twice", own_choice, reused=True),
+    wrong("every draw used twice", own_choice, gates=("fit",), repeated=2),
 )
 
 
@@ -597,15 +571,13 @@ OF_ATTRIBUTES: Final = (
     wrong("last attribute not randomised", _last_shown),
     wrong("nearest face of the right kind", _nearest),
     wrong("turned as the crop's head", _own_pose),
-    wrong("every draw used twice", own_answers, reused=True),
+    wrong("every draw used twice", own_answers, gates=("fit",), repeated=2),
 )
 
 
-# Audit entries of the methods that show a face from a gallery
-
 DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""
-CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5), (0, 5, 5, 5), (5, 0, 0, 0)
+CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5)
 SHADES: Final = (0, 200)
 """Other contents of a crop, on which nothing may depend."""
 DRAWS: Final = 20_000
@@ -615,23 +587,22 @@ FEW_DRAWS: Final = 5_000
 
 def faces_audit(
     method: type[Gallery | Attributes],
-    own: DistributionOf,
-    written: DistributionOf,
+    own: ChancesOf,
+    written: ChancesOf,
     mutants: tuple[FacesVersion, ...],
-    quick: FacesLevel,
+    quick: Level,
     deep: tuple[FacesCase, ...],
 ) -> Audit:
     """Return the audit of one method: the law of the integers in use, and as written from the definition."""
     return Audit(
         method=method,
-        intact=FacesVersion(name="intact", distribution=own),
+        intact=FacesVersion(name="intact", chances=own, own=True),
         mutants=mutants,
-        levels={"quick": quick, "deep": quick.more(deep)},
+        levels=quick.levels(deep),
         gates=(
-            Gate("same", partial(same_gate, definition=written), ties=True),
+            Gate("same", partial(same_gate, written=written), ties=True),
             Gate("exact", exact_gate),
-            drawing("fit", partial(fit_gate, definition=written)),
-            drawing("bound", bound_gate),
+            drawing("fit", partial(fit_gate, written=FacesVersion(name="written", chances=written))),
         ),
     )
 
@@ -693,13 +664,8 @@ def _choices() -> Audit:
         _rank_case(4, 8, "exponential"),
         _rank_case(4, 8, "permute-and-flip"),
     )
-    settings = []
-    for case in exact:
-        rising, even, other, first, rest = (crop[: len(case.gallery)] for crop in CROPS)
-        pairs = (rising, rising[::-1]), (rising, other), (first, rest)
-        settings.append(FacesDrawn(case, DRAWS, (rising, even, other), pairs))
-    level = FacesLevel(exact, tuple(settings))
-    return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, level, deep)
+    drawn = tuple(Drawn(case, DRAWS, tuple(crop[: len(case.gallery)] for crop in CROPS)) for case in exact)
+    return faces_audit(Gallery, own_choice, written_choice, OF_GALLERY, Level(exact, drawn), deep)
 
 
 def _kept_audit() -> Audit:
@@ -718,14 +684,11 @@ def _kept_audit() -> Audit:
         _heads("glasses=1,beard=2"),
         _heads("beard=1,tone=2", each=1),
     )
-    near = (0, 1, 0), (0, 1, 200)
-    settings = tuple(
-        FacesDrawn(case, FEW_DRAWS, ((0, 1, 200), (1, last, 0), (0, 0, 0)), (near, far))
+    drawn = tuple(
+        Drawn(case, FEW_DRAWS, ((0, 1, 200), (1, last, 0), (0, 0, 0)))
         for case, last in zip(exact, (3, 3, 1), strict=True)
-        for far in [((0, 1, 0), (1, 0 if last == 1 else last, 0))]
     )
-    level = FacesLevel(exact, settings)
-    return faces_audit(Attributes, own_answers, written_answers, OF_ATTRIBUTES, level, deep)
+    return faces_audit(Attributes, own_answers, written_answers, OF_ATTRIBUTES, Level(exact, drawn), deep)
 
 
 AUDITS: Final[dict[str, Audit]] = {audit.method.name: audit for audit in (_choices(), _kept_audit())}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
@@ -169,8 +169,8 @@ class PhotoAudit(Audit):
 
     made: Callable[[Any, Bits], Any]
 
-    def checks(self, level: Level[Any, Any], bits: Bits) -> Iterable[Check]:
-        """Yield every gate with every setting."""
+    def checks(self, level: Level, bits: Bits) -> list[Check]:
+        """Return every gate with every setting."""
         return super().checks(Level(tuple(self.made(case, bits) for case in level.exact)), bits)
 
 
@@ -413,7 +413,7 @@ def _deep() -> tuple[GrowthCase, ...]:
     return (*cases, *sizes, *masks, *webp)
 
 
-LEVELS: Final[dict[str, Level[GrowthCase, None]]] = {
+LEVELS: Final[dict[str, Level]] = {
     "quick": Level(_quick()),
     "deep": Level((*_quick(), *_deep())),
 }

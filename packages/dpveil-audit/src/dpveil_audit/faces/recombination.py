@@ -378,7 +378,7 @@ def _deep() -> tuple[RecombinationCase, ...]:
     return (*every, *stored, *more)
 
 
-LEVELS: Final[dict[str, Level[RecombinationCase, None]]] = {
+LEVELS: Final[dict[str, Level]] = {
     "quick": Level(_quick()),
     "deep": Level((*_quick(), *_deep())),
 }

@@ -1,42 +1,23 @@
-"""Audit cases for naive Bayes: tables of a few records, the queries of a fit, and versions."""
+"""The audit of naive Bayes: tables of a few records, the queries of a fit by definition, mutants."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property, partial
-from itertools import combinations, combinations_with_replacement, product
+from functools import cached_property
+from itertools import combinations_with_replacement, product
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.core.numbers import exact
 from dpveil.errors import DPVeilError
-from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
+from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
-from dpveil.numbers.naive_bayes import LEVELS, Codes, Deviations, Ints, Moments, Plan, Shares, mean_codes
-from dpveil_audit.distributions import finite_distribution, laplace_distribution
-from dpveil_audit.engine import (
-    BY_LAW,
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Variant,
-    bounds,
-    count_finding,
-    drawing,
-    fit_finding,
-    p_values,
-    uniforms,
-)
-from dpveil_audit.fit import fit
-from dpveil_audit.lower_bound import Draws
+from dpveil.numbers.naive_bayes import LEVELS, Codes, Deviations, Ints, Moments, Plan, Shares, TrueAnswers
+from dpveil_audit.engine import Audit, Finding, Gate, Level, Variant, count_finding
 from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, release_points
 
 Table = tuple[int, ...]
@@ -89,27 +70,20 @@ class LearnCase:
         """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
-    def columns(self, table: Table, copies: int = 1) -> tuple[Any, Any, Any]:
-        """Return features, labels and classes; each of several copies has its own classes, by number."""
+    def columns(self, table: Table) -> tuple[Any, Any, Any]:
+        """Return features, labels and classes."""
         held = [self.records[number] for number in table]
-        features = np.tile(np.array([record.features for record in held], np.float64), (copies, 1))
-        labels = np.array([record.label for record in held])
-        if copies == 1:
-            return features, labels, list(self.classes)
-        own = np.array([self.classes.index(label) for label in labels])
-        start = len(self.classes) * np.arange(copies)[:, None]
-        return features, (start + own).ravel(), np.arange(copies * len(self.classes))
+        features = np.array([record.features for record in held], np.float64)
+        return features, np.array([record.label for record in held]), list(self.classes)
 
-    def model(self, classes: Any, bits: BitSource | None = None) -> PrivateGaussianNB:
+    def model(self, bits: BitSource | None = None) -> PrivateGaussianNB:
         """Return an unfitted model."""
-        return PrivateGaussianNB(**self.settings, classes=classes, random_state=bits)
+        return PrivateGaussianNB(**self.settings, classes=list(self.classes), random_state=bits)
 
-    def fit(self, table: Table, copies: int, bits: BitSource) -> PrivateGaussianNB:
-        """Return a model of one or more copies of a table, fitted through the public interface."""
-        features, labels, classes = self.columns(table, copies)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # so many classes are no mistake here
-            return self.model(classes, bits).fit(features, labels)
+    def fit(self, table: Table, bits: BitSource) -> PrivateGaussianNB:
+        """Return a model of a table, fitted through the public interface."""
+        features, labels, _ = self.columns(table)
+        return self.model(bits).fit(features, labels)
 
     def __str__(self) -> str:
         words = [f"{name} {_word(value)}" for name, value in self.settings.items() if name != "floor"]
@@ -152,9 +126,7 @@ def _loss(one: Number, other: Number) -> Fraction:
 
 def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
     """Return the model's own plan."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return case.model(classes).plan(features, labels).moments
+    return case.model().plan(features, labels).moments
 
 
 def own_asks(plan: Plan) -> Learned:
@@ -188,32 +160,12 @@ class LearnVersion(Variant):
     asks: Callable[[Plan], Learned] = own_asks
     draw: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
 
-    @property
-    def lawful(self) -> bool:
-        """Whether its laws are the model's own, so that only draws can detect a fault."""
-        return self is not INTACT and self.plan is own_plan and self.asks is own_asks
-
     def learn(self, case: LearnCase, table: Table) -> Learned:
         """Return all queries about a table."""
         return self.asks(self.plan(case, *case.columns(table)))
 
-    def release(self, case: LearnCase, table: Table, copies: int, bits: BitSource) -> Moments:
-        """Return the release for copies of a table; for the model itself, its fitted values."""
-        if self is not INTACT:
-            found = self.draw(self.plan(case, *case.columns(table, copies)), bits)
-            return replace(found, counts=np.maximum(found.counts, 1))
-        model = case.fit(table, copies, bits)
-        lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
-        means = np.rint((model.theta_ - lower) / (upper - lower) * LEVELS).astype(np.int64)
-        deviations = np.sqrt(model.var_) / (upper - lower)
-        return Moments(model.class_count_.astype(np.int64), means, deviations)
-
 
 INTACT: Final = LearnVersion(name="intact")
-
-
-LearnDrawn = Drawn[LearnCase, Table]
-LearnLevel = Level[LearnCase, Table]
 
 
 def deviations_of(plan: Plan) -> Deviations:
@@ -226,10 +178,6 @@ def deviations_of(plan: Plan) -> Deviations:
 # The queries and releases of naive Bayes from their definition, in fractions and closed forms
 
 HALF: Final = Fraction(1, 2)
-ALMOST: Final = 1 - 1e-9
-NOTHING: Final = 1e-8
-"""Deviations below this are 0: the floor of the settings is lower still."""
-Uniform = Float64[np.ndarray, "..."]
 
 
 def codes(case: LearnCase, table: Table, label: str, feature: int) -> list[int]:
@@ -285,175 +233,65 @@ def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
     return point
 
 
-@dataclass(frozen=True)
-class Definition:
-    """The mechanisms of a model with Laplace noise on its deviations, from its settings alone."""
-
-    size: ScalarMechanism
-    total: ScalarMechanism
-    spread: ScalarMechanism
-    squared: bool
-
-    @classmethod
-    def of(cls, case: LearnCase) -> Definition:
-        """Return those of a case: ε over one or two records, divided by the requested parts."""
-        features = len(case.records[0].features)
-        given = case.settings.get("parts", (1, features, features))
-        parts = [exact(part) for part in given]
-        unit = case.requested_epsilon / (1 if case.is_add_remove else 2) / sum(parts)
-        each = unit / features
-        name = case.settings.get("mechanism", "truncated-laplace")
-        relation = case.settings.get("relation", "database-record")
-        spread = TABLE[name](range="0:", sensitivity=1, epsilon=parts[2] * each, relation=relation)
-        return cls(
-            Geometric(range="0:", sensitivity=1, epsilon=unit * parts[0]),
-            Laplace(range=":", sensitivity=1, epsilon=parts[1] * each),
-            spread,
-            case.settings.get("spread", "variance") == "variance",
-        )
-
-    def uniforms(
-        self, case: LearnCase, table: Table, found: Moments, spare: Uniform
-    ) -> dict[str, Float64[np.ndarray, " n"]]:
-        """Return numbers that are uniform and independent if `found` was released about copies of a table.
-
-        Each is the conditional distribution function of a released value given those before it; a number in
-        [0, 1) of `spare` places it within the probability of its own value.
-        """
-        copies, features = len(found.counts) // len(case.classes), found.means.shape[1]
-        shapes = (copies, len(case.classes)), (copies, len(case.classes), features)
-        counts, means = found.counts.reshape(shapes[0]), found.means.reshape(shapes[1])
-        spreads, uniform = found.deviations.reshape(shapes[1]), {}
-        numbers = iter(spare.reshape(-1, copies))
-        for row, label in enumerate(case.classes):
-            sizes = counts[:, row]
-            own = [codes(case, table, label, feature) for feature in range(features)]
-            ends = self._sizes(len(own[0]), sizes - 1), self._sizes(len(own[0]), sizes)
-            uniform[f"size of {label}"] = _within(ends, next(numbers))
-            for feature, held in enumerate(own):
-                centres, spread = means[:, row, feature], spreads[:, row, feature]
-                name = f"of {feature + 1} in {label}"
-                ends = self._means(held, centres - 1, sizes), self._means(held, centres, sizes)
-                uniform[f"mean {name}"] = _within(ends, next(numbers))
-                ends = self._spreads(held, centres, spread, sizes)
-                uniform[f"spread {name}"] = _within(ends, next(numbers))
-        return uniform
-
-    def _sizes(self, size: int, at: Int64[np.ndarray, " n"]) -> Uniform:
-        """Return P(released size ≤ at); sizes below 1 are released as 1."""
-        below = _laplace(self.size, at - size)
-        return np.where(at < 1, 0.0, below)
-
-    def _means(self, own: list[int], at: Int64[np.ndarray, " n"], sizes: Int64[np.ndarray, " n"]) -> Uniform:
-        """Return P(code of the mean ≤ at), halves rounded to even codes."""
-        lattice = self.total.lattice
-        start = int(lattice.index(sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)))[0])
-        above, below = (
-            sizes * (2 * at + 1 - LEVELS) * lattice.step.denominator,
-            LEVELS * lattice.step.numerator,
-        )
-        last = above // below - ((above % below == 0) & (at % 2 == 1))
-        found = _laplace(self.total, last - start)
-        return np.where(at < 0, 0.0, np.where(at >= LEVELS, 1.0, found))
-
-    def _spreads(
-        self,
-        own: list[int],
-        centres: Int64[np.ndarray, " n"],
-        spread: Float64[np.ndarray, " n"],
-        sizes: Int64[np.ndarray, " n"],
-    ) -> tuple[Uniform, Uniform]:
-        """Return the probabilities of less than a deviation, and of at most it."""
-        step, power = float(self.spread.lattice.step), 2 if self.squared else 1
-        reach = np.maximum(centres, LEVELS - centres)
-        root = np.where(spread < NOTHING, 0.0, spread * np.sqrt(sizes) * LEVELS / reach)
-        capped = root >= np.sqrt(sizes) * ALMOST
-        most = np.ceil(np.sqrt(sizes) ** power / step - NOTHING)
-        points = np.where(capped, most, np.rint(root**power / step)).astype(np.int64)
-        public, at = np.unique(centres, return_inverse=True)
-        about = [Fraction(sum((u - c) ** 2 for u in own), max(c, LEVELS - c) ** 2) for c in map(int, public)]
-        lattice = self.spread.lattice
-        starts = np.array([_nearest(square, lattice.step, squared=self.squared) for square in about])[at]
-        below = np.where(points < 1, 0.0, self._at_most(starts, points - 1))
-        return below, np.where(capped, 1.0, self._at_most(starts, points))
-
-    def _at_most(self, starts: Int64[np.ndarray, " n"], points: Int64[np.ndarray, " n"]) -> Uniform:
-        """Return P(response ≤ point | answer start) from point 0 on, snapped or normalised."""
-        spread: Any = self.spread
-        if spread.name == "laplace":
-            return _laplace(spread, points - starts)
-        log = -float(spread.lattice.step / spread.scale)
-        before = np.exp(log * np.maximum(starts - points, 0)) * -np.expm1(
-            log * (np.minimum(starts, points) + 1)
-        )
-        behind = np.exp(log) * -np.expm1(log * np.maximum(points - starts, 0))
-        total = 1 - np.exp(log * (starts + 1)) + np.exp(log)
-        found: Uniform = (before + behind) / total
-        return found
-
-
-def _laplace(mechanism: ScalarMechanism, at: Int64[np.ndarray, " n"]) -> Uniform:
-    """Return P(Z ≤ at) of discrete Laplace noise of scale ΔF/ε."""
-    scale = Fraction(mechanism.sensitivity) / mechanism.lattice.step / mechanism.budget
-    return laplace_distribution(scale).cdf(at)
-
-
-def _within(ends: tuple[Uniform, Uniform], spare: Uniform) -> Float64[np.ndarray, " n"]:
-    found: Float64[np.ndarray, " n"] = ends[0] + (ends[1] - ends[0]) * spare
-    return found
-
-
-# Gates for naive Bayes: queries by definition, exact cost of neighbours, fits, and lower bounds
-
-CELLS: Final = 64
-FEW: Final = 8
-"""Classes of each of two numbers whose joint law is tested."""
 SAME: Final = 6
-EVEN, PAIRS = (finite_distribution(np.ones(count) / count) for count in (CELLS, FEW**2))
 
 
 def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
-    """Yield whether a fit's queries are those of the definition, and its values those of its plan."""
+    """Yield whether queries are those of the definition, and releases draws of their mechanisms, one by one.
+
+    Mechanisms are audited by themselves, so that no learned number has to be counted here.
+    """
     unlike = 0
     for table in case.tables:
         plan = version.plan(case, *case.columns(table))
         unlike += version.asks(plan) != true_answers(case, table, plan)
     what = f"answers unlike the definition, {len(case.tables)} tables"
     yield count_finding("same", what, case, unlike, "tables")
-    others = apart = 0
+    fits = others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        plan = version.plan(case, *case.columns(table))
-        released = plan.release(SeededBits(1, f"same {table}"))
-        apart += not _alike(released, _in_turn(plan, SeededBits(1, f"same {table}")))
-        seen = version.release(case, table, 1, SeededBits(1, f"same {table}"))
-        others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
-        others += bool(np.any(released.means != seen.means))
-        others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
-    yield count_finding("same", "fits unlike their plan", case, others, "statistics")
-    what = "releases unlike one that knows released sizes alone"
-    yield count_finding("same", what, case, apart, "tables")
+        plan, name = version.plan(case, *case.columns(table)), f"same {table}"
+        due = _in_turn(plan, SeededBits(1, name))
+        others += not _alike(version.draw(plan, SeededBits(1, name)), due)
+        fits += not _alike(_fitted(case, table, SeededBits(1, name)), due, floor=1)
+    yield count_finding("same", "releases unlike draws of the mechanisms", case, others, "tables")
+    yield count_finding("same", "fits unlike draws of the mechanisms", case, fits, "tables")
 
 
 def _in_turn(plan: Plan, bits: BitSource) -> Moments:
-    """Return a plan's release with deviations drawn at released sizes, never at true ones."""
-    counts = plan.sizes().draw(bits)
-    means = mean_codes(plan.sums(), counts, bits)
-    squares, reach = plan.spreads(means)
-    sizes = [max(1, int(count)) for count in counts]
-    roots = plan.deviations.release(squares, reach, sizes, bits)
-    most = np.sqrt(np.array(sizes, np.float64))[:, None]
-    return Moments(counts, means, np.minimum(roots / most, 1) * reach / LEVELS)
+    """Return a plan's release: sizes, then sums, then deviations at released sizes, never at true ones."""
+    counts = _draw(plan.sizes(), bits).astype(np.int64)
+    sizes = np.maximum(counts, 1)[:, None]
+    middle = _draw(plan.sums(), bits).reshape(len(counts), -1) / sizes
+    means = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+    (squares, reach), deviations = plan.spreads(means), deviations_of(plan)
+    roots = np.empty(reach.shape)
+    for rows, asked in deviations.plan(squares, reach, sizes[:, 0].tolist()).items():
+        roots[[*rows]] = _draw(asked, bits).reshape(len(rows), -1)
+    roots = np.sqrt(roots) if deviations.squared else roots
+    return Moments(counts, means, np.minimum(roots / np.sqrt(sizes), 1) * reach / LEVELS)
 
 
-def _alike(one: Moments, other: Moments) -> bool:
-    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.means, other.means)
-    return same and bool(np.allclose(one.deviations, other.deviations, rtol=1e-12, atol=0))
+def _draw(asked: TrueAnswers, bits: BitSource) -> Any:
+    return asked.mechanism.lattice.value(asked.mechanism.draw(asked.points, bits))
+
+
+def _fitted(case: LearnCase, table: Table, bits: BitSource) -> Moments:
+    """Return the values of a model that is fitted through the public interface."""
+    model = case.fit(table, bits)
+    lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
+    means = np.rint((model.theta_ - lower) / (upper - lower) * LEVELS).astype(np.int64)
+    return Moments(model.class_count_.astype(np.int64), means, np.sqrt(model.var_) / (upper - lower))
+
+
+def _alike(one: Moments, other: Moments, floor: int = 0) -> bool:
+    """Return whether two releases are the same; a fit has no size below its floor, and no deviation of 0."""
+    sizes = np.array_equal(np.maximum(one.counts, floor), np.maximum(other.counts, floor))
+    same = sizes and np.array_equal(one.means, other.means)
+    return same and bool(np.allclose(one.deviations, other.deviations, rtol=1e-12, atol=1e-9 * floor))
 
 
 def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
-    if version.lawful:
-        return
     limit = stated_epsilon(case)
     beyond = max(Fraction(0), limit - case.requested_epsilon)
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
@@ -480,53 +318,13 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
 
 def stated_epsilon(case: LearnCase) -> Fraction:
     """Return what a fitted model states, which is the same for all tables."""
-    guarantee = case.fit(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
+    guarantee = case.fit(case.tables[0], SeededBits(1, "stated")).guarantee_
     return Fraction(guarantee.epsilon or 0)
 
 
 def _table_text(case: LearnCase, table: Table) -> str:
     held = [case.records[number] for number in table]
     return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
-
-
-def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how uniform every released number is under its conditional law."""
-    case, draws = setting.case, setting.draws
-    found = version.release(case, setting.fits[0], draws, bits)
-    spare = uniforms(bits, draws * len(case.classes) * (1 + 2 * found.means.shape[1]))
-    uniform = Definition.of(case).uniforms(case, setting.fits[0], found, spare)
-    p = dict[str, float]()
-    for name, values in uniform.items():
-        p |= p_values(name, _cells(values, CELLS), EVEN)
-    for (one, a), (other, b) in combinations(uniform.items(), 2):
-        p[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), PAIRS).p_value
-    yield fit_finding(case, f"{draws:,} fits", p)
-
-
-def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
-    found: Int64[np.ndarray, " n"] = np.floor(values * count).astype(np.int64).clip(0, count - 1)
-    return found
-
-
-def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on the cost of pairs of tables, from models alone."""
-    case = setting.case
-    limit = min(stated_epsilon(case), case.requested_epsilon)
-
-    def models(table: Table, count: int) -> Draws:
-        return _bytes(version.release(case, table, count, bits), count)
-
-    yield from bounds(setting, models, lambda one, other: limit, label=partial(_table_text, case))
-
-
-def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:
-    """Return sizes, means and deviations as bytes, one model per row."""
-    columns = (
-        found.counts.reshape(draws, -1),
-        (found.means * 255 // LEVELS).reshape(draws, -1),
-        (found.deviations * 255).reshape(draws, -1),
-    )
-    return np.concatenate([np.clip(column, 0, 255).astype(np.uint8) for column in columns], axis=1)
 
 
 SharesOf = Callable[[LearnCase, Shares, int], Shares]
@@ -541,7 +339,7 @@ def _share_mutant(name: str, shares: SharesOf) -> LearnVersion:
         spread = replace(deviations_of(own), epsilon=found.deviation)
         return replace(own, shares=found, deviations=spread)
 
-    return LearnVersion(name=name, plan=plan)
+    return LearnVersion(name=name, gates=("exact",), plan=plan)
 
 
 def _times(shares: Shares, count: int | Fraction, each: int | Fraction) -> Shares:
@@ -586,38 +384,6 @@ def _true_sizes(plan: Plan) -> Learned:
     return Learned((*own.first[: len(plan.groups)], *means), own.then)
 
 
-def _draw_true_sizes(plan: Plan, bits: BitSource) -> Moments:
-    counts = plan.sizes().draw(bits)
-    rows: list[Any] = [None] * len(plan.groups)
-    sizes = [len(group) for group in plan.groups]
-    for size in set(sizes):  # classes of one size have one mechanism
-        same = [row for row, own in enumerate(sizes) if own == size]
-        mechanism = _size_mechanism(plan.groups[same[0]], plan.shares.mean)
-        totals = [(2 * plan.groups[row] - LEVELS).sum(axis=0) for row in same]
-        exact = [Fraction(int(total), LEVELS * max(size, 1)) for of_row in totals for total in of_row]
-        points = mechanism.lattice.index(np.array(exact, dtype=object))
-        noisy = mechanism.lattice.value(mechanism.draw(points, bits)).reshape(len(same), -1)
-        for row, values in zip(same, noisy, strict=True):
-            rows[row] = np.rint((1 + np.clip(values, -1, 1)) / 2 * LEVELS)
-    return _spread(plan, counts, np.stack(rows).astype(np.int64), bits)
-
-
-def _spread(
-    plan: Plan,
-    counts: Any,
-    means: Ints,
-    bits: BitSource,
-    about: Ints | None = None,
-    reach: Ints | None = None,
-) -> Moments:
-    """Return the moments with these counts and means, and deviations about `about`, as far as `reach`."""
-    squares, own = plan.spreads(means if about is None else about)
-    reach, sizes = own if reach is None else reach, np.maximum(counts, 1)
-    roots = plan.deviations.release(squares, reach, sizes.tolist(), bits)
-    most = np.sqrt(sizes)[:, None]
-    return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
-
-
 def _true_means(plan: Plan) -> Ints:
     means = [
         group.mean(axis=0) if len(group) else np.full(group.shape[1], LEVELS / 2) for group in plan.groups
@@ -630,11 +396,6 @@ def _about_true_means(plan: Plan) -> Learned:
     squares, reach = plan.spreads(_true_means(plan))
     then = [spreads_of(plan, squares, reach, size) for size in SIZES]
     return Learned(own_asks(plan).first, tuple(then))
-
-
-def _draw_about_true_means(plan: Plan, bits: BitSource) -> Moments:
-    counts = plan.sizes().draw(bits)
-    return _spread(plan, counts, mean_codes(plan.sums(), counts, bits), bits, _true_means(plan))
 
 
 def _half_reach(means: Ints) -> Ints:
@@ -651,12 +412,6 @@ def _too_short(plan: Plan) -> Learned:
     return Learned(own_asks(plan).first, tuple(then))
 
 
-def _draw_too_short(plan: Plan, bits: BitSource) -> Moments:
-    counts = plan.sizes().draw(bits)
-    means = mean_codes(plan.sums(), counts, bits)
-    return _spread(plan, counts, means, bits, reach=_half_reach(means))
-
-
 def _sizes_shown(plan: Plan) -> Learned:
     own, count = own_asks(plan), len(plan.groups)
     shown = replace(plan, shares=replace(plan.shares, count=Fraction(60)))
@@ -664,58 +419,36 @@ def _sizes_shown(plan: Plan) -> Learned:
     return Learned((*sizes, *own.first[count:]), own.then)
 
 
-def _draw_sizes_shown(plan: Plan, bits: BitSource) -> Moments:
-    counts = np.array([len(group) for group in plan.groups], np.int64)
-    return _spread(plan, counts, mean_codes(plan.sums(), counts, bits), bits)
-
-
 def _only_with_records(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
     own = own_plan(case, features, labels, classes)
     return replace(own, groups=tuple(group for group in own.groups if len(group)))
 
 
-def _draw_one_for_all(plan: Plan, bits: BitSource) -> Moments:
-    """Add one draw of noise to the sums of all features of a class."""
-    counts, sums, features = plan.sizes().draw(bits), plan.sums(), plan.groups[0].shape[1]
-    lattice = sums.mechanism.lattice
-    noise = sums.mechanism.draw(np.zeros(len(counts), np.int64), bits)
-    noisy = lattice.value(sums.points + np.repeat(noise, features)).reshape(len(counts), -1)
-    middle = noisy / np.maximum(counts, 1)[:, None]
-    means = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
-    return _spread(plan, counts, means, bits)
+def _one_for_all(plan: Plan, bits: BitSource) -> Moments:
+    """Draw the sums of all features of all classes from one number."""
+    released, sums = plan.release(bits), plan.sums()
+    noise = sums.mechanism.draw(np.zeros(1, np.int64), bits)
+    noisy = sums.mechanism.lattice.value(sums.points + noise).reshape(len(released.counts), -1)
+    middle = noisy / np.maximum(released.counts, 1)[:, None]
+    return replace(released, means=np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64))
 
 
 MUTANTS: Final = (
     _share_mutant("replaced records charged as added ones", _as_added),
-    replace(_share_mutant("budget not divided over features", _for_each_feature), gates=BY_LAW),
+    _share_mutant("budget not divided over features", _for_each_feature),
     _share_mutant("budget not divided over statistics", _for_each_number),
-    LearnVersion(
-        name="sensitivities from true class sizes", gates=BY_LAW, asks=_true_sizes, draw=_draw_true_sizes
-    ),
-    LearnVersion(name="spreads about true means", asks=_about_true_means, draw=_draw_about_true_means),
-    LearnVersion(
-        name="half the bounds for the reach of a spread", gates=BY_LAW, asks=_too_short, draw=_draw_too_short
-    ),
-    LearnVersion(name="features not clipped", gates=BY_LAW, plan=_unclipped_plan),
-    LearnVersion(name="class sizes without noise", asks=_sizes_shown, draw=_draw_sizes_shown),
+    LearnVersion(name="sensitivities from true class sizes", gates=("exact",), asks=_true_sizes),
+    LearnVersion(name="spreads about true means", gates=("exact",), asks=_about_true_means),
+    LearnVersion(name="half the bounds for the reach of a spread", gates=("exact",), asks=_too_short),
+    LearnVersion(name="features not clipped", gates=("exact",), plan=_unclipped_plan),
+    LearnVersion(name="class sizes without noise", gates=("exact",), asks=_sizes_shown),
     LearnVersion(name="empty classes left out", plan=_only_with_records, gates=("exact",)),
-    LearnVersion(name="one draw for all features", gates=("fit",), draw=_draw_one_for_all),
+    LearnVersion(name="one draw for all features", gates=("same",), draw=_one_for_all),
 )
 
-
-# Audit entries of the models, with their tables
 
 ANY: Final = "any-database"
-DRAWS: Final = 1_200
 FLOOR: Final = "1e-9"
-
-
-GATES: Final = (
-    Gate("same", same_gate, ties=True),
-    Gate("exact", exact_gate),
-    drawing("fit", fit_gate, of=lambda level: [one for one in level.drawn if one.fits]),
-    drawing("bound", bound_gate, of=lambda level: [one for one in level.drawn if one.pairs]),
-)
 
 
 def _records(*values: tuple[float, ...]) -> tuple[Record, ...]:
@@ -753,20 +486,10 @@ def naive_bayes() -> Audit:
         _case(ONE, (2,), mechanism="linear-program-1", neighbours="added", **UNIT),
         _case(TWO, (2,), mechanism="truncated-laplace", relation=ANY, **{**BOTH, "epsilon": 20}),
     )
-    two = _case(TWO, (7,), **{**BOTH, "epsilon": 6})
-    one = _case(ONE, (5,), spread="deviation", mechanism="laplace", **{**UNIT, "epsilon": 8})
-    sizes = _case(ONE, (8,), "ab", parts=(98, 1, 1), **{**UNIT, "epsilon": 3})
-    means = _case(ONE, (1, 2), "a", neighbours="added", parts=(1, 98, 1), **{**UNIT, "epsilon": 3})
-    spreads = _case(ONE, (1, 2), "a", neighbours="added", parts=(1, 1, 98), **{**UNIT, "epsilon": 3})
-    low, high, other_low = 0, 1, 4
-    moved = (low,) * 4 + (other_low,) * 4, (low,) * 3 + (other_low,) * 5
-    settings = (
-        LearnDrawn(one, DRAWS, fits=((0, 0, 1, 2, 5),)),
-        LearnDrawn(two, DRAWS, fits=((0, 1, 1, 2, 4, 5, 7),)),
-        LearnDrawn(sizes, DRAWS, pairs=(moved,)),
-        LearnDrawn(means, DRAWS, pairs=(((low,), (low, high)),)),
-        LearnDrawn(spreads, DRAWS, pairs=(((low,), (low, high)),)),
+    return Audit(
+        intact=INTACT,
+        levels=Level(exact).levels(deep),
+        mutants=MUTANTS,
+        gates=(Gate("same", same_gate), Gate("exact", exact_gate)),
+        refusals=(DPVeilError,),
     )
-    quick = LearnLevel(exact, settings)
-    levels = {"quick": quick, "deep": quick.more(deep)}
-    return Audit(intact=INTACT, levels=levels, mutants=MUTANTS, gates=GATES, refusals=(DPVeilError,))

@@ -1,11 +1,7 @@
-"""Audit cases for queries: columns of a few values, the queries, and versions of them.
-
-Answers by definition are computed here independently, in fractions.
-"""
+"""The audits of queries: columns of a few values, answers by definition in fractions, mutants."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -14,7 +10,6 @@ from itertools import combinations, pairwise, product
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
 
 from dpveil.core.numbers import exact, show
 from dpveil.errors import DataError, DPVeilError
@@ -22,28 +17,11 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import Plan, build, statistics
-from dpveil_audit.distributions import finite_distribution
-from dpveil_audit.engine import (
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Variant,
-    bounds,
-    count_finding,
-    drawing,
-    fit_finding,
-    p_values,
-    uniforms,
-)
-from dpveil_audit.fit import fit
-from dpveil_audit.lower_bound import Draws
-from dpveil_audit.scalar.laws import ROUNDED, Number, Released, chances, cost, release_points
+from dpveil_audit.engine import Audit, Finding, Gate, Level, Variant, count_finding, sampled
+from dpveil_audit.scalar.laws import ROUNDED, Released, cost, release_points
 
 Table = tuple[int, ...]
 """A column as indices into the case's cells, one per row."""
-Values = Float64[np.ndarray, "n numbers"]
 HALF: Final = Fraction(1, 2)
 
 
@@ -175,7 +153,6 @@ def _nearest_root(square: Fraction, step: Fraction) -> int:
 
 
 PlanOf = Callable[[QueryCase, Table], Plan]
-Draw = Callable[["QueryVersion", QueryCase, Table, int, BitSource], Values]
 
 
 def own_plan(case: QueryCase, table: Table) -> Plan:
@@ -184,22 +161,17 @@ def own_plan(case: QueryCase, table: Table) -> Plan:
     return plan
 
 
-def real_draws(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
-    """Return the query's own answers, planned and released anew every time."""
-    del version
-    found = [own_plan(case, table).release(bits).response for _ in range(count)]
-    return np.array(found, np.float64).reshape(count, -1)
+def own_draws(plan: Plan, bits: BitSource) -> list[float]:
+    """Return what a query releases by its plan."""
+    response = plan.release(bits).response
+    return list(response) if isinstance(response, tuple) else [response]
 
 
-def planned_draws(
-    version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource
-) -> Values:
-    """Return many draws of the plan's mechanism for its answers."""
-    plan = version.plan(case, table)
-    lattice = plan.mechanism.lattice
-    points = lattice.index(np.array(plan.answers, dtype=object))
-    drawn = plan.mechanism.draw(np.tile(points, count), bits)
-    return np.asarray(lattice.value(drawn)).reshape(count, -1)
+def mechanism_draws(plan: Plan, bits: BitSource) -> list[float]:
+    """Return the draws of the plan's mechanism for its answers, one by one."""
+    mechanism = plan.mechanism
+    points = mechanism.lattice.index(np.array(plan.answers, dtype=object))
+    return [float(value) for value in mechanism.lattice.value(mechanism.draw(points, bits))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,29 +179,23 @@ class QueryVersion(Variant):
     """One way to answer: the query itself, or a mutant."""
 
     plan: PlanOf = own_plan
-    many: Draw = planned_draws
+    draws: Callable[[Plan, BitSource], list[float]] = own_draws
 
 
 INTACT: Final = QueryVersion(name="intact")
 
 
-QueryDrawn = Drawn[QueryCase, Table]
-QueryLevel = Level[QueryCase, Table]
-
-
-# Gates for queries: answers by definition, exact costs of neighbouring columns, fits, and lower bounds
-
 Planned = dict[Table, Plan | None]
 SAME: Final = 12
 PAIRS: Final = 20_000
 """Pairs up to which all are checked, for a promise about any two columns."""
-BYTES: Final = 256
-ANEW: Final = 25
-"""One in this many releases calls the query itself; the others come from its plan."""
 
 
 def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
-    """Yield whether answers are those of the definition, and whether a query releases its plan."""
+    """Yield whether answers are those of the definition, and releases draws of the mechanism of the plan.
+
+    Mechanisms are audited by themselves, so that no response has to be counted here.
+    """
     unlike = 0
     for table in case.tables:
         plan = version.plan(case, table)
@@ -237,18 +203,16 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
         unlike += points != case.points(table, plan.mechanism.lattice)
     what = f"answers unlike the definition, {len(case.tables)} columns"
     yield count_finding("same", what, case, unlike, "columns")
+    some = case.tables[:: max(1, len(case.tables) // SAME)]
     others = 0
-    for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
-        seen = planned_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
-        others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
-    yield count_finding("same", "releases unlike those of the plan", case, others, "columns")
+    for table in some:
+        plan, name = version.plan(case, table), f"same {table}"
+        others += version.draws(plan, SeededBits(1, name)) != mechanism_draws(plan, SeededBits(1, name))
+    yield count_finding("same", "releases unlike draws of the mechanism", case, others, "columns")
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     """Yield the stated cost, public facts that differ, and the largest log-ratio of neighbours."""
-    if version is not INTACT and version.plan is INTACT.plan:
-        return  # its distributions are those of the query, so that only draws can show what is wrong
     plans = {table: _plan(version, case, table) for table in case.tables}
     first = next((plan for plan in plans.values() if plan is not None), None)
     if first is None:
@@ -314,82 +278,9 @@ def _release_law(plan: Plan | None) -> Released | None:
     return release_points(plan.mechanism, points.tolist())
 
 
-def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how well responses follow the laws by definition: each, in pairs, and successive ones.
-
-    The query itself is tested twice: called anew for every release, and with many draws from its plan.
-    """
-    case, found = setting.case, dict[str, float]()
-    ways = [(version.many, setting.draws)]
-    if version is INTACT:
-        ways.append((real_draws, setting.draws // ANEW))
-    for table in setting.fits:
-        right = INTACT.plan(case, table).mechanism
-        distributions = [_distribution(Number(right, point)) for point in case.points(table, right.lattice)]
-        for draw, count in ways:
-            values = draw(version, case, table, count, bits)
-            for name, p_value in _p_values(values, distributions).items():
-                found[f"{name} of {case.values(table)}, {count:,} releases"] = p_value
-    yield fit_finding(case, "fit", found)
-
-
-def _p_values(values: Values, distributions: list[dict[float, float]]) -> dict[str, float]:
-    if values.shape[1] != len(distributions):
-        return {"count of numbers": 0.0}
-    cells, found = _cells(values, sorted(distributions[0])), dict[str, float]()
-    masses = [
-        np.array([*(distribution[value] for value in sorted(distribution)), 0.0])
-        for distribution in distributions
-    ]
-    for k, mass in enumerate(masses):
-        found |= p_values(f"number {k + 1}", cells[:, k], finite_distribution(mass))
-    for i, j in combinations(range(len(distributions)), 2):
-        codes = cells[:, i] * len(masses[j]) + cells[:, j]
-        both = finite_distribution(np.outer(masses[i], masses[j]).ravel())
-        found[f"numbers {i + 1} and {j + 1}"] = fit(codes, both).p_value
-    return found
-
-
-def _distribution(number: Number) -> dict[float, float]:
-    """Return the probability of every response, as released."""
-    return {float(value): weight / 2.0**64 for value, weight in chances(number).items()}
-
-
-def _cells(values: Values, shown: list[float]) -> Int64[np.ndarray, "n numbers"]:
-    """Return the index of every value among the possible responses, the last index for any other."""
-    known = np.array(shown)
-    places = np.searchsorted(known, values).clip(0, len(known) - 1)
-    found: Int64[np.ndarray, "n numbers"] = np.where(known[places] == values, places, len(known))
-    return found.astype(np.int64)
-
-
-def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on the cost of pairs of columns, from responses alone."""
-    case = setting.case
-    yield from bounds(
-        setting,
-        lambda table, count: version.many(version, case, table, count, bits),
-        lambda one, other: case.allowance(INTACT.plan(case, one), one, other) or 0,
-        label=lambda table: str(case.values(table)),
-        sides=_bytes,
-    )
-
-
-def _bytes(one: Values, other: Values) -> tuple[Draws, Draws]:
-    """Return values as integers below 256, in the same order."""
-    values = np.unique(np.concatenate([one.ravel(), other.ravel()]))
-    each = math.ceil(len(values) / BYTES)
-    first, second = ((np.searchsorted(values, side) // each).astype(np.uint8) for side in (one, other))
-    return first, second
-
-
-FINE: Final = 1 << 10
-"""Points of a deviation's range, to which roots of mutants are rounded first."""
-
-
 def wrong(name: str, plan: PlanOf) -> QueryVersion:
-    """Return a mutant with another plan, from which it draws."""
-    return QueryVersion(name=name, plan=plan)
+    """Return a mutant with another plan."""
+    return QueryVersion(name=name, gates=("exact",), plan=plan)
 
 
 @lru_cache(maxsize=256)
@@ -519,17 +410,11 @@ def _empty_out(case: QueryCase, table: Table) -> Plan:
     return replace(plan, answers=tuple(answer for answer in plan.answers if answer))
 
 
-def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
+def one_draw(plan: Plan, bits: BitSource) -> list[float]:
     """Return bins that are all drawn from one uniform number, by the quantiles of their laws."""
-    plan = version.plan(case, table)
-    uniform = uniforms(bits, count)
-    weights = np.array(plan.mechanism.integers.weights, np.float64) if plan.mechanism.integers else np.eye(1)
-    ends = np.cumsum(weights, axis=1) / 2.0**64
-    last = ends.shape[1] - 1
-    columns = [
-        np.minimum(np.searchsorted(ends[int(answer)], uniform, side="right"), last) for answer in plan.answers
-    ]
-    return np.stack(columns, axis=1).astype(np.float64)
+    weights = plan.mechanism.integers.weights if plan.mechanism.integers else np.eye(1)
+    rows = [np.array(weights[int(answer)], np.float64) for answer in plan.answers]
+    return [float(x) for x in sampled([row / row.sum() for row in rows], 1, bits, shared=True)[0]]
 
 
 MEAN: Final = (
@@ -562,22 +447,11 @@ HISTOGRAM: Final = (
     wrong("bins that overlap", _overlapping),
     wrong("bins from the data", _from_data),
     wrong("empty bins left out", _empty_out),
-    QueryVersion(name="one draw for all bins", many=one_draw),
+    QueryVersion(name="one draw for all bins", gates=("same",), draws=one_draw),
 )
 
-
-# Audit entries of the queries, with their columns
 
 ANY: Final = "any-database"
-DRAWS: Final = 10_000
-
-
-GATES: Final = (
-    Gate("same", same_gate, ties=True),
-    Gate("exact", exact_gate),
-    drawing("fit", fit_gate),
-    drawing("bound", bound_gate),
-)
 
 
 def _make_cells(*held: tuple[Any, Any]) -> tuple[Cell, ...]:
@@ -600,30 +474,23 @@ def _case(query: str, cells: tuple[Cell, ...], rows: int, /, **settings: Any) ->
     return QueryCase(query, cells, rows, {"epsilon": 1, **settings})
 
 
-def _drawn_setting(case: QueryCase, *fits: Table, pairs: tuple[tuple[Table, Table], ...]) -> QueryDrawn:
-    return QueryDrawn(case, DRAWS, fits, pairs)
-
-
 def _audit(
-    exact: tuple[QueryCase, ...],
-    deep: tuple[QueryCase, ...],
-    settings: tuple[QueryDrawn, ...],
-    mutants: tuple[QueryVersion, ...],
+    exact: tuple[QueryCase, ...], deep: tuple[QueryCase, ...], mutants: tuple[QueryVersion, ...]
 ) -> Audit:
-    quick = QueryLevel((*(one.case for one in settings), *exact), settings)
-    levels = {"quick": quick, "deep": quick.more(deep)}
-    return Audit(intact=INTACT, levels=levels, mutants=mutants, gates=GATES, refusals=(DPVeilError,))
+    return Audit(
+        intact=INTACT,
+        levels=Level(exact).levels(deep),
+        mutants=mutants,
+        gates=(Gate("same", same_gate), Gate("exact", exact_gate)),
+        refusals=(DPVeilError,),
+    )
 
 
 def _mean() -> Audit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
-    first = _case("mean", UNIT, 3, mechanism="geometric", **unit)
-    second = _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4")
-    settings = (
-        _drawn_setting(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 3)))),
-        _drawn_setting(second, (0, 1), (3, 4), pairs=(((0, 1), (0, 2)),)),
-    )
     exact = (
+        _case("mean", UNIT, 3, mechanism="geometric", **unit),
+        _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4"),
         _case("mean", UNIT, 3, mechanism="laplace", relation=ANY, step="1/4", **unit),
         _case("mean", UNIT, 1, mechanism="staircase", step="1/8", **unit),
         _case("mean", UNIT, 2, mechanism="permute-and-flip", step="1/5", **{**unit, "epsilon": 2}),
@@ -639,18 +506,14 @@ def _mean() -> Audit:
         _case("mean", BELOW, 4, mechanism="geometric", range=("-3", "9.1"), missing=0, epsilon="0.1"),
         _case("mean", ENDS, 9, mechanism="laplace", range=(0, 1), step="1/16", epsilon=5),
     )
-    return _audit(exact, deep, settings, MEAN)
+    return _audit(exact, deep, MEAN)
 
 
 def _deviation() -> Audit:
     query, unit = "standard_deviation", {"range": (0, 1), "missing": 1}
-    first = _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit)
-    second = _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2")
-    settings = (
-        _drawn_setting(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 0)))),
-        _drawn_setting(second, (0, 1), (2, 4), pairs=(((2, 2), (2, 1)),)),
-    )
     exact = (
+        _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit),
+        _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2"),
         _case(query, UNIT, 3, mechanism="laplace", relation=ANY, step="1/12", **unit),
         _case(query, UNIT, 2, mechanism="staircase", step="1/14", **unit),
         _case(query, UNIT, 3, mechanism="explicit-fair", step="1/6", **{**unit, "epsilon": 2}),
@@ -663,17 +526,13 @@ def _deviation() -> Audit:
         _case(query, BELOW, 4, mechanism="geometric", range=("-3", 9), missing=0, epsilon="0.1"),
         _case(query, ENDS, 9, mechanism="truncated-laplace", range=(0, 1), step="1/50", epsilon=5),
     )
-    return _audit(exact, deep, settings, DEVIATION)
+    return _audit(exact, deep, DEVIATION)
 
 
 def _count() -> Audit:
-    first = _case("count", WORDS, 3, mechanism="geometric", equals="yes")
-    second = _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7)
-    settings = (
-        _drawn_setting(first, (0, 1, 3), (2, 3, 4), pairs=(((0, 0, 0), (0, 0, 2)), ((2, 2, 2), (2, 2, 1)))),
-        _drawn_setting(second, (0, 1), (2, 4), pairs=(((0, 0), (0, 2)),)),
-    )
     exact = (
+        _case("count", WORDS, 3, mechanism="geometric", equals="yes"),
+        _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7),
         _case("count", WORDS, 1, mechanism="staircase", equals="no"),
         _case("count", NUMBERS, 3, mechanism="laplace", relation=ANY, equals=2),
         _case("count", NUMBERS, 3, mechanism="truncated-laplace", above="1.5"),
@@ -685,18 +544,14 @@ def _count() -> Audit:
         _case("count", NUMBERS, 3, equals="7"),
         _case("count", WORDS, 4, mechanism="permute-and-flip", equals="yes", epsilon=5),
     )
-    return _audit(exact, deep, settings, COUNT)
+    return _audit(exact, deep, COUNT)
 
 
 def _histogram() -> Audit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
-    first = _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit)
-    second = _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit)
-    settings = (
-        _drawn_setting(first, (0, 1, 5), (3, 3, 3), pairs=(((0, 0, 0), (0, 0, 3)), ((1, 1, 4), (1, 1, 1)))),
-        _drawn_setting(second, (0, 2), (1, 4), pairs=(((0, 0), (0, 3)),)),
-    )
     exact = (
+        _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit),
+        _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit),
         _case("histogram", EDGES, 1, mechanism="geometric", bins=3, **unit),
         _case("histogram", EDGES, 3, mechanism="laplace", relation=ANY, bins=3, **unit),
         _case("histogram", EDGES, 2, mechanism="staircase", bins=4, **{**unit, "epsilon": 3}),
@@ -709,7 +564,7 @@ def _histogram() -> Audit:
         _case("histogram", EDGES, 3, bins=2, **unit),
         _case("histogram", EDGES, 3, mechanism="linear-program-1", bins=(0, "0.1", "1/3", 1), **unit),
     )
-    return _audit(exact, deep, settings, HISTOGRAM)
+    return _audit(exact, deep, HISTOGRAM)
 
 
 AUDITS: Final[dict[str, Audit]] = {

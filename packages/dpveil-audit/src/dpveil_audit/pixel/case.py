@@ -1,20 +1,13 @@
-"""Exact laws of releases that consist of independent finite draws, and their privacy loss.
-
-A release with independent draws has the product of their laws, so its largest log-ratio over all outputs is
-the sum of the draws' largest, and so are its Rényi divergences. Probabilities may be floats, or exact:
-integers (weights) or rationals in an array of objects, whose logarithms have 50 digits.
-"""
+"""Small images and their neighbours, versions of pixel methods, and settings to audit them in."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import chain, product, zip_longest
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
@@ -24,21 +17,12 @@ from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource
-from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.divergence import Move, NoiseKind
-from dpveil_audit.engine import DEEPER, Variant, uniforms
+from dpveil_audit.divergence import Move, NoiseKind, Pairs, ProductLaw
+from dpveil_audit.engine import Variant, sampled
 
 Image = UInt8[np.ndarray, "h w c"]
 Images = UInt8[np.ndarray, "images h w c"]
-Pairs = Int64[np.ndarray, "pairs 2"]
 Releases = UInt8[np.ndarray, "n h w c"]
-Masses = Any
-"""Probabilities, laws × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
-DrawLaw = tuple[Float64[np.ndarray, " outcomes"], Distribution]
-
-WORK: Final = Context(prec=50)
-EXACT: Final = 1e-40
-"""A bound on the error of 50-digit logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,135 +66,16 @@ def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
     return rows.astype(np.uint64) @ factors
 
 
-@dataclass(frozen=True, eq=False)
-class ProductLaw:
-    """Releases with independent draws: draw j of image i has the law `masses[j][index[i, j]]`.
-
-    `parts` say where the draws are shown; empty if a version reads its outcomes in its own way.
-    """
-
-    index: Int64[np.ndarray, "images parts"]
-    masses: list[Masses]
-    parts: tuple[Part, ...] = ()
-
-    @cached_property
-    def floats(self) -> list[Float64[np.ndarray, "distinct outcomes"]]:
-        """The probabilities as floats."""
-        return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
-
-    @cached_property
-    def draw_laws(self) -> list[DrawLaw]:
-        """The probabilities of every draw of the first image, and the same as a distribution of outcomes."""
-        return [_draw_law(chances[row]) for chances, row in zip(self.floats, self.index[0], strict=True)]
-
-    @cached_property
-    def visible_laws(self) -> list[DrawLaw]:
-        """The same, with outcomes that look alike merged into the first of them."""
-        pairs = zip(self.parts, self.draw_laws, strict=True)
-        return [_draw_law(np.bincount(part.first, mass, len(mass))) for part, (mass, _) in pairs]
-
-    @property
-    def exact(self) -> bool:
-        """Whether all probabilities are integers or rationals."""
-        return all(masses.dtype == object for masses in self.masses)
-
-    def losses(self, pairs: Pairs) -> Any:
-        """Return the largest log-ratio over all outputs for every pair; infinite if the supports differ."""
-        total: Any = np.zeros(len(pairs), object if self.exact else np.float64)
-        with localcontext(WORK):
-            for masses, rows in zip(self.masses if self.exact else self.floats, self.index.T, strict=True):
-                total = total + _worst(masses)[rows[pairs[:, 0]], rows[pairs[:, 1]]]
-        return total
-
-    def largest_loss(self, pairs: Pairs) -> Any:
-        """Return the largest log-ratio over all outputs and pairs."""
-        return self.losses(pairs).max()
-
-    def between(self, pairs: Pairs) -> list[list[tuple[Masses, Masses]]]:
-        """Return the laws of the draws that differ under both inputs; once for equal pairs."""
-        first, second = self.index[pairs[:, 0]], self.index[pairs[:, 1]]
-        differ = first != second
-        rows = np.unique(np.where(differ, [first, second], -1).transpose(1, 0, 2), axis=0)
-        return [[(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0] for row in rows]
-
-    def distance(self, other: ProductLaw) -> float:
-        """Return the largest difference of a probability between two laws of the same images, at most 1.
-
-        Laws with different numbers of draws, or with outcomes that look different, have distance 1.
-        """
-        if len(self.masses) != len(other.masses):
-            return 1.0
-        gaps = [
-            np.abs(a[self.index[:, part]] - b[other.index[:, part]]).max()
-            if a.shape[1] == b.shape[1]
-            else 1.0
-            for part, (a, b) in enumerate(zip(self.floats, other.floats, strict=True))
-        ]
-        alike = all(np.array_equal(p.looks, q.looks) for p, q in zip(self.parts, other.parts, strict=False))
-        return float(max(gaps)) if alike else 1.0
-
-
-def _draw_law(mass: Float64[np.ndarray, " outcomes"]) -> DrawLaw:
-    return mass, finite_distribution(mass)
-
-
-def _worst(masses: Masses) -> Any:
-    """Return the largest log-ratio of every row to every other."""
-    if masses.dtype == object:
-        return _worst_exact(masses)
-    table = np.empty((len(masses), len(masses)))
-    with np.errstate(divide="ignore"):
-        logs = np.log(masses)
-        for row, mass in enumerate(masses):
-            seen = mass > 0
-            table[row] = np.max(logs[row, seen] - logs[:, seen], axis=1)
-    return table
-
-
-def _worst_exact(masses: Masses) -> Any:
-    """Return the same in decimals; weights are divided by the sum of their row."""
-    rows = [[Fraction(m, sum(row)) for m in row] for row in masses.tolist()]
-    table = np.empty((len(rows), len(rows)), object)
-    for i, first in enumerate(rows):
-        for j, second in enumerate(rows):
-            ratios = [p / q if q else None for p, q in zip(first, second, strict=True) if p]
-            table[i, j] = Decimal("inf") if None in ratios else _log(max(r for r in ratios if r))
-    return table
-
-
-def _log(ratio: Fraction) -> Decimal:
-    return WORK.subtract(WORK.ln(Decimal(ratio.numerator)), WORK.ln(Decimal(ratio.denominator)))
-
-
-def product_law(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductLaw:
-    """Return the product law in which draw j of image i has probabilities `rows[j][i]`; equal ones are stored
-    once.
-
-    `rows[j]` is images × outcomes, float64 or an array of objects (integers or Fractions).
-    """
-    index, masses = [], []
-    for chances in rows:
-        seen: dict[object, int] = {}
-        keys = [tuple(row) if chances.dtype == object else row.tobytes() for row in chances]
-        index.append([seen.setdefault(key, len(seen)) for key in keys])
-        masses.append(chances[[keys.index(key) for key in seen]])
-    return ProductLaw(np.array(index, np.int64).T, masses, tuple(parts))
-
-
 Pixel = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring images, h × w × c, and a description of what is hard about them.
-
-    `distance` is their distance under a metric guarantee.
-    """
+    """Two neighbouring images, h × w × c, and a description of what is hard about them."""
 
     name: str
     first: Image
     second: Image
-    distance: float = 1.0
 
     @property
     def pixels(self) -> int:
@@ -344,8 +209,6 @@ def _neighbours(content: bytes, shape: tuple[int, int, int, int], m: int | None)
 Method = Any
 """A `PixelMethod`; a version reads the fields of its own."""
 Size = tuple[int, int, int]
-Drawer = Callable[[Image, int, BitSource], Releases]
-"""A function that returns many independent releases of one image."""
 DistributionOf = Callable[[Method, Images], ProductLaw]
 
 
@@ -364,71 +227,52 @@ class AddedNoise(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version(Variant):
-    """One way to carry out a method: intact, or a mutant made from it by `dataclasses.replace`.
+class Steps(Variant):
+    """One way to carry out a method: intact, or a mutant with one wrong step.
 
-    `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `distribution(method,
-    images)` is their exact law, computed without drawing, if they consist of independent finite draws.
-    `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose pixels do
-    not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal for two
-    versions that behave identically there: a mutant is skipped where it is not wrong.
+    `outcomes(method, image, n, bits)`, if any, returns the outcomes of the draws themselves, n × draws, for
+    methods whose pixels do not show them one by one; `added` is for additive noise.
     """
 
-    releases: Callable[[Method, Image, int, BitSource], Releases]
-    distribution: DistributionOf | None = None
-    outcomes: Callable[[Method, Image, int, BitSource], Int64[np.ndarray, "n parts"]] | None = None
-    noise: AddedNoise | None = None
-    key: Callable[[Method, Size], object] | None = None
+    outcomes: ClassVar[Any] = None
+    added: ClassVar[AddedNoise | None] = None
 
-    def drawer(self, method: Method) -> Drawer:
-        """Return `releases` for one setting of the method."""
-        return lambda image, count, bits: self.releases(method, image, count, bits)
+    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        """Return `count` independent releases, n × h × w × c."""
+        raise NotImplementedError
 
-    def unlike(self, intact: Version, method: Method, size: Size) -> bool:
-        """Return whether this version may behave differently from `intact` there."""
-        if self.key is None or intact.key is None:
-            return True
-        return bool(self.key(method, size) != intact.key(method, size))
+    def distribution(self, method: Method, images: Images) -> ProductLaw:
+        """Return their exact law, computed without drawing."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
-    """A method divided into steps, one field each, from which its versions are made."""
+class Version(Variant):
+    """A version that is given by its functions; without `releases` it is drawn from its law.
 
-    name: str
-    gates: tuple[str, ...] = ()
+    `shared` draws all parts of a release from one random number.
+    """
 
-    @abstractmethod
-    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases."""
+    outcomes: ClassVar[Any] = None
+    added: ClassVar[AddedNoise | None] = None
 
-    @abstractmethod
-    def distribution(self, method: Method, images: Images) -> ProductLaw:
-        """Return the law of the draws."""
+    distribution: DistributionOf | None = None
+    releases: Any = None
+    shared: bool = False
 
-    def version(self) -> Version:
-        """Return these steps as a version, with their `outcomes` and `key` if they have any."""
-        return Version(
-            name=self.name,
-            gates=self.gates,
-            releases=self.releases,
-            distribution=self.distribution,
-            outcomes=getattr(self, "outcomes", None),
-            key=getattr(self, "key", None),
-        )
+    def __post_init__(self) -> None:
+        """Draw from the law."""
+        if self.releases is None:
+            object.__setattr__(self, "releases", self._sampled)
 
-
-def made_once(distribution_of: DistributionOf) -> DistributionOf:
-    """Return a function that computes the law for the same images only once."""
-    kept: dict[object, ProductLaw] = {}
-
-    def find(method: Method, images: Images) -> ProductLaw:
-        key = method, images.shape, images.tobytes()
-        if key not in kept:
-            kept[key] = distribution_of(method, images)
-        return kept[key]
-
-    return find
+    def _sampled(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        law = self.distribution(method, image[None])  # type: ignore[misc]
+        drawn = sampled(law.chances(0), count, bits, shared=self.shared)
+        shown = np.empty((count, *image.shape), np.uint8)
+        for part, outcomes in zip(law.parts, drawn.T, strict=True):
+            rows, columns, channels = part.places.T
+            shown[:, rows, columns, channels] = part.looks[outcomes]
+        return shown
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
@@ -446,41 +290,10 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
 
 
-def from_distribution(
-    distribution: DistributionOf, *, shared: bool = False
-) -> Callable[[Method, Image, int, BitSource], Releases]:
-    """Return draws from a law, for versions that no sampler carries out.
-
-    `shared` uses one random number for all parts of a release.
-    """
-
-    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        made = distribution(method, image[None])
-        numbers = uniforms(bits, count * (1 if shared else len(made.parts)))
-        uniform = np.broadcast_to(numbers.reshape(-1, count), (len(made.parts), count))
-        shown = np.empty((count, *image.shape), np.uint8)
-        for part, masses, row, number in zip(made.parts, made.floats, made.index[0], uniform, strict=True):
-            drawn = np.searchsorted(np.cumsum(masses[row][:-1]), number, side="right")
-            rows, columns, channels = part.places.T
-            shown[:, rows, columns, channels] = part.looks[drawn]
-        return shown
-
-    return releases
-
-
-def wrong(
-    name: str, distribution: DistributionOf, *, shared: bool = False, gates: tuple[str, ...] = (), **more: Any
-) -> Version:
-    """Return a mutant that is drawn from its law; `shared` as for `from_distribution`."""
-    drawn = from_distribution(distribution, shared=shared)
-    return Version(name=name, gates=gates, releases=drawn, distribution=distribution, **more)
-
-
 # Audit cases for pixel methods: parameters of a method, the draws of each gate, and known facts about it
 
 BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 LETTERS: Final = {"block": "b", "neighbourhood": "m"}
-OWN_DRAWS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -518,55 +331,6 @@ class Case:
         return ", ".join(words + [f"{name} = {show(v)}" for name, v in spent.items() if v is not None])
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """A setting for a gate that draws; `chance` is the probability of the most telling event."""
-
-    case: Case
-    draws: int
-    chance: float = 0.5
-
-
-@dataclass(frozen=True)
-class Level:
-    """The settings of one level of an audit.
-
-    `distinguish` are settings without a guarantee, in which neighbours must be distinguishable.
-    """
-
-    exact: tuple[Case, ...] = ()
-    fit: tuple[Drawn, ...] = ()
-    bound: tuple[Drawn, ...] = ()
-    distinguish: tuple[Drawn, ...] = ()
-
-    @property
-    def cases(self) -> tuple[Case, ...]:
-        """Every setting, once."""
-        drawn = self.fit + self.bound + self.distinguish
-        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in drawn)]))
-
-    def more(self, exact: tuple[Case, ...]) -> Level:
-        """Return this level with more small images, and `DEEPER` times the draws."""
-        fit, bound, apart = (
-            tuple(replace(d, draws=DEEPER * d.draws) for d in drawn)
-            for drawn in (self.fit, self.bound, self.distinguish)
-        )
-        return Level(self.exact + exact, fit, bound, apart)
-
-    def of(self, method: PixelMethod) -> Level:
-        """Return the same sizes with a user's own method, and one size that its blocks do not divide."""
-        ragged = min(getattr(method, "block", 1) + 1, 33)
-        own = (Drawn(Case(ragged, ragged + 1, 1, method), OWN_DRAWS),) if ragged > 2 else ()
-
-        def drawn(settings: tuple[Drawn, ...]) -> tuple[Drawn, ...]:
-            return tuple(dict.fromkeys(replace(s, case=s.case.of(method)) for s in settings))
-
-        exact = tuple(dict.fromkeys(case.of(method) for case in self.exact))
-        level = Level(exact, drawn(self.fit), drawn(self.bound) + own, drawn(self.distinguish))
-        formal = all(case.guarantee.formal for case in level.cases)
-        return replace(level, distinguish=()) if formal else Level(distinguish=level.distinguish)
-
-
 def usual_pairs(case: Case) -> list[Pair]:
     """Return adversarial neighbours under m-pixels or any-image."""
     return adversarial_pairs(
@@ -588,8 +352,8 @@ class Known:
     """What gates have to know about a method besides its versions.
 
     `right(method, images)` is the law written independently from the definition. Relations other than
-    m-pixels and any-image need their own `pairs` to draw and `neighbours` to enumerate, and metric guarantees
-    `distances(images, pairs)`.
+    m-pixels and any-image need their own `pairs` of larger images and `neighbours` to enumerate, and metric
+    guarantees `distances(images, pairs)`.
     """
 
     right: DistributionOf | None = None

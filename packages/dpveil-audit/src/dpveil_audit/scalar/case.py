@@ -1,47 +1,28 @@
-"""Audit cases for scalar mechanisms: settings, versions, and entries that are mostly defaults.
-
-A finite mechanism needs no entry: its integers are its law, and the usual settings and mutants apply.
-Additions are in `table.OWN`.
-"""
+"""Scalar mechanisms: settings, versions, and the gates that look at both."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64, Int64
 
-from dpveil.core.numbers import Number, exact, show
-from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.core.numbers import exact, show
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.noise.matrix import IntegerMatrix, log_above, quantise
-from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.engine import (
-    ComparedPair,
-    Drawn,
-    Finding,
-    Level,
-    Variant,
-    bound_findings,
-    count_finding,
-    fit_finding,
-    least_epsilon,
-    p_values,
-    refusal_finding,
-)
-from dpveil_audit.lower_bound import Bound, certain, epsilon_at, scores
+from dpveil.noise.matrix import IntegerMatrix, log_above
+from dpveil_audit.engine import Drawn, Finding, Variant, count_finding, fit_finding, sampled
 from dpveil_audit.scalar.laws import MP, ROUNDED, UNBOUNDED, PointDistribution, distribution_of, real
 
-One = TypeVar("One")
 Pair = tuple[Any, Any]
 PointPair = tuple[int, int]
 Read = Callable[[Lattice, Any], int]
@@ -51,18 +32,6 @@ HALVINGS: Final = 64
 PROBES: Final = 8
 FAR_POINTS: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
 """PointPair far from all edges, where floats that no longer resolve halves have to be refused."""
-EPSILONS: Final[tuple[Number, ...]] = ("0.1", "0.5", 1, 3)
-RANGES: Final[tuple[tuple[Number, Number], ...]] = (
-    (0, 1),
-    (0, 120),
-    (-1, 1),
-    ("-0.3", "0.7"),
-    (1000, 1001),
-    (Fraction(1, 3), 5),
-)
-RECORDS: Final = 9
-STEPS: Final = 24
-"""Most points of a random lattice, as some mechanisms solve programs over them."""
 
 
 def read(lattice: Lattice, answer: Any) -> int:
@@ -71,11 +40,17 @@ def read(lattice: Lattice, answer: Any) -> int:
 
 
 @lru_cache(maxsize=64)
-def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[PointPair]]:
-    """Return neighbours' answers next to thresholds, and the points they are read as, the lower first."""
-    pairs = tuple(beside_turns(lattice))
-    places = ((read(lattice, one), read(lattice, other)) for one, other in pairs)
-    return pairs, frozenset((min(pair), max(pair)) for pair in places)
+def arrivals(lattice: Lattice) -> tuple[Pair, ...]:
+    """Return answers of neighbours, as they are passed in, next to thresholds between points."""
+    return tuple(beside_turns(lattice))
+
+
+@lru_cache(maxsize=64)
+def furthest(lattice: Lattice, read: Read) -> int:
+    """Return the most points between such answers as they are read."""
+    return max(
+        (abs(read(lattice, one) - read(lattice, other)) for one, other in arrivals(lattice)), default=0
+    )
 
 
 def beside_turns(lattice: Lattice) -> Iterator[Pair]:
@@ -144,101 +119,6 @@ def _inside(pairs: Sequence[Pair], allowed: Range) -> Iterator[Pair]:
     return (pair for pair in pairs if all(exact(number) in allowed for number in pair))
 
 
-MEANS: Final[tuple[Callable[[Any], Any], ...]] = (
-    np.mean,
-    lambda values: sum(values) / len(values),
-    lambda values: sum(value / len(values) for value in values),
-    lambda values: math.fsum(values) / len(values),
-    lambda values: np.float64(np.dot(values, np.full(len(values), 1 / len(values)))),
-    lambda values: float(np.cumsum(values)[-1]) / len(values),
-    lambda values: sum(map(Fraction, values), Fraction(0)) / len(values),
-)
-"""Ways to compute a mean, each with other rounding; the last one is exact."""
-
-
-@dataclass(frozen=True)
-class Dice:
-    """Choices from a bit source."""
-
-    bits: BitSource
-
-    def below(self, count: int) -> int:
-        """Return an integer below `count`, nearly uniform."""
-        return int(self.bits.words(1)[0] % np.uint64(count))
-
-    def pick(self, some: Sequence[One]) -> One:
-        """Return one of several items."""
-        return some[self.below(len(some))]
-
-
-@dataclass(frozen=True)
-class Table:
-    """A mechanism for the mean of so many records in a range, and tables of them."""
-
-    method: ScalarMechanism
-    records: int
-    low: Fraction
-    high: Fraction
-
-    @classmethod
-    def random(cls, kind: type[ScalarMechanism], dice: Dice) -> Table:
-        """Return a random table: range, ΔF, relation, ε, and a step that need not divide ΔF."""
-        ends = Range(*dice.pick(RANGES))
-        low, high = ends.low or Fraction(0), ends.high or Fraction(0)
-        records = 1 + dice.below(RECORDS)
-        moved = (high - low) / records
-        # A step divides the range, and ΔF only now and then.
-        steps = [(high - low) / (1 + dice.below(STEPS)), moved / (1 + dice.below(max(1, STEPS // records)))]
-        own = None if kind.name in ("laplace", "staircase") and dice.below(4) == 0 else dice.pick(steps)
-        method = kind(
-            range=ends if dice.below(8) or kind.finite_only else Range(low, None),
-            sensitivity=moved,
-            epsilon=dice.pick(EPSILONS),
-            relation=dice.pick(kind.relations),
-            step=own,
-        )
-        return cls(method, records, low, high)
-
-    @cached_property
-    def grid(self) -> Any:
-        """Values that make ties: ends, halves, thirds, tenths."""
-        return self._at(np.array([0, 1, 0.5, 1 / 3, 0.1, 0.25, 0.7]))
-
-    def _at(self, parts: Any) -> Any:
-        """Return floats at these fractions of the range, none outside."""
-        low, high = float(self.low), float(self.high)
-        first = low if Fraction(low) >= self.low else math.nextafter(low, math.inf)
-        last = high if Fraction(high) <= self.high else math.nextafter(high, -math.inf)
-        return np.clip(low + (high - low) * parts, first, last)
-
-    def pairs(self, count: int, bits: BitSource) -> Iterator[Pair]:
-        """Yield the means of `count` tables and of their neighbours, each computed in one of several ways."""
-        dice = Dice(bits)
-        for _ in range(count):
-            values = self._values(bits)
-            other = values.copy()
-            other[dice.below(self.records)] = self._values(bits)[0]
-            mean = dice.pick(MEANS)
-            yield mean(values.tolist()), mean(other.tolist())
-
-    def _values(self, bits: BitSource) -> Any:
-        words = bits.words(2 * self.records)
-        if words[0] % np.uint64(4):
-            return self.grid[(words[: self.records] >> np.uint64(8)) % np.uint64(len(self.grid))]
-        return self._at((words[self.records :] >> np.uint64(11)).astype(np.float64) / 2**53)
-
-
-def random_tables(kind: type[ScalarMechanism], count: int, bits: BitSource) -> Iterator[Table]:
-    """Yield random tables for a mechanism."""
-    dice = Dice(bits)
-    return (Table.random(kind, dice) for _ in range(count))
-
-
-# Audit cases for scalar mechanisms: settings, versions, and entries that are mostly defaults.
-#
-# A finite mechanism needs no entry: its integers are its law, and the usual settings and mutants apply.
-# Additions are in `table.OWN`.
-
 Points = Int64[np.ndarray, " n"]
 MOST_CELLS: Final = 400
 FAR: Final = 600
@@ -249,9 +129,10 @@ FINE: Final = 1 << 200
 
 @dataclass(frozen=True)
 class ScalarCase:
-    """One mechanism with its settings."""
+    """One mechanism with its settings, and how it reads answers."""
 
     method: ScalarMechanism
+    read: Read = read
 
     @cached_property
     def limit(self) -> Fraction:
@@ -264,23 +145,11 @@ class ScalarCase:
             return self.limit * abs(x - other) / self.reach
         return self.limit if abs(x - other) <= self.reach else None
 
-    @property
-    def arrivals(self) -> tuple[Pair, ...]:
-        """Answers of neighbours, as they are passed in, next to thresholds between points."""
-        return arriving(self.method.lattice)[0]
-
-    @property
-    def met(self) -> frozenset[tuple[int, int]]:
-        """The points that these answers are read as, the lower one first."""
-        return arriving(self.method.lattice)[1]
-
     @cached_property
     def reach(self) -> int:
         """The most steps between two neighbours' answers: as observed, and at least ⌈ΔF/step⌉."""
         lattice = self.method.lattice
-        return max(
-            [*(high - low for low, high in self.met), -(-lattice.sensitivity // lattice.step).__floor__()]
-        )
+        return max(furthest(lattice, self.read), -(-lattice.sensitivity // lattice.step).__floor__())
 
     @cached_property
     def length(self) -> int:
@@ -335,24 +204,11 @@ class ScalarCase:
         gaps = np.array([right for _, right in lattice.gaps], np.int64)
         return np.unique(np.concatenate([found, gaps]))
 
-    @cached_property
-    def pairs(self) -> list[tuple[int, int]]:
-        """Return answers to distinguish: a record from every end inwards, across gaps, and further."""
-        reach = self.reach
-        wanted = [(edge, edge + sign * reach) for edge in self.edges[:4] for sign in (1, -1)]
-        if self.method.promise == ANY:
-            wanted += [*self.method.lattice.gaps, (self.edges[0], self.edges[0] + 2 * reach)]
-        ordered = dict.fromkeys((min(pair), max(pair)) for pair in wanted)
-        return [pair for pair in ordered if len(self.allowed_points(pair)) == 2]
-
     def __str__(self) -> str:
         method = self.method
         words = [f"{method.range}", f"ΔF = {show(method.sensitivity)}", f"step {show(method.lattice.step)}"]
         return ", ".join([*words, method.promise, f"ε = {show(method.budget)}"])
 
-
-ScalarDrawn = Drawn[ScalarCase, int]
-ScalarLevel = Level[ScalarCase, int]
 
 Draw = Callable[[ScalarCase, int, int, BitSource], Points]
 """A function that returns the cells (their indices) of many responses to one answer."""
@@ -371,19 +227,12 @@ def masses(distribution: PointDistribution, x: int, cells: Points) -> list[Any]:
     return [distribution.mass(x, low, high) for low, high in zip(ends, [*lasts, None], strict=True)]
 
 
-def drawn_from(distribution: Callable[[Any], PointDistribution]) -> Draw:
-    """Return draws from a law that no mechanism has; missing probability goes to its first cell."""
-
-    @lru_cache(maxsize=64)
-    def row(case: ScalarCase, x: int) -> IntegerMatrix:
-        weights = [max(0, int(chance * FINE)) for chance in masses(distribution(case.method), x, case.cells)]
-        weights[0] += max(0, FINE - sum(weights))
-        return quantise([weights])
-
-    def draw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
-        return row(case, x).sample(np.zeros(count, np.int64), bits)
-
-    return draw
+@lru_cache(maxsize=512)
+def law_of_cells(distribution: PointDistribution, x: int, case: ScalarCase) -> tuple[np.ndarray]:
+    """Return the probabilities of all cells, as the law of one draw; what is missing goes to the first."""
+    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
+    found[0] += max(0.0, 1 - found.sum())
+    return (found / found.sum(),)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,39 +240,35 @@ class ScalarVersion(Variant):
     """One way to carry out a mechanism: intact, or a mutant.
 
     `integers(method)` are those that a finite mechanism draws from, None if there is only a law. `fits(case)`
-    tells where a mutant differs at all; `bound` adds settings in which samples detect it. `read` returns the
-    point that an answer is read as.
+    tells where a mutant differs at all. `read` returns the point that an answer is read as. Without `draws`,
+    a version is drawn from its law.
     """
 
     distribution: Callable[[Any], PointDistribution] = distribution_of
-    draw: Draw = real_draws
+    draws: Draw | None = None
     integers: Callable[[Any], IntegerMatrix | None] = lambda method: method.integers
     fits: Callable[[ScalarCase], bool] = lambda case: True
-    bound: tuple[ScalarDrawn, ...] = ()
     read: Read = read
 
-    @property
-    def intact(self) -> bool:
-        """Whether it is the mechanism itself."""
-        return self.draw is real_draws
+    def draw(self, case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
+        """Return the cells of many responses to one answer."""
+        if self.draws is not None:
+            return self.draws(case, x, count, bits)
+        return sampled(law_of_cells(self.distribution(case.method), x, case), count, bits)[:, 0]
+
+
+INTACT: Final = ScalarVersion(name="intact", draws=real_draws)
 
 
 def wrong(
     name: str,
     distribution: Callable[[Any], PointDistribution],
     fits: Callable[[ScalarCase], bool] = lambda case: True,
-    bound: tuple[ScalarDrawn, ...] = (),
-    gates: tuple[str, ...] = (),
+    **more: Any,
 ) -> ScalarVersion:
     """Return a mutant with another law."""
     return ScalarVersion(
-        name=name,
-        gates=gates,
-        distribution=distribution,
-        draw=drawn_from(distribution),
-        integers=lambda method: None,
-        fits=fits,
-        bound=bound,
+        name=name, distribution=distribution, integers=lambda method: None, fits=fits, **more
     )
 
 
@@ -431,11 +276,6 @@ def cases(method: type[ScalarMechanism], *settings: dict[str, Any]) -> tuple[Sca
     """Return settings of a mechanism, with ΔF = 1 and ε = 1 unless given."""
     usual = {"sensitivity": 1, "epsilon": 1}
     return tuple(ScalarCase(method(**(usual | setting))) for setting in settings)
-
-
-def range_with_gaps(low: Any, high: Any, *gaps: tuple[Any, Any]) -> Range:
-    """Return a range with gaps."""
-    return Range(low, high, gaps=gaps)
 
 
 CLOSE: Final = 1e-9
@@ -460,16 +300,21 @@ def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratios of integers and of the law, against the promise, and further checks."""
+    """Yield the largest log-ratios of integers and of the law, against the promise, and further checks.
+
+    They are over all answers as far apart as neighbours' arrive as this version reads them, and not as far as
+    the mechanism says that it made noise for.
+    """
+    case = case if version.read is case.read else replace(case, read=version.read)
     matrix = version.integers(case.method)
     if matrix is not None:
         yield _integers(matrix, case)
-        if version.intact:
+        if version is INTACT:
             yield from _certificate_findings(matrix, version.distribution(case.method), case)
     distribution = version.distribution(case.method)
     yield from _losses(distribution, case)
     yield _whole(distribution, case)
-    if version.intact and matrix is None:
+    if version is INTACT and matrix is None:
         yield _table_finding(distribution, case)
 
 
@@ -620,183 +465,18 @@ def _table_finding(distribution: PointDistribution, case: ScalarCase) -> Finding
     )
 
 
-# The `arrive` gate: the cost of two neighbours' answers after a mechanism has read them
-
-PAIRS: Final = 100
-"""Neighbours of one random table."""
-DISTRIBUTIONS: Final = 24
-"""Pairs of points at which a law without integers is evaluated, the furthest apart first."""
-
-
-def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of answers next to thresholds, as this version reads them."""
-    pairs = case.met if version.read is read else _points(version, case.method, case.arrivals)
-    if pairs and version.fits(case):
-        yield _finding(version, case, pairs, f"{len(case.arrivals):,} pairs beside turns")
-
-
-def tables_gate(
-    kind: type[ScalarMechanism], version: ScalarVersion, tables: int, *, bits: BitSource
-) -> Iterator[Finding]:
-    """Yield the largest log-ratio of the means of random tables and neighbours, floats and exact."""
-    found = []
-    for table in random_tables(kind, tables, bits):
-        case, what = ScalarCase(table.method), f"{tables * PAIRS:,} pairs of random tables"
-        points = _points(version, table.method, table.pairs(PAIRS, bits))
-        try:
-            found.append(_finding(version, case, points, what))
-        except NoiseError as error:
-            found.append(refusal_finding("arrive", case, error))
-    if found:
-        yield max(found, key=lambda finding: finding.value - finding.limit)
-
-
-def _points(version: ScalarVersion, method: ScalarMechanism, pairs: Iterable[Pair]) -> set[PointPair]:
-    """Return the points that neighbours are read as, the lower one first."""
-    point = lru_cache(maxsize=1 << 14)(partial(version.read, method.lattice))
-    places = ((point(one), point(other)) for one, other in pairs)
-    return {(min(pair), max(pair)) for pair in places}
-
-
-def _finding(version: ScalarVersion, case: ScalarCase, pairs: Set[PointPair], what: str) -> Finding:
-    matrix = version.integers(case.method)
-    if matrix is None:
-        losses = _of_distribution(version.distribution(case.method), case, pairs)
-    else:
-        losses = _of_integers(matrix, case, pairs)
-    loss, (x, other) = max(losses)
-    where = f"{case}, answers read as {place(case, x)} and {place(case, other)}"
-    kept = loss <= case.limit + (0 if matrix else ROUNDED)
-    return Finding("arrive", f"log-ratio of {what}", where, float(loss), float(case.limit), kept, "ε")
-
-
-def _of_integers(
-    matrix: IntegerMatrix, case: ScalarCase, pairs: Set[PointPair]
-) -> Iterator[tuple[Fraction, PointPair]]:
-    """Yield the largest log-ratios of rows, in integers and rounded up by 10^-40."""
-    own = case.method.lattice.points
-    logs = log_weights(matrix.weights)
-    rows = {pair: tuple(int(np.searchsorted(own, point)) for point in pair) for pair in pairs}
-    floats = {pair: float(np.abs(logs[i] - logs[j]).max()) for pair, (i, j) in rows.items()}
-    most = max(floats.values())
-    for pair, (i, j) in rows.items():
-        if floats[pair] >= most - CLOSE:
-            y = int(np.abs(logs[i] - logs[j]).argmax())
-            ratio = ratio_of(matrix.weights[i][y], matrix.weights[j][y])
-            yield log_above(ratio) if ratio else UNBOUNDED, pair
-
-
-def _of_distribution(
-    distribution: PointDistribution, case: ScalarCase, pairs: Set[PointPair]
-) -> Iterator[tuple[Fraction, PointPair]]:
-    """Yield the log-ratio of some pairs, over responses around them and far out."""
-    edges = case.edges
-
-    def rank(pair: PointPair) -> tuple[int, int]:
-        return pair[0] - pair[1], min(abs(point - edge) for point in pair for edge in edges)
-
-    for x, other in sorted(pairs, key=rank)[:DISTRIBUTIONS]:
-        near = case.allowed_points([x, other, *case.outputs[:: max(1, len(case.outputs) // DISTRIBUTIONS)]])
-        logs = [(distribution.log(x, int(y)), distribution.log(other, int(y))) for y in near]
-        # Noise that no 50 digits see is the same nothing for both.
-        seen = [abs(one - two) for one, two in logs if max(one, two) > -MP.inf]
-        loss = max(seen, default=MP.mpf(0))
-        yield (UNBOUNDED if loss == MP.inf else Fraction(str(loss))), (x, other)
-
-
-# Gates that draw, for scalar mechanisms: fits of responses, and lower bounds on ε
-
-Counts = Int64[np.ndarray, " cells"]
-
-
 def fit_gate(
-    version: ScalarVersion, setting: ScalarDrawn, right: PointDistribution | None = None, *, bits: BitSource
+    version: ScalarVersion, setting: Drawn, right: PointDistribution | None = None, *, bits: BitSource
 ) -> Iterator[Finding]:
     """Yield how well responses to an edge, a point next to it, and the middle follow the law."""
-    case = setting.case
-    right = right or distribution_of(case.method)
-    answers = case.answers
+    case, law, answers = setting.case, right or distribution_of(setting.case.method), setting.case.answers
     chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
-    found = dict[str, float]()
-    for x in chosen:
-        distribution = _in_cells(right, x, case)
-        seen = version.draw(case, x, setting.draws, bits)
-        name = place(case, x)
-        found |= p_values(f"answer {name}", seen, distribution)
-    yield fit_finding(case, f"{setting.draws:,} draws", found)
-
-
-@lru_cache(maxsize=512)
-def _in_cells(distribution: PointDistribution, x: int, case: ScalarCase) -> Distribution:
-    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
-    return finite_distribution(found / found.sum())
-
-
-@dataclass(frozen=True)
-class _Event:
-    score: float
-    name: str
-    cells: Bool[np.ndarray, " cells"]
-    swapped: bool
-
-
-def bound_gate(version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield a lower bound on ε for pairs of answers, from samples alone; alpha covers all pairs together.
-
-    Half of the draws choose an event, of which a half learns which responses distinguish the pair; exact
-    confidence limits come from the other half.
-    """
-    case, draws = setting.case, setting.draws
-
-    @cache  # an answer is in several pairs, whose bounds hold each by itself
-    def count(z: int) -> list[Counts]:
-        return [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)]
-
-    def bound(pair: tuple[int, int], share: float) -> Bound:
-        sides = [count(z) for z in pair]
-        event = _best(sides, case, draws // 2)
-        first, second = sides[::-1] if event.swapped else sides
-        hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())
-        return Bound(certain(hits, (draws, draws), epsilon_at(0.0), share), event.name, hits, draws, share)
-
-    pairs = [
-        ComparedPair(
-            f"{case}, answers {place(case, x)} and {place(case, other)}",
-            float(case.allowance(x, other) or 0),
-            partial(bound, (x, other)),
+    seen = (
+        (
+            f"answer {place(case, x)}",
+            version.draw(case, x, setting.draws, bits)[:, None],
+            law_of_cells(law, x, case),
         )
-        for x, other in setting.pairs or case.pairs
-    ]
-    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(least_epsilon, draws))
-
-
-CHUNK: Final = 1 << 20
-
-
-def _count(version: ScalarVersion, case: ScalarCase, x: int, count: int, bits: BitSource) -> Counts:
-    found = np.zeros(len(case.cells), np.int64)
-    for start in range(0, count, CHUNK):
-        cells = version.draw(case, x, min(CHUNK, count - start), bits)
-        found += np.bincount(cells, minlength=len(found))
-    return found
-
-
-def _best(sides: list[list[Counts]], case: ScalarCase, draws: int) -> _Event:
-    """Return the event that distinguishes a pair best on draws that did not make it."""
-    cells = case.cells
-    learned = np.log(sides[0][0] + 1.0) - np.log(sides[1][0] + 1.0)
-    orders = {"response ≤ {}": np.arange(len(cells)), "likelier ones": np.argsort(-learned, kind="stable")}
-    found = []
-    for name, order in orders.items():
-        for reverse in (False, True):
-            way = order[::-1] if reverse else order
-            first, second = (np.cumsum(side[1][way]) for side in sides)
-            for swapped in (False, True):
-                a, b = (second, first) if swapped else (first, second)
-                ranked = scores(a, b, draws, epsilon_at(0.0))
-                at = int(np.argmax(ranked))
-                chosen = np.zeros(len(cells), np.bool_)
-                chosen[way[: at + 1]] = True
-                words = (name.replace("≤", "≥") if reverse else name).format(place(case, int(cells[way[at]])))
-                found.append(_Event(float(ranked[at]), words, chosen, swapped))
-    return max(found, key=lambda event: event.score)
+        for x in chosen
+    )
+    yield fit_finding(case, f"{setting.draws:,} draws", seen)

@@ -113,13 +113,6 @@ class Stairs(Noise):
         return self._above(j) / self._whole
 
 
-# Laws of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
-#
-# A law gives the probability that the response to an answer lies between two points of the lattice, also in
-# tails where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
-# stairs of the noise, whose sufficiency is what is tested.
-
-
 class PointDistribution(ABC):
     """The law of responses for every answer, on the points of a lattice."""
 
@@ -179,16 +172,17 @@ class Spans:
 
 @dataclass(frozen=True)
 class Snapped(PointDistribution):
-    """Additive noise, snapped to the nearest allowed point, the lower one halfway."""
+    """Additive noise, snapped to the nearest allowed point, the lower one halfway; or `lost` beyond them."""
 
     spans: Spans
     noise: Noise
+    lost: bool = False
 
     def mass(self, x: int, low: End, high: End) -> Real:
         """Return the probability of the noise that ends in every span, with the halves of adjacent gaps."""
         total = MP.mpf(0)
         for a, b in self.spans.within(low, high):
-            start, stop = self._reach(a, b)
+            start, stop = (a, b) if self.lost else self._reach(a, b)
             start, stop = (None if start is None else start - x), (None if stop is None else stop - x)
             total += self.noise.between(start, stop)
         return total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -12,30 +12,24 @@ import numpy as np
 
 from dpveil.core.numbers import exact
 from dpveil.errors import DPVeilError, NoiseError
-from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
+from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY
 from dpveil.mechanisms.scalar.lattice import Lattice, log_ratio
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.matrix import IntegerMatrix, quantise
-from dpveil_audit.engine import BY_LAW, NUMBERED, Audit, Bits, Check, Finding, Gate, drawing
+from dpveil_audit.engine import BY_LAW, Audit, Check, Drawn, Gate, Level, drawing
 from dpveil_audit.scalar.case import (
+    INTACT,
     Points,
     Read,
     ScalarCase,
-    ScalarDrawn,
-    ScalarLevel,
     ScalarVersion,
-    arrive_gate,
-    bound_gate,
     cases,
-    drawn_from,
     exact_gate,
     fit_gate,
     log_weights,
-    range_with_gaps,
     same_gate,
-    tables_gate,
     wrong,
 )
 from dpveil_audit.scalar.laws import (
@@ -86,21 +80,6 @@ def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
         out[missing[good]] = tried[good]
         missing = missing[~good]
     return np.searchsorted(case.cells, out, side="right").astype(np.int64).clip(1) - 1
-
-
-@dataclass(frozen=True)
-class Lost(PointDistribution):
-    """Noise at allowed points only, not normalised: the remaining probability is lost."""
-
-    spans: Spans
-    noise: Noise
-
-    def mass(self, x: int, low: End, high: End) -> Real:
-        """Return the probability of the noise between two points."""
-        total = MP.mpf(0)
-        for a, b in self.spans.within(low, high):
-            total += self.noise.between(None if a is None else a - x, None if b is None else b - x)
-        return total
 
 
 @dataclass(frozen=True)
@@ -203,10 +182,10 @@ def for_one_record(method: Any) -> Truncated:
 
 TRUNCATED: Final = (
     wrong("scale ΔF/ε", one_scale, has_edge),
-    replace(wrong("redrawn until in range", one_scale, has_edge), draw=redraw),
+    replace(wrong("redrawn until in range", one_scale, has_edge), draws=redraw),
     wrong(
         "normaliser missing",
-        lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)),
+        lambda m: Snapped(Spans.of(m), Exponential(m.lattice.step / m.scale), lost=True),
         has_edge,
         gates=BY_LAW,
     ),
@@ -218,7 +197,7 @@ TRUNCATED: Final = (
         gates=BY_LAW,
     ),
 )
-"""Mutants of the truncated Laplace; the published one has its own setting (`table`)."""
+"""Mutants of the truncated Laplace, but for the published one."""
 
 
 def snapped_law(change: Callable[[Any], Noise]) -> Callable[[Any], PointDistribution]:
@@ -233,7 +212,12 @@ def _laplace(method: Any, times: Fraction = Fraction(1)) -> Exponential:
 LAPLACE: Final = (
     wrong("half the scale", snapped_law(partial(_laplace, times=Fraction(2)))),
     wrong("redrawn until in range", one_scale, has_edge),
-    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge, gates=BY_LAW),
+    wrong(
+        "mass outside the range dropped",
+        lambda m: Snapped(Spans.of(m), _laplace(m), lost=True),
+        has_edge,
+        gates=BY_LAW,
+    ),
     wrong("one-sided noise", snapped_law(lambda m: OneSided(_laplace(m)))),
     wrong("noise ×0.8", snapped_law(partial(_laplace, times=Fraction(5, 4)))),
 )
@@ -252,7 +236,10 @@ STAIRCASE: Final = (
     ),
     wrong("ε doubled", snapped_law(lambda m: stairs_of(m, 2 * m.budget))),
     wrong(
-        "mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge, gates=BY_LAW
+        "mass outside the range dropped",
+        lambda m: Snapped(Spans.of(m), stairs_of(m), lost=True),
+        has_edge,
+        gates=BY_LAW,
     ),
     wrong("one-sided noise", snapped_law(lambda m: OneSided(stairs_of(m)))),
 )
@@ -295,7 +282,6 @@ UNIFORM: Final = (
 
 SMALL: Final = 64
 """Points of the largest matrix in which one weight is raised."""
-EXACT: Final = ("exact", "arrive")
 
 
 def own_integers(method: ScalarMechanism) -> IntegerMatrix:
@@ -370,15 +356,14 @@ def integers(
         name=name,
         gates=gates,
         distribution=distribution,
-        draw=drawn_from(distribution),
         integers=made,
         fits=fits,
     )
 
 
 WEIGHTS: Final = (
-    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3), gates=EXACT),
-    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=EXACT),
+    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3), gates=("exact",)),
+    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=("exact",)),
     integers("a response never given", drop_response),
 )
 """Mutants of every finite mechanism."""
@@ -410,7 +395,7 @@ def _steps(lattice: Lattice, value: Fraction) -> Fraction:
 
 
 def _reading(name: str, read: Read) -> ScalarVersion:
-    return ScalarVersion(name=name, read=read, fits=_halves_matter, gates=("arrive",))
+    return ScalarVersion(name=name, read=read, fits=_halves_matter, gates=("exact",))
 
 
 def _halves_matter(case: ScalarCase) -> bool:
@@ -449,19 +434,10 @@ READINGS: Final = (
 
 
 DRAWS: Final = 20_000
-OWN_DRAWS: Final = 20_000
 FINITE_DRAWS: Final = 50_000
-TABLES: Final = 10
-DEEP_TABLES: Final = 1000
-"""Random tables of each mechanism, 100 pairs each: in total ten thousand (quick) and a million (deep) for ten
-mechanisms.
-"""
-MANY: Final = 20_000_000
-"""Draws that detect the published variable scale: the responses at which it breaks its promise are rare."""
-
-GAP: Final = range_with_gaps(None, None, (0, 2))
-GAPS: Final = range_with_gaps(0, None, (1, "2.5"), (4, 6))
-BETWEEN: Final = range_with_gaps(0, 6, (1, 2), (3, "4.5"))
+GAP: Final = Range(None, None, gaps=[(0, 2)])
+GAPS: Final = Range(0, None, gaps=[(1, "2.5"), (4, 6)])
+BETWEEN: Final = Range(0, 6, gaps=[(1, 2), (3, "4.5")])
 OPEN: Final[tuple[dict[str, Any], ...]] = (
     {"range": (0, 4), "step": "1/4"},
     {"range": "0:", "step": "1/8"},
@@ -496,9 +472,11 @@ FINITE_EXACT: Final[tuple[dict[str, Any], ...]] = (
     {"range": (0, 20), "epsilon": 2},
 )
 FINITE_DEEP: Final[tuple[dict[str, Any], ...]] = ({"range": (0, 40)}, {"range": (0, 5), "epsilon": 12})
+PUBLISHED: Final = wrong("scale of each answer, as published", published_law, one_end)
+"""Breaks its promise at rare responses, so that only its law shows it."""
 NOISY: Final[dict[str, tuple[ScalarVersion, ...]]] = {
     "laplace": LAPLACE,
-    "truncated-laplace": TRUNCATED,
+    "truncated-laplace": (*TRUNCATED, PUBLISHED),
     "staircase": STAIRCASE,
     "geometric": LAPLACE,
 }
@@ -507,40 +485,22 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarAudit(Audit):
-    """The audit of one mechanism; a mutant's own settings for the bound gate apply to it alone."""
+    """The audit of one mechanism."""
 
-    intact: ScalarVersion = ScalarVersion(name="intact")
+    intact: ScalarVersion = INTACT
     gates: tuple[Gate, ...] = (
         Gate("same", same_gate, lambda level: level.cases, ties=True),
         Gate("exact", exact_gate, lambda level: level.cases),
-        Gate("arrive", arrive_gate, lambda level: level.cases),
-        drawing("fit", fit_gate, stream=NUMBERED),
-        drawing("bound", bound_gate, stream=NUMBERED),
+        drawing("fit", fit_gate),
     )
-
     refusals: tuple[type[DPVeilError], ...] = (NoiseError,)
     common: bool = True
 
-    def checks(self, level: ScalarLevel, bits: Bits) -> Iterator[Check]:
-        """Yield every gate with every setting."""
-        yield from super().checks(level, bits)
-        for mutant in self.mutants:
-            own = drawing(
-                "bound", bound_gate, of=lambda mutant: mutant.bound, stream=f"{NUMBERED} of its own"
-            )
-            yield from own.checks(mutant, bits, self.intact, mutant)
-        if level.tables:
-            yield Check("arrive", self.method.name, partial(self._tables, level.tables, bits), self.intact)
-
-    def _tables(self, tables: int, bits: Bits, version: ScalarVersion) -> Iterator[Finding]:
-        return tables_gate(self.method, version, tables, bits=bits(f"{self.method.name} tables"))
-
     def differs(self, mutant: ScalarVersion, check: Check) -> bool:
         """Return whether a mutant differs here; if the mechanism itself refuses, its findings say so."""
-        case: Any = check.case
         try:
-            case.method.prepare()
-            return mutant.fits(case)
+            check.case.method.prepare()
+            return mutant.fits(check.case)
         except NoiseError:
             return False
 
@@ -549,23 +509,23 @@ def own_scalar(method: ScalarMechanism, level: str) -> ScalarAudit:
     """Return the audit of one mechanism with the user's own parameters, without mutants."""
     method.prepare()
     case = ScalarCase(method)
-    return ScalarAudit(
-        method=type(method), levels={level: ScalarLevel((case,), (ScalarDrawn(case, OWN_DRAWS),))}
-    )
+    return ScalarAudit(method=type(method), levels={level: Level((case,), (Drawn(case, DRAWS),))})
 
 
 def scalars() -> dict[str, ScalarAudit]:
     """Return the audits of all scalar mechanisms, by name: that in `NOISY`, or the usual one."""
-    return {name: NOISY_AUDITS.get(name) or finite_audit(method) for name, method in TABLE.items()}
+    return {
+        name: noisy_audit(method, NOISY[name]) if name in NOISY else finite_audit(method)
+        for name, method in TABLE.items()
+    }
 
 
 def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     """Return the usual audit of a mechanism with a matrix, under every relation that it can promise."""
     if not method.finite_only:
         raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
-    settings = _settings(method, FINITE)
-    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn_settings(settings, FINITE_DRAWS), TABLES)
-    levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP), tables=DEEP_TABLES)}
+    drawn = tuple(Drawn(case, FINITE_DRAWS) for case in _settings(method, FINITE))
+    levels = Level(_settings(method, FINITE_EXACT), drawn).levels(_settings(method, FINITE_DEEP))
     return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + WEIGHTS)
 
 
@@ -575,8 +535,8 @@ def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...
     A law that is the same under every relation is drawn under each, and computed under the strongest.
     """
     own = method.relations if method is TruncatedLaplace else method.relations[:1]
-    quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn_settings(_settings(method, OPEN)), TABLES)
-    levels = {"quick": quick, "deep": quick.more(_settings(method, OPEN_DEEP, own), tables=DEEP_TABLES)}
+    drawn = tuple(Drawn(case, DRAWS) for case in _settings(method, OPEN))
+    levels = Level(_settings(method, OPEN_EXACT, own), drawn).levels(_settings(method, OPEN_DEEP, own))
     return ScalarAudit(method=method, levels=levels, mutants=mutants + READINGS)
 
 
@@ -584,20 +544,4 @@ def _settings(
     method: type[ScalarMechanism], given: tuple[dict[str, Any], ...], relations: tuple[str, ...] = ()
 ) -> tuple[ScalarCase, ...]:
     names = relations or method.relations
-    made = [{**setting, "relation": name} for setting in given for name in names]
-    return cases(method, *made)
-
-
-def _drawn_settings(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDrawn, ...]:
-    return tuple(ScalarDrawn(case, draws) for case in given)
-
-
-E1: Final = ScalarCase(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1"))
-"""Answers 0 and 0.7 have scales of 1.59 and 1.36 as published: the violation shows above 12."""
-PUBLISHED: Final = wrong(
-    "scale of each answer, as published", published_law, one_end, (ScalarDrawn(E1, MANY, pairs=((0, 7),)),)
-)
-NOISY_AUDITS: Final = {
-    name: noisy_audit(TABLE[name], mutants + ((PUBLISHED,) if name == "truncated-laplace" else ()))
-    for name, mutants in NOISY.items()
-}
+    return cases(method, *({**setting, "relation": name} for setting in given for name in names))

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.mechanisms.pixel import Blur, Mosaic
-from dpveil_audit.pixel.case import Level, Version, one_by_one
+from dpveil_audit.engine import Level
+from dpveil_audit.pixel.case import Version, one_by_one
 from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.methods import (
     bit_planes,
@@ -27,7 +28,7 @@ NOTHING: Final = tuple(
     MethodAudit(
         method=method,
         intact=Version(name=method.name, releases=one_by_one),
-        levels={"quick": Level(), "deep": Level()},
+        levels={"quick": Level(()), "deep": Level(())},
         note="nothing to keep: a function of the photo, without noise and without a promise",
     )
     for method in (Blur, Mosaic)

@@ -16,22 +16,9 @@ from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.engine import BY_LAW
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    Part,
-    ProductLaw,
-    Releases,
-    Size,
-    Version,
-    cells,
-    product_law,
-    wrong,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import BY_LAW, Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version, cells
 from dpveil_audit.pixel.gates import MethodAudit
 
 SIDE: Final = 2
@@ -121,7 +108,7 @@ def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands
             parts.append(Part(np.array([(*pixel, channel) for pixel in cell]), shown))
             groups = [_group(image[:, :, channel], cell[0]) for image in images]
             rows.append(np.stack([chances(coefficients(group)) for group in groups]))
-    return product_law(parts, rows)
+    return ProductLaw.of(rows, parts)
 
 
 def _group(channel: Image, corner: tuple[int, int]) -> Group:
@@ -176,7 +163,7 @@ def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
 
 
 def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:
-    return wrong(name, partial(distribution, bands_of=bands_of), gates=gates)
+    return Version(name=name, distribution=partial(distribution, bands_of=bands_of), gates=gates)
 
 
 MUTANTS: Final = (
@@ -184,7 +171,7 @@ MUTANTS: Final = (
     _wrong("channels not counted", one_channel),
     _wrong("planes' budgets not summed", planes_alone, BY_LAW),
     _wrong("signs without noise", bare_signs),
-    wrong("one draw for all groups and channels", distribution, shared=True),
+    Version(name="one draw for all groups and channels", distribution=distribution, shared=True),
 )
 
 
@@ -217,14 +204,15 @@ def levels() -> dict[str, Level]:
         Case(1, 3, 1, zcdp, (0, 128, 255)),
         Case(2, 2, 1, replace(grey, epsilon=9), (0, 100, 255)),
     )
-    fit = (Drawn(Case(2, 2, 1, detail), 20_000), Drawn(Case(3, 3, 3, strong), 20_000))
-    bound = (
-        Drawn(Case(2, 2, 1, replace(detail, epsilon=3)), 20_000),
-        Drawn(Case(2, 3, 1, two), 20_000),
-        Drawn(Case(1, 1, 3, grey), 20_000),
+    larger = (
+        Case(2, 2, 1, detail),
+        Case(3, 3, 3, strong),
+        Case(2, 2, 1, replace(detail, epsilon=3)),
+        Case(2, 3, 1, two),
+        Case(1, 1, 3, grey),
     )
-    quick = Level(exact, fit, bound)
-    return {"quick": quick, "deep": quick.more((Case(2, 4, 1, two), Case(1, 2, 3, detail)))}
+    quick = Level(exact, tuple(Drawn(case, 20_000) for case in larger))
+    return quick.levels((Case(2, 4, 1, two), Case(1, 2, 3, detail)))
 
 
 AUDIT: Final = MethodAudit(

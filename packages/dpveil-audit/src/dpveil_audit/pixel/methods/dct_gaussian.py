@@ -22,19 +22,9 @@ from dpveil.mechanisms.pixel import DCTGaussian
 from dpveil.mechanisms.pixel.dct_gaussian import UNIT, Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
-from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    ProductLaw,
-    Releases,
-    Size,
-    Steps,
-    product_law,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Releases, Size, Steps
 from dpveil_audit.pixel.gates import MethodAudit
 
 COLOURS: Final = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
@@ -86,11 +76,6 @@ def coefficients(
     return made, np.array(found)
 
 
-# The audit of `dct-gaussian`: its steps, noisy coefficients, and versions with one wrong step.
-#
-# The noise is too wide to enumerate, so noisy coefficients are counted in bins of a fiftieth of its width.
-# That hides less than a part in 10⁴ of a divergence, and never adds to it.
-
 BINS: Final = 50
 """Bins per standard deviation of the noise."""
 REACH: Final = 6
@@ -130,11 +115,6 @@ class GaussianSteps(Steps):
     variances: Callable[[DCTGaussian, Image], Variances] = variances
     noise: Callable[[Fraction, tuple[int, int, int], BitSource], Int64[np.ndarray, "n b k"]] = fresh
     clipped_after: bool = False
-
-    def key(self, method: DCTGaussian, size: Size) -> object:
-        """Return a key that is equal for steps that behave identically there."""
-        white = np.full(size, 255, np.uint8)
-        return self.exact, tuple(self.variances(method, white)), self.variances is private_widths, self.noise
 
     def noisy(
         self, method: DCTGaussian, image: Image, count: int, bits: BitSource
@@ -205,7 +185,7 @@ def bin_answers(
             upward = np.diff(low, axis=1, prepend=0, append=1)
             downward = -np.diff(high, axis=1, prepend=1, append=0)
             rows.append(np.where(np.pad(at, ((0, 0), (0, 1)), constant_values=9) < 0, upward, downward))
-    return product_law((), rows)
+    return ProductLaw.of(rows)
 
 
 def right(method: DCTGaussian, images: Images) -> ProductLaw:
@@ -298,20 +278,21 @@ def levels() -> dict[str, Level]:
         rho(1, 3, 1, 2, 1, 1, 1),
         Case(2, 2, 1, shrunk),
     )
-    fit = (Drawn(rho(3, 3, 1, 2, 2, 2), 10_000), Drawn(rho(2, 3, 3, 2, 2, 50), 10_000))
-    bound = (
-        Drawn(rho(2, 2, 3, 2, None, 2), 10_000),
-        Drawn(rho(1, 3, 1, 2, 1, 2, 1), 10_000),
-        Drawn(Case(2, 2, 1, replace(shrunk, delta="0.05", neighbourhood=1)), 10_000, 0.3),
+    larger = (
+        rho(3, 3, 1, 2, 2, 2),
+        rho(2, 3, 3, 2, 2, 50),
+        rho(2, 2, 3, 2, None, 2),
+        rho(1, 3, 1, 2, 1, 2, 1),
+        Case(2, 2, 1, replace(shrunk, delta="0.05", neighbourhood=1)),
     )
-    quick = Level(exact, fit, bound)
-    return {"quick": quick, "deep": quick.more((rho(2, 3, 1, 2, 2, 1), rho(1, 2, 3, 2, 1, "0.1")))}
+    quick = Level(exact, tuple(Drawn(case, 10_000) for case in larger))
+    return quick.levels((rho(2, 3, 1, 2, 2, 1), rho(1, 2, 3, 2, 1, "0.1")))
 
 
 AUDIT: Final = MethodAudit(
     method=DCTGaussian,
-    intact=INTACT.version(),
-    mutants=tuple(mutant.version() for mutant in MUTANTS),
+    intact=INTACT,
+    mutants=MUTANTS,
     levels=levels(),
     right=right,
 )

@@ -12,8 +12,9 @@ from typing import Final
 from dpveil.mechanisms.pixel import DPPixGaussian
 from dpveil.mechanisms.pixel.base import fullest_cells
 from dpveil_audit.divergence import GAUSSIAN
-from dpveil_audit.pixel.case import Case, Drawn, Level, Size, Version
-from dpveil_audit.pixel.gates import COMPUTED, MethodAudit
+from dpveil_audit.engine import BY_LAW, Drawn, Level
+from dpveil_audit.pixel.case import Case, Size
+from dpveil_audit.pixel.gates import MethodAudit
 from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
@@ -25,6 +26,7 @@ from dpveil_audit.pixel.methods.pixelisation import (
 )
 
 TOP: Final = 255
+DRAWS: Final = 20_000
 Variance = Callable[[DPPixGaussian, Size], Fraction]
 
 
@@ -33,16 +35,16 @@ def _variance(method: DPPixGaussian, size: Size) -> Fraction:
 
 
 GATES: Final = {
-    "noise ×0.8": (*COMPUTED, "fit"),
-    "means rounded before noise": ("exact", "bound"),
-    "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": (*COMPUTED, "fit"),
-    "(ε, δ): decimal logarithm of 1/δ": (*COMPUTED, "fit"),
+    "noise ×0.8": BY_LAW,
+    "means rounded before noise": ("exact",),
+    "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": BY_LAW,
+    "(ε, δ): decimal logarithm of 1/δ": BY_LAW,
 }
-"""Gates that detect these mutants; single events and fits reveal less of Gaussian than of Laplace noise."""
+"""Gates that detect these mutants; fits reveal less of Gaussian than of Laplace noise."""
 INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=partial(for_all_cells, _variance))
 
 
-def mutants() -> tuple[Version, ...]:
+def mutants() -> tuple[Steps, ...]:
     """Return every mutant of `dp-pix-gaussian`. Those of (ε, δ) change nothing where ρ is given."""
     own: dict[str, Variance] = {
         "channels not counted": lambda m, s: _variance(m, s) / s[2],
@@ -60,7 +62,7 @@ def mutants() -> tuple[Version, ...]:
         *shared_mutants(INTACT),
         *(INTACT.with_parameter(name, variance) for name, variance in own.items()),
     )
-    return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)).version() for steps in made)
+    return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)) for steps in made)
 
 
 def _squares(method: DPPixGaussian, size: Size) -> int:
@@ -100,14 +102,16 @@ def levels() -> dict[str, Level]:
         both(2, 3, 1, 2, 3, 2, "0.01"),
         both(1, 3, 3, 2, 1, 1, "1e-5"),
     )
-    fit = (rho(3, 5, 1, 2, 2, 2), both(3, 5, 1, 2, 3, 20, "0.01"), rho(3, 4, 3, 2, 4, 50))
-    bound = (
-        (rho(17, 17, 1, 16, 1, 2), 10_000, 0.5),
-        (rho(24, 24, 1, 24, 1, 2), 10_000, 0.5),
-        (rho(2, 2, 1, 1, None, 2), 10_000, 0.5),
-        (both(3, 5, 1, 2, 3, 2, "0.05"), 20_000, 0.3),
-        (rho(3, 5, 3, 2, 2, 2), 10_000, 0.5),
-        (rho(3, 5, 1, 2, 1, 2), 40_000, 0.5),
+    drawn = (
+        rho(3, 5, 1, 2, 2, 2),
+        both(3, 5, 1, 2, 3, 20, "0.01"),
+        rho(3, 4, 3, 2, 4, 50),
+        rho(17, 17, 1, 16, 1, 2),
+        rho(24, 24, 1, 24, 1, 2),
+        rho(2, 2, 1, 1, None, 2),
+        both(3, 5, 1, 2, 3, 2, "0.05"),
+        rho(3, 5, 3, 2, 2, 2),
+        rho(3, 5, 1, 2, 1, 2),
     )
     more = (
         rho(3, 3, 1, 2, 5, "0.01"),
@@ -115,13 +119,12 @@ def levels() -> dict[str, Level]:
         both(3, 3, 1, 2, 5, 1, "1e-4"),
         both(1, 3, 3, 1, None, 5, "1e-3"),
     )
-    quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
-    return {"quick": quick, "deep": quick.more(more)}
+    return Level(exact, tuple(Drawn(case, DRAWS) for case in drawn)).levels(more)
 
 
 AUDIT: Final = MethodAudit(
     method=DPPixGaussian,
-    intact=INTACT.version(),
+    intact=INTACT,
     mutants=mutants(),
     levels=levels(),
     right=right_distribution(INTACT, right_variance),

@@ -26,20 +26,9 @@ from dpveil.mechanisms.pixel.interpolation import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
-from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    ProductLaw,
-    Releases,
-    Size,
-    Steps,
-    one_by_one,
-    product_law,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Releases, Steps, one_by_one
 from dpveil_audit.pixel.gates import MethodAudit
 
 LEVELS: Final = 256
@@ -126,7 +115,7 @@ def joint_distribution(
             place = _code(codes * np.array(mask), len(colours))
             row[:, place] = counted * (np.where(shown, given, 1 - given).prod(axis=0) @ weights)
         rows.append(row.ravel())
-    return product_law((), [np.stack(rows)])
+    return ProductLaw.of([np.stack(rows)])
 
 
 def _pixels(images: Images) -> tuple[int, Image, Int64[np.ndarray, "images pixels"]]:
@@ -169,10 +158,6 @@ class Sampling(Steps):
     used: Callable[[DPSamp], DPSamp] = lambda method: method
     private: bool = False
     published: bool = False
-
-    def key(self, method: DPSamp, size: Size) -> object:
-        """Return a common key for all versions without a promise, which are the method itself."""
-        return None if method.rate is None else self
 
     def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
         """Return the law by the method's own noise and thresholds."""
@@ -266,13 +251,14 @@ def levels() -> dict[str, Level]:
         sound_case(1, 2, 1, 1, 7, "0.1", 0, 1, 255),
         sound_case(2, 2, 1, 2, 20, "0.05"),
     )
-    fit = (Drawn(sound_case(1, 2, 1, 1, 7, "0.25"), 10_000), Drawn(sound_case(1, 2, 3, 1, 7, "0.4"), 10_000))
-    bound = (Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 4000), Drawn(sound_case(1, 2, 3, 1, 2, "0.2"), 2000))
-    quick = Level(exact, fit, bound, (published_setting(1), published_setting(100)))
-    return {
-        "quick": quick,
-        "deep": quick.more((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2"))),
-    }
+    drawn = (
+        Drawn(sound_case(1, 2, 1, 1, 7, "0.25"), 10_000),
+        Drawn(sound_case(1, 2, 3, 1, 7, "0.4"), 10_000),
+        Drawn(sound_case(1, 2, 1, 1, 2, "0.1"), 4000),
+        Drawn(sound_case(1, 2, 3, 1, 2, "0.2"), 2000),
+    )
+    quick = Level(exact, drawn, (published_setting(1), published_setting(100)))
+    return quick.levels((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2")))
 
 
 def refuse(method: DPSamp, level: Level) -> None:
@@ -284,8 +270,8 @@ def refuse(method: DPSamp, level: Level) -> None:
 
 AUDIT: Final = MethodAudit(
     method=DPSamp,
-    intact=INTACT.version(),
-    mutants=tuple(mutant.version() for mutant in MUTANTS),
+    intact=INTACT,
+    mutants=MUTANTS,
     levels=levels(),
     right=right,
     refuse=refuse,

@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
 import numpy as np
 
 from dpveil.mechanisms.pixel import Fill
-from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    Part,
-    ProductLaw,
-    Releases,
-    Version,
-    one_by_one,
-    product_law,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Version, one_by_one
 from dpveil_audit.pixel.gates import MethodAudit
 
 Shown = Callable[[Fill, Image], Image]
@@ -43,19 +31,12 @@ def certain(shown: Shown) -> Callable[[Fill, Images], ProductLaw]:
         looks, own = np.unique(pictures, axis=0, return_inverse=True)
         chances = np.full((len(images), len(looks)), Fraction(0), object)
         chances[np.arange(len(images)), own.ravel()] = Fraction(1)
-        return product_law([Part(places, looks)], [chances])
+        return ProductLaw.of([chances], [Part(places, looks)])
 
     return distribution
 
 
 INTACT: Final = Version(name=Fill.name, releases=one_by_one, distribution=certain(flat))
-
-
-def _wrong(name: str, shown: Shown) -> Version:
-    def releases(method: Fill, image: Image, count: int, bits: BitSource) -> Releases:
-        return np.stack([shown(method, image)] * count)
-
-    return replace(INTACT, name=name, releases=releases, distribution=certain(shown))
 
 
 def last_column_kept(method: Fill, image: Image) -> Image:
@@ -87,12 +68,15 @@ def white_kept(method: Fill, image: Image) -> Image:
     return np.where(image == 255, image, flat(method, image))
 
 
-MUTANTS: Final = (
-    _wrong("last column kept", last_column_kept),
-    _wrong("last channel kept", last_channel_kept),
-    _wrong("the region's own mean", own_mean),
-    _wrong("covered by half", half_covered),
-    _wrong("white where the photo is", white_kept),
+MUTANTS: Final = tuple(
+    Version(name=name, distribution=certain(shown))
+    for name, shown in {
+        "last column kept": last_column_kept,
+        "last channel kept": last_channel_kept,
+        "the region's own mean": own_mean,
+        "covered by half": half_covered,
+        "white where the photo is": white_kept,
+    }.items()
 )
 
 
@@ -100,9 +84,8 @@ def levels() -> dict[str, Level]:
     """Return the settings of both levels."""
     black, grey = Fill(), Fill(level=127)
     exact = (Case(1, 2, 1, black, (0, 1, 127, 255)), Case(1, 1, 3, grey, (0, 127, 255)), Case(2, 2, 1, grey))
-    bound = (Drawn(Case(2, 3, 3, black), 2_000), Drawn(Case(1, 4, 1, grey), 2_000))
-    quick = Level(exact, (), bound)
-    return {"quick": quick, "deep": quick.more((Case(2, 3, 1, black), Case(1, 2, 3, grey)))}
+    quick = Level(exact, (Drawn(Case(2, 3, 3, black), 1_000), Drawn(Case(1, 4, 1, grey), 1_000)))
+    return quick.levels((Case(2, 3, 1, black), Case(1, 2, 3, grey)))
 
 
 AUDIT: Final = MethodAudit(method=Fill, intact=INTACT, mutants=MUTANTS, levels=levels())

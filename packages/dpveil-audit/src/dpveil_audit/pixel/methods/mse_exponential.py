@@ -16,23 +16,9 @@ from dpveil.mechanisms.pixel.base import cell_levels, spread
 from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
-from dpveil_audit.pixel.case import (
-    WORK,
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    Masses,
-    Part,
-    ProductLaw,
-    Releases,
-    Size,
-    Version,
-    cells,
-    product_law,
-    wrong,
-)
+from dpveil_audit.divergence import WORK, Masses, ProductLaw
+from dpveil_audit.engine import Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version, cells
 from dpveil_audit.pixel.gates import MethodAudit
 
 TOP: Final = 255
@@ -65,7 +51,7 @@ def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductLa
             means = (2 * sums + len(cell)) // (2 * len(cell))
             parts.append(Part(places, looks.repeat(len(cell), axis=1)))
             rows.append(np.stack([row(mean) for mean in means.tolist()]))
-    return product_law(parts, rows)
+    return ProductLaw.of(rows, parts)
 
 
 def drawn_distribution(method: MSEExponential, images: Images) -> ProductLaw:
@@ -114,9 +100,7 @@ def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) 
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 
-INTACT: Final = Version(
-    name=MSEExponential.name, releases=releases, distribution=drawn_distribution, key=lambda method, size: 1
-)
+INTACT: Final = Version(name=MSEExponential.name, releases=releases, distribution=drawn_distribution)
 
 
 def _channels(method: MSEExponential, size: Size) -> int:
@@ -128,17 +112,15 @@ def _whole_cells_only(method: MSEExponential, size: Size) -> int:
     return draws(method, size) // max(1, whole)
 
 
+FACTORS: Final[dict[str, Factor]] = {
+    "2ε′ for ε′": lambda method, size: 2,
+    "channels not counted": _channels,
+    "ragged cells not counted": _whole_cells_only,
+}
 MUTANTS: Final = (
-    wrong("2ε′ for ε′", partial(right, factor=lambda method, size: 2)),
-    wrong("channels not counted", partial(right, factor=_channels), key=_channels),
-    wrong("ragged cells not counted", partial(right, factor=_whole_cells_only), key=_whole_cells_only),
-    wrong("integers without a margin", rounded_down, gates=("exact",)),
-    wrong(
-        "one draw for all cells and channels",
-        drawn_distribution,
-        shared=True,
-        key=lambda method, size: "shared" if draws(method, size) > 1 else 1,
-    ),
+    *(Version(name=name, distribution=partial(right, factor=own)) for name, own in FACTORS.items()),
+    Version(name="integers without a margin", distribution=rounded_down, gates=("exact",)),
+    Version(name="one draw for all cells and channels", distribution=drawn_distribution, shared=True),
 )
 
 
@@ -163,14 +145,15 @@ def levels() -> dict[str, Level]:
         Case(1, 2, 1, zcdp, (0, 1, 128, 255)),
     )
     strong = MSEExponential(epsilon=30, block=2)
-    fit = (Drawn(Case(1, 2, 1, one), 20_000), Drawn(Case(3, 3, 3, strong), 20_000))
-    bound = (
-        Drawn(Case(1, 1, 1, few), 20_000),
-        Drawn(Case(1, 1, 3, few), 20_000),
-        Drawn(Case(1, 3, 1, ragged), 20_000),
+    larger = (
+        Case(1, 2, 1, one),
+        Case(3, 3, 3, strong),
+        Case(1, 1, 1, few),
+        Case(1, 1, 3, few),
+        Case(1, 3, 1, ragged),
     )
-    quick = Level(exact, fit, bound)
-    return {"quick": quick, "deep": quick.more((Case(2, 2, 1, few, (0, 128, 255)), Case(1, 2, 3, zcdp)))}
+    quick = Level(exact, tuple(Drawn(case, 20_000) for case in larger))
+    return quick.levels((Case(2, 2, 1, few, (0, 128, 255)), Case(1, 2, 3, zcdp)))
 
 
 AUDIT: Final = MethodAudit(

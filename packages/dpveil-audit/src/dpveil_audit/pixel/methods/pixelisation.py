@@ -21,22 +21,9 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
-from dpveil_audit.divergence import Move, NoiseKind
-from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import (
-    DistributionOf,
-    Image,
-    Images,
-    Level,
-    Method,
-    Pairs,
-    Part,
-    ProductLaw,
-    Releases,
-    Size,
-    Version,
-    cells,
-)
+from dpveil_audit.divergence import Move, NoiseKind, Pairs, ProductLaw, delta_of_zcdp
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Level
+from dpveil_audit.pixel.case import DistributionOf, Image, Images, Method, Part, Releases, Size, cells
 from dpveil_audit.pixel.case import Steps as MethodSteps
 
 
@@ -77,30 +64,13 @@ def right_variance(method: DPPixGaussian, size: Size) -> Fraction:
     return largest_moves(method, size)[1] / (2 * rho)
 
 
-ORDERS: Final = 1 + np.exp(np.linspace(-12, 16, 40_000))
-
-
 def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest ρ whose δ at this ε is small enough, over a fine grid of orders.
-
-    Source: Canonne, Kamath & Steinke 2020, proposition 12, in plain floating point.
-    """
-    fixed = ORDERS * np.log1p(-1 / ORDERS) - np.log(ORDERS - 1)
+    """Return the largest ρ whose δ at this ε is small enough."""
     low, high = 0.0, epsilon + 2 * sqrt(epsilon) + 1
     for _ in range(60):
         rho = (low + high) / 2
-        smallest = np.min((ORDERS - 1) * (ORDERS * rho - epsilon) + fixed)
-        low, high = (rho, high) if smallest <= np.log(delta) else (low, rho)
+        low, high = (rho, high) if delta_of_zcdp(rho, epsilon) <= delta else (low, rho)
     return low
-
-
-def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part, ...]:
-    """Return where the level of every cell and channel is shown."""
-    return tuple(
-        Part.of_level([(row, column, channel) for row, column in cell])
-        for cell in cells(height, width, block)
-        for channel in range(channels)
-    )
 
 
 Sums = Int64[np.ndarray, "rows columns c"]
@@ -181,14 +151,10 @@ class Steps(MethodSteps):
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
         return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
-    def version(self) -> Version:
-        """Return these steps as a version."""
-        return replace(super().version(), noise=self)
-
-    def key(self, method: Method, size: Size) -> object:
-        """Return a key that is equal for steps that behave identically there."""
-        made = self.parameters(method, size), self.areas(method, size).tobytes()
-        return (*made, self.kind, self.sums, self.levels, self.noise, self.after)
+    @property
+    def added(self) -> Steps:  # type: ignore[override]
+        """The noise of these steps."""
+        return self
 
     def distribution(self, method: Method, images: Images) -> ProductLaw:
         """Return the law of the released cell levels of all `images`, by these steps, without drawing.
@@ -202,12 +168,17 @@ class Steps(MethodSteps):
         for column, area, parameter in zip(sums.T, areas, parameters, strict=True):
             distinct, rank = np.unique(column, return_inverse=True)
             index.append(rank)
-            masses.append(np.stack([self._masses(int(s), int(area), parameter) for s in distinct]))
-        parts = cell_parts(height, width, channels, method.block)
-        return ProductLaw(np.stack(index, axis=1), masses, parts)
-
-    def _masses(self, total: int, area: int, parameter: Fraction) -> np.ndarray:
-        return level_masses(self.kind, total, area, parameter, self.levels)
+            masses.append(
+                np.stack(
+                    [level_masses(self.kind, int(s), int(area), parameter, self.levels) for s in distinct]
+                )
+            )
+        parts = [
+            Part.of_level([(*pixel, channel) for pixel in cell])
+            for cell in cells(height, width, method.block)
+            for channel in range(channels)
+        ]
+        return ProductLaw(np.stack(index, axis=1), masses, tuple(parts))
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
         """Return how far the parts of neighbours move, without dominated moves.
@@ -302,14 +273,8 @@ def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:
         raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")
 
 
-# Mutants of pixelisation, each with one bug found in published code or papers.
-#
-# `shared_mutants` are those of any noise on cell sums; each method adds its own. A mutant that survives every
-# gate fails the audit.
-
-
 def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
-    """Return the mutants of `intact` that do not depend on the kind of noise."""
+    """Return the mutants of any noise on cell sums: bugs of published code and papers."""
     return (
         _narrower(intact, "noise ×0.8", lambda method, size: [Fraction(8, 10)] * _cells(method, size)),
         _narrower(intact, "b² noise on ragged means", _shares_of_largest),

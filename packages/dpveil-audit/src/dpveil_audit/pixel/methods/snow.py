@@ -11,19 +11,9 @@ import numpy as np
 
 from dpveil.mechanisms.pixel import Snow
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    Part,
-    ProductLaw,
-    Releases,
-    Version,
-    product_law,
-    side_by_side,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Version, side_by_side
 from dpveil_audit.pixel.gates import MethodAudit
 
 GREY: Final = 127
@@ -53,7 +43,7 @@ def _group_law(images: Images, places: list[list[tuple[int, int, int]]], delta: 
             chances[image, outcome] += delta
         parts.append(Part(np.array(group), looks))
         rows.append(chances)
-    return product_law(parts, rows)
+    return ProductLaw.of(rows, parts)
 
 
 INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=distribution)
@@ -112,14 +102,15 @@ def levels() -> dict[str, Level]:
     """Return the settings of both levels."""
     third, most, few = Snow(delta="1/3"), Snow(delta="0.8"), Snow(delta="0.01")
     exact = (Case(1, 2, 1, third, (0, 1, GREY, 255)), Case(1, 1, 3, few, (0, GREY, 255)), Case(2, 2, 1, most))
-    fit = (Drawn(Case(3, 5, 3, third), 20_000), Drawn(Case(2, 3, 1, few), 20_000))
-    bound = (
-        Drawn(Case(2, 3, 3, third), 10_000),
-        Drawn(Case(1, 4, 1, most), 10_000),
-        Drawn(Case(1, 1, 3, few), 40_000),
+    larger = (
+        Case(3, 5, 3, third),
+        Case(2, 3, 1, few),
+        Case(2, 3, 3, third),
+        Case(1, 4, 1, most),
+        Case(1, 1, 3, few),
     )
-    quick = Level(exact, fit, bound)
-    return {"quick": quick, "deep": quick.more((Case(2, 3, 1, third), Case(1, 2, 3, most)))}
+    quick = Level(exact, tuple(Drawn(case, 20_000) for case in larger))
+    return quick.levels((Case(2, 3, 1, third), Case(1, 2, 3, most)))
 
 
 AUDIT: Final = MethodAudit(method=Snow, intact=INTACT, mutants=MUTANTS, levels=levels())

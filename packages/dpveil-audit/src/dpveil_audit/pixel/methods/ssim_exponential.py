@@ -15,20 +15,9 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
-from dpveil_audit.pixel.case import (
-    Case,
-    Drawn,
-    Image,
-    Images,
-    Level,
-    Part,
-    ProductLaw,
-    Releases,
-    Size,
-    Version,
-    product_law,
-    wrong,
-)
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version
 from dpveil_audit.pixel.gates import MethodAudit
 
 MOST_OUTPUTS: Final = 4096
@@ -118,7 +107,7 @@ def distribution(
         np.exp([log_distribution(x, exponent, method.levels, quality) for x in draw])
         for draw in zip(*true, strict=True)
     ]
-    return product_law(parts, rows)
+    return ProductLaw.of(rows, parts)
 
 
 def _windows(method: SSIMExponential, channel: UInt8[np.ndarray, "h w"]) -> list[Int64[np.ndarray, "s s"]]:
@@ -147,9 +136,7 @@ def releases(method: SSIMExponential, image: Image, count: int, bits: BitSource)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 
-INTACT: Final = Version(
-    name=SSIMExponential.name, releases=releases, distribution=distribution, key=lambda method, size: 1.0
-)
+INTACT: Final = Version(name=SSIMExponential.name, releases=releases, distribution=distribution)
 
 
 def _published_count(method: SSIMExponential, size: Size) -> float:
@@ -169,8 +156,8 @@ FACTORS: Final[dict[str, Factor]] = {
     "channels not counted": lambda method, size: float(size[2]),
 }
 MUTANTS: Final = (
-    wrong("quality without the clip", partial(distribution, quality=ssim)),
-    *(wrong(name, partial(distribution, factor=own), key=own) for name, own in FACTORS.items()),
+    Version(name="quality without the clip", distribution=partial(distribution, quality=ssim)),
+    *(Version(name=name, distribution=partial(distribution, factor=own)) for name, own in FACTORS.items()),
 )
 
 
@@ -203,10 +190,13 @@ def levels() -> dict[str, Level]:
         Case(1, 2, 1, both, (0, 1, 128, 255)),
     )
     coarse = replace(two, epsilon=40, block=2)
-    fit = (Drawn(Case(2, 2, 1, four), 20_000), Drawn(Case(3, 5, 3, coarse), 5_000))
-    bound = (Drawn(Case(1, 3, 1, replace(two, epsilon=2)), 10_000), Drawn(Case(1, 1, 3, weak), 20_000))
-    quick = Level(exact, fit, bound)
-    return {"quick": quick, "deep": quick.more((Case(3, 3, 1, two), Case(1, 2, 3, four)))}
+    drawn = (
+        Drawn(Case(2, 2, 1, four), 20_000),
+        Drawn(Case(3, 5, 3, coarse), 5_000),
+        Drawn(Case(1, 3, 1, replace(two, epsilon=2)), 10_000),
+        Drawn(Case(1, 1, 3, weak), 20_000),
+    )
+    return Level(exact, drawn).levels((Case(3, 3, 1, two), Case(1, 2, 3, four)))
 
 
 AUDIT: Final = MethodAudit(

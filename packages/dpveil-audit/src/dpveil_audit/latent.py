@@ -1,0 +1,659 @@
+"""Latent mechanisms, intact and mutated: laws of released coordinates from their formulas, and draws."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cache, cached_property, lru_cache, partial
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.codecs import Bounds
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Number, show
+from dpveil.mechanisms.latent import (
+    BoxGaussian,
+    BoxLaplace,
+    BoxTruncatedLaplace,
+    CroftMetric,
+    Directional,
+    LatentMechanism,
+    PCABasis,
+)
+from dpveil.noise.bits import BitSource
+from dpveil_audit.distributions import laplace_distribution
+from dpveil_audit.divergence import CLOSE, Masses, ProductLaw
+from dpveil_audit.engine import (
+    BY_LAW,
+    Audit,
+    Drawn,
+    Finding,
+    Gate,
+    Level,
+    Outcomes,
+    Variant,
+    drawing,
+    exact_finding,
+    fit_finding,
+    sampled,
+)
+
+NODES: Final = 16
+"""Nodes of the Gauss-Legendre rule on every arc; as arcs are short, it is exact to the last digits."""
+Angles = Float64[np.ndarray, "..."]
+
+
+@dataclass(frozen=True)
+class Circle:
+    """The integer points next to a circle of integer `radius`, and the arcs of angles that round to them."""
+
+    radius: int
+
+    @cached_property
+    def cuts(self) -> Float64[np.ndarray, " arcs"]:
+        """The angles, from -π/2 to 3π/2, at which the rounding of a coordinate changes; closed."""
+        halves = np.arange(-self.radius, self.radius) + 0.5
+        sines, cosines = np.arcsin(halves / self.radius), np.arccos(halves / self.radius)
+        turns = np.concatenate([cosines, -cosines, sines, math.pi - sines])
+        around = np.unique(np.mod(turns + math.pi / 2, 2 * math.pi)) - math.pi / 2
+        return np.concatenate([around, around[:1] + 2 * math.pi])
+
+    @cached_property
+    def arcs(self) -> Int64[np.ndarray, "arcs 2"]:
+        """The point to which every arc is rounded."""
+        middle = (self.cuts[1:] + self.cuts[:-1]) / 2
+        places = self.radius * np.stack([np.cos(middle), np.sin(middle)], axis=1)
+        points: Int64[np.ndarray, "arcs 2"] = np.rint(places).astype(np.int64)
+        return points
+
+    @cached_property
+    def cells(self) -> Int64[np.ndarray, "cells 2"]:
+        """All possible points, once each."""
+        return np.unique(self.arcs, axis=0)
+
+    def cells_of(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
+        """Return the index of every point's cell, -1 for impossible points."""
+        known, keys = self._keys(self.cells), self._keys(points)
+        at = np.searchsorted(known, keys).clip(max=len(known) - 1)
+        inside = (np.abs(points) <= self.radius).all(axis=1)
+        return np.where((known[at] == keys) & inside, at, -1)
+
+    def chances(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
+        """Return the probability of every cell under a density of angles, normalised here."""
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        half = (self.cuts[1:] - self.cuts[:-1]) / 2
+        middle = (self.cuts[1:] + self.cuts[:-1]) / 2
+        arcs = half * (density(middle[:, None] + half[:, None] * nodes) @ weights)
+        masses = np.bincount(self.cells_of(self.arcs), arcs, len(self.cells))
+        chances: Float64[np.ndarray, " cells"] = masses / masses.sum()
+        return chances
+
+    def _keys(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
+        moved = points + self.radius
+        keys: Int64[np.ndarray, " n"] = moved[:, 0] * (2 * self.radius + 1) + moved[:, 1]
+        return keys
+
+
+SIDE: Final = 1 << 16
+"""Steps of a side of the box, independent of the mechanisms' own constant."""
+Code = tuple[float, ...]
+Codes = Float64[np.ndarray, "n m"]
+
+
+@dataclass(frozen=True)
+class AuditSpace:
+    """A public box without a codec; `energy`, deviations (`spread`) and the usual radius (`far`) as given."""
+
+    low: Code
+    high: Code
+    energy: Code
+    spread: Code | None = None
+    far: float = 0.5
+
+    @property
+    def length(self) -> int:
+        """The number of coordinates of a code."""
+        return len(self.low)
+
+    @property
+    def column_energy(self) -> Float64[np.ndarray, " m"]:
+        """Squared grey levels in the picture per squared unit of each coordinate."""
+        return np.array(self.energy)
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Standard deviations of the principal components."""
+        return None if self.spread is None else np.array(self.spread)
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return the usual distance from the centre, in half sides."""
+        return self.far
+
+    def bounds(self, clip: Number = 0) -> Bounds:
+        """Return the box; each per cent of `clip` removes a hundredth at both ends of every side."""
+        low, high = np.array(self.low), np.array(self.high)
+        cut = float(Fraction(clip)) / 100 * (high - low)
+        return Bounds(low + cut, high - cut)
+
+
+@dataclass(frozen=True)
+class LatentCase:
+    """One mechanism in one space, and the codes whose releases are distinguished."""
+
+    mechanism: LatentMechanism
+    space: AuditSpace
+    codes: tuple[Code, ...]
+
+    @cached_property
+    def box(self) -> Bounds:
+        """The public box."""
+        return self.space.bounds(self.mechanism.clip)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The promise."""
+        return self.mechanism.guarantee(self.space)
+
+    @cached_property
+    def circle(self) -> Circle | None:
+        """The possible releases of a direction in two coordinates."""
+        return Circle(round(self.space.far * SIDE / 2)) if isinstance(self.mechanism, Directional) else None
+
+    @cached_property
+    def coordinates_read(self) -> int:
+        """How many leading coordinates are read: all except for pca-basis, where it is searched for."""
+        method, spread = self.mechanism, self.space.spread
+        if not isinstance(method, PCABasis) or spread is None:
+            return self.space.length
+        needed = self.box.width / float(Fraction(method.epsilon))
+        room = [float(Fraction(method.ratio)) * deviation for deviation in spread]
+        good = [c for c in range(1, len(room) + 1) if all(c * needed[i] < room[i] for i in range(c))]
+        return max(good)
+
+    def points(self, code: Code, *, clipped: bool = True) -> list[int]:
+        """Return a code in steps from the lower end of every side."""
+        inside = self.box.clip(np.array([code])) if clipped else np.array([code])
+        return [int(step) for step in np.rint((inside[0] - self.box.low) / self.box.width * SIDE)]
+
+    def direction(self, code: Code) -> tuple[float, float]:
+        """Return a code of two coordinates relative to the centre, in half sides."""
+        x, y = (2 * step / SIDE - 1 for step in self.points(code))
+        return (x, y) if (x, y) != (0.0, 0.0) else (1.0, 0.0)
+
+    def distance(self, first: Code, second: Code) -> float:
+        """Return the distance of two codes in the mechanism's metric, by its definition."""
+        if self.circle is not None:
+            ends = [np.array(self.direction(code)) for code in (first, second)]
+            return math.dist(*(end / math.hypot(*end) for end in ends))
+        moved = [abs(a - b) for a, b in zip(self.points(first), self.points(second), strict=True)]
+        return sum(moved[: self.coordinates_read]) / SIDE / self.coordinates_read
+
+    def read(self, released: Codes) -> Outcomes:
+        """Return the outcome of every part; -1 off the grid of the public box."""
+        steps = (released - self.box.low) / self.box.width * SIDE
+        whole = np.rint(steps)
+        good = (np.abs(steps - whole) < 1e-6) & (whole >= 0) & (whole <= SIDE)
+        points: Outcomes = np.where(good, whole, -1).astype(np.int64)
+        if self.circle is not None:
+            points = self.circle.cells_of(points - SIDE // 2)[:, None]
+        return points
+
+    def __str__(self) -> str:
+        method = self.mechanism
+        budget = {"epsilon": "ε", "rho": "ρ"}
+        names = [f"{budget.get(k, k)} = {show_plain(v)}" for k, v in method.parameters().items()]
+        return f"{self.space.length} coordinates, {', '.join(names)}"
+
+
+def show_plain(value: Any) -> str:
+    """Return a parameter as text."""
+    return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
+
+
+REACH: Final = 12
+"""Standard deviations at which Gaussian tails are cut, below 10^-32."""
+SHOWN: Final = "shown"
+DROPPED: Final = "dropped"
+Amount = Fraction | str
+"""The noise of a coordinate: its scale in steps (variance for Gaussians), `SHOWN` without noise, or `DROPPED`
+for 0.
+"""
+Amounts = Callable[[LatentCase], tuple[Amount, ...]]
+LawOf = Callable[[LatentCase, Sequence[Code]], ProductLaw]
+
+
+@lru_cache(maxsize=256)
+def clipped_laplace(centre: int, scale: Fraction) -> Masses:
+    """Return discrete Laplace noise around a point, clipped to the box."""
+    rate = 1 / float(scale)
+    mass = np.exp(-rate * np.abs(np.arange(SIDE + 1) - centre)) * math.tanh(rate / 2)
+    law = laplace_distribution(scale)
+    mass[0], mass[-1] = law.cdf(np.array(-centre)), law.survival(np.array(SIDE - 1 - centre))
+    return mass
+
+
+@lru_cache(maxsize=256)
+def truncated_laplace(centre: int, scale: Fraction) -> Masses:
+    """Return probabilities ∝ exp(-|y - centre|/scale) within the box."""
+    mass = np.exp(-np.abs(np.arange(SIDE + 1) - min(max(centre, 0), SIDE)) / float(scale))
+    return mass / mass.sum()
+
+
+@lru_cache(maxsize=256)
+def clipped_gaussian(centre: int, variance: Fraction) -> Masses:
+    """Return discrete Gaussian noise around a point, clipped to the box."""
+    reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
+    mass = np.exp(-((np.arange(-reach, reach + 1) - centre) ** 2) / (2 * float(variance)))
+    mass /= mass.sum()
+    inside = mass[reach : reach + SIDE + 1].copy()
+    inside[0], inside[-1] = mass[: reach + 1].sum(), mass[reach + SIDE :].sum()
+    return inside
+
+
+def always(point: int) -> Masses:
+    """Return the law of a coordinate that is released without noise."""
+    mass = np.zeros(SIDE + 1)
+    mass[min(max(point, 0), SIDE)] = 1.0
+    return mass
+
+
+FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "gaussian": clipped_gaussian}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """Noise of a family on every coordinate; `clipped` and `own_box` select faults.
+
+    Without `clipped`, noise is added to unclipped codes and the result is clipped. With `own_box`, a code is
+    in the middle of the box that it is released in.
+    """
+
+    family: str
+    amounts: Amounts
+    clipped: bool = True
+    own_box: bool = False
+
+    def law(self, case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
+        """Return the law of the releases of codes: of every coordinate, and the box if that is private."""
+        amounts = self.amounts(case)
+        points = [
+            [SIDE // 2] * len(code) if self.own_box else case.points(code, clipped=self.clipped)
+            for code in codes
+        ]
+        rows = [
+            np.stack([self._chances(amount, point, case, number) for point in column])
+            for number, (amount, column) in enumerate(zip(amounts, zip(*points, strict=True), strict=True))
+        ]
+        return ProductLaw.of([*rows, *([np.eye(len(codes))] if self.own_box else [])])
+
+    def _chances(self, amount: Amount, point: int, case: LatentCase, number: int) -> Masses:
+        if isinstance(amount, str):
+            return always(point if amount == SHOWN else middle(case, number))
+        return FAMILIES[self.family](point, amount)
+
+
+def middle(case: LatentCase, number: int) -> int:
+    """Return the point of 0, to which dropped components are set."""
+    place = round(float(-case.box.low[number] / case.box.width[number]) * SIDE)
+    return min(max(place, 0), SIDE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentVersion(Variant):
+    """One way to carry out a mechanism: with the law of its definition and its own draws, or a mutant.
+
+    A mutant is drawn from its law, if `shared` all coordinates from one number, or each draw `repeated`.
+    """
+
+    law: LawOf
+    own: bool = False
+    shared: bool = False
+    repeated: int = 1
+
+    def draws(self, setting: Drawn, bits: BitSource) -> Iterator[Outcomes]:
+        """Yield the outcomes of every code of a setting: the mechanism's own from one mixed batch."""
+        case, codes = setting.case, np.array(setting.fits)
+        if not self.own:
+            for code in setting.fits:
+                chances = self.law(case, [code]).chances(0)
+                yield sampled(chances, setting.draws, bits, shared=self.shared, repeated=self.repeated)
+            return
+        mixed = case.mechanism.release(np.tile(codes, (setting.draws, 1)), case.space, bits=bits)
+        yield from (case.read(mixed[number :: len(codes)]) for number in range(len(codes)))
+
+
+def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = (), **more: Any) -> LatentVersion:
+    """Return a mutant with another recipe."""
+    return LatentVersion(name=name, gates=gates, law=recipe.law, **more)
+
+
+def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
+    """Return all amounts times a factor."""
+    return lambda case: tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
+
+
+def own_scales(case: LatentCase) -> tuple[Amount, ...]:
+    """Return the mechanism's own scales; their cost is computed independently."""
+    method: Any = case.mechanism
+    return tuple(method.scales(case.space))
+
+
+def own_ranges(case: LatentCase) -> tuple[Amount, ...]:
+    """Return the scales of truncated noise: the smallest that a range with two ends allows."""
+    method: Any = case.mechanism
+    return tuple(SIDE / Fraction(one.epsilon) for one in method.coordinates(case.space))
+
+
+def own_variances(case: LatentCase) -> tuple[Amount, ...]:
+    """Return the mechanism's own variances."""
+    method: Any = case.mechanism
+    return tuple(method.variances(case.space))
+
+
+def own_leading(case: LatentCase) -> tuple[Amount, ...]:
+    """Return the scale of the kept components; the others are dropped."""
+    method: Any = case.mechanism
+    return leading(case, case.coordinates_read, method.scale(case.space))
+
+
+def leading(case: LatentCase, count: int, scale: Fraction) -> tuple[Amount, ...]:
+    """Return one scale for `count` leading components."""
+    return tuple(scale if i < count else DROPPED for i in range(case.space.length))
+
+
+def _epsilon(case: LatentCase) -> Fraction:
+    return Fraction(case.guarantee.epsilon or 1)
+
+
+def _undivided_noise(case: LatentCase) -> tuple[Amount, ...]:
+    """Use the noise of a single coordinate for each."""
+    return (SIDE / _epsilon(case),) * case.space.length
+
+
+def _parts(case: LatentCase) -> list[float]:
+    """Return W^(1/3)·S^(2/3) as printed: relative to the largest, so that shares do not sum to 1."""
+    sides = zip(case.space.energy, case.box.width.tolist(), strict=True)
+    found = [math.cbrt(energy * width**2) for energy, width in sides]
+    return [part / max(found) for part in found]
+
+
+def _unnormalised_shares(case: LatentCase) -> tuple[Amount, ...]:
+    return _divide_noise(case, [Fraction(part) for part in _parts(case)])
+
+
+def _partial(case: LatentCase) -> tuple[Amount, ...]:
+    """Use FaceIDP's allocation: the coordinates that matter least for recognition get no noise."""
+    parts = _parts(case)
+    total = Fraction(sum(parts) - min(parts))
+    return _divide_noise(case, [Fraction(part) / total if part > min(parts) else None for part in parts])
+
+
+def _divide_noise(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[Amount, ...]:
+    return tuple(SHOWN if share is None else SIDE / (share * _epsilon(case)) for share in shares)
+
+
+def _in_the_numerator(case: LatentCase) -> tuple[Amount, ...]:
+    """Use Li & Clifton's algorithm 2 as printed (errata E7)."""
+    return (SIDE / (case.space.length * _epsilon(case)),) * case.space.length
+
+
+def _whole_rho(case: LatentCase) -> tuple[Amount, ...]:
+    return (SIDE**2 / (2 * Fraction(case.guarantee.rho or 1)),) * case.space.length
+
+
+def _count_forgotten(case: LatentCase) -> tuple[Amount, ...]:
+    return leading(case, case.coordinates_read, SIDE / _epsilon(case))
+
+
+def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
+    return tuple(SHOWN if amount == DROPPED else amount for amount in own_leading(case))
+
+
+def common(
+    family: str, amounts: Amounts, narrower: Fraction, gates: tuple[str, ...] = BY_LAW
+) -> tuple[LatentVersion, ...]:
+    """Return the mutants of every mechanism with noise on coordinates.
+
+    `gates` are those for noise ×0.8.
+    """
+    right = Recipe(family, amounts)
+    halved = Fraction(1, 4) if family == "gaussian" else Fraction(1, 2)
+    found = (
+        wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
+        wrong("sensitivity halved", replace(right, amounts=times(amounts, halved))),
+        wrong(
+            "last coordinate without noise", replace(right, amounts=lambda case: (*amounts(case)[:-1], SHOWN))
+        ),
+        wrong("box around the private code", replace(right, own_box=True)),
+        wrong("one draw for all coordinates", right, ("fit",), shared=True),
+    )
+    # The truncated distribution of a place outside is that of the end: it forgets how far outside that was.
+    outside = wrong("no clipping before the noise", replace(right, clipped=False))
+    return found if family == "truncated" else (*found, outside)
+
+
+def _instead(family: str, name: str, amounts: Amounts) -> LatentVersion:
+    return wrong(name, Recipe(family, amounts))
+
+
+EIGHT: Final = Fraction(4, 5)
+CROFT: Final = (
+    *common("laplace", own_scales, EIGHT, gates=()),
+    _instead("laplace", "number of coordinates forgotten", _undivided_noise),
+)
+LAPLACE: Final = (
+    *common("laplace", own_scales, EIGHT),
+    _instead("laplace", "weights not normalised", _unnormalised_shares),
+    _instead("laplace", "budget over a part of the coordinates", _partial),
+    _instead("laplace", "weights in the numerator", _in_the_numerator),
+)
+TRUNCATED: Final = (
+    *common("truncated", own_ranges, EIGHT),
+    _instead("truncated", "weights not normalised", _unnormalised_shares),
+)
+GAUSSIAN: Final = (
+    *common("gaussian", own_variances, EIGHT**2),
+    _instead("gaussian", "ρ not divided", _whole_rho),
+)
+LEADING: Final = (
+    *common("laplace", own_leading, EIGHT, gates=()),
+    _instead("laplace", "number of components forgotten", _count_forgotten),
+    _instead("laplace", "dropped components not noised", _rest_shown),
+)
+
+# Directions
+
+
+def directional_law(concentration: Callable[[LatentCase, Code], float], *, half: bool = False) -> LawOf:
+    """Return the law ∝ e^(k·⟨x, μ⟩) of a direction in the plane, on the whole circle or its nearer half."""
+
+    def chances(case: LatentCase, code: Code) -> Masses:
+        x, y = case.direction(code)
+
+        def density(angles: Any) -> Any:
+            near = np.cos(angles - np.arctan2(y, x))
+            found = np.exp(concentration(case, code) * (near - 1))
+            return np.where(near > 0, found, 0.0) if half else found
+
+        return _circle(case).chances(density)
+
+    return lambda case, codes: ProductLaw.of([np.stack([chances(case, code) for code in codes])])
+
+
+def _circle(case: LatentCase) -> Any:
+    if case.circle is None:
+        raise ValueError(f"{case} has no directions in two coordinates")
+    return case.circle
+
+
+def _k(case: LatentCase, code: Code) -> float:
+    return float(_epsilon(case))
+
+
+right_directions = directional_law(_k)
+
+
+def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
+    """Release the sign of the first coordinate."""
+    right = np.array([case.direction(code)[0] >= 0 for code in codes])
+    law = right_directions(case, codes)
+    kept = law.floats[0][law.index[:, 0]] * ((_circle(case).cells[:, 0] >= 0) == right[:, None])
+    return ProductLaw.of([kept / kept.sum(axis=1, keepdims=True)])
+
+
+DIRECTIONAL: Final = (
+    LatentVersion(name="noise ×0.8", law=directional_law(lambda case, code: 1.25 * _k(case, code))),
+    LatentVersion(
+        name="length of the code kept",
+        law=directional_law(lambda case, code: _k(case, code) * math.hypot(*case.direction(code))),
+    ),
+    LatentVersion(name="nearer half of the sphere only", law=directional_law(_k, half=True)),
+    LatentVersion(name="sign of the first coordinate kept", law=_sign_kept),
+    LatentVersion(name="every draw used twice", gates=("fit",), law=right_directions, repeated=2),
+)
+
+
+def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
+    """Yield the cost of the worst ordered pair of codes, the largest distance, and sums of probabilities."""
+    law, promise = version.law(case, case.codes), case.guarantee
+    pairs = np.array([(i, j) for i in range(len(case.codes)) for j in range(len(case.codes)) if i != j])
+    apart = np.array([case.distance(case.codes[i], case.codes[j]) for i, j in pairs])
+    metric = apart if promise.kind == "metric" else None
+    what = f"loss of the distribution, {len(case.codes)} codes"
+    yield exact_finding(case, what, promise, law, pairs, apart=metric, label=lambda i: _place(case.codes[i]))
+    if promise.diameter is not None:
+        most, farthest = float(promise.diameter) * (1 + CLOSE), float(apart.max())
+        yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
+    lost = max(float(np.abs(1 - masses.sum(axis=1)).max()) for masses in law.masses)
+    yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
+
+
+def fit_gate(version: LatentVersion, setting: Drawn, right: LawOf, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how well the releases of several codes follow the right law."""
+    case = setting.case
+    law = right(case, setting.fits)
+    drawn = zip(setting.fits, version.draws(setting, bits), strict=True)
+    seen = ((_place(code), outcomes, law.chances(number)) for number, (code, outcomes) in enumerate(drawn))
+    yield fit_finding(case, f"{setting.draws:,} draws", seen)
+
+
+def _place(code: Code) -> str:
+    return "(" + ", ".join(f"{value:g}" for value in code) + ")"
+
+
+# Audit entries of the latent mechanisms
+
+Settings = tuple[tuple[AuditSpace, dict[str, Any]], ...]
+DRAWS: Final = 20_000
+FITTED: Final = (0, 2, 6)
+"""An end, the middle, and a code outside, of those of `codes_of`."""
+FEW_DRAWS: Final = 1_000
+"""Draws of directions, each of which takes interval arithmetic."""
+TWO: Final = AuditSpace((0, -4), (1, 4), (1, 1), (0.25, 2))
+THREE: Final = AuditSpace((-1, 0, -0.125), (1, 8, 0.125), (4, 1, 40), (0.5, 2, 0.03125))
+ONE: Final = AuditSpace((-2,), (2,), (1,), (1,))
+PLANE: Final = AuditSpace((-1, -2), (1, 2), (1, 1), far=40 / 2**15)
+"""A plane in which directions are released on a circle of 40 steps, with few enough points to enumerate."""
+ROUND: Final[tuple[Code, ...]] = (
+    (1, 0),
+    (-1, 0.001),
+    (0, 0),
+    (0.5, 1),
+    (0.25, 0.5),
+    (3, 4),
+    (-0.125, 0.0625),
+    (0, -2),
+)
+"""Codes in all directions, close to the centre and outside the box."""
+
+
+def latent_audit(
+    method: type[LatentMechanism],
+    law: LawOf,
+    mutants: tuple[LatentVersion, ...],
+    quick: Level,
+    deep: tuple[LatentCase, ...],
+) -> Audit:
+    """Return the audit of a mechanism, whose intact version has the law of its definition."""
+    return Audit(
+        method=method,
+        intact=LatentVersion(name="intact", law=law, own=True),
+        mutants=mutants,
+        levels=quick.levels(deep),
+        gates=(Gate("exact", exact_gate), drawing("fit", partial(fit_gate, right=cache(law)))),
+    )
+
+
+def codes_of(space: AuditSpace) -> tuple[Code, ...]:
+    """Return codes at the ends, at the centre, a step and half a step next to it, and far outside."""
+    low, high = space.low, space.high
+    middle = tuple((a + b) / 2 for a, b in zip(low, high, strict=True))
+    step = tuple((b - a) / 2**16 for a, b in zip(low, high, strict=True))
+    beside = (middle[0] + step[0], *middle[1:])
+    between = tuple(a + 0.4 * b for a, b in zip(middle, step, strict=True))
+    outside = tuple(b + 3 * (b - a) for a, b in zip(low, high, strict=True))
+    below = (low[0] - 2 * (high[0] - low[0]), *middle[1:])
+    return low, high, middle, beside, between, (high[0], *low[1:]), outside, below
+
+
+def _cases(method: type[LatentMechanism], settings: Settings) -> tuple[LatentCase, ...]:
+    few = slice(None, None, 2) if method is BoxGaussian else slice(None)
+    return tuple(LatentCase(method(**given), space, codes_of(space)[few]) for space, given in settings)
+
+
+def _audit(
+    method: type[LatentMechanism],
+    recipe: Recipe,
+    mutants: tuple[LatentVersion, ...],
+    quick: Settings,
+    deep: Settings,
+) -> Audit:
+    exact = _cases(method, quick)
+    drawn = tuple(
+        Drawn(case, DRAWS, tuple(codes_of(case.space)[number] for number in FITTED)) for case in exact
+    )
+    return latent_audit(method, recipe.law, mutants, Level(exact, drawn), _cases(method, deep))
+
+
+def _directions() -> Audit:
+    def case(epsilon: Any) -> LatentCase:
+        return LatentCase(Directional(epsilon=epsilon), PLANE, ROUND)
+
+    level = Level(tuple(map(case, ("0.3", 2, 12))), (Drawn(case(2), FEW_DRAWS, (ROUND[3], ROUND[6])),))
+    return latent_audit(Directional, right_directions, DIRECTIONAL, level, (case("0.01"), case(60)))
+
+
+def _pure(epsilon: Any, **more: Any) -> dict[str, Any]:
+    return {"epsilon": epsilon, **more}
+
+
+QUICK: Final[Settings] = (
+    (THREE, _pure(4)),
+    (TWO, _pure("0.7", allocation="equal")),
+    (THREE, _pure(30, clip=10)),
+)
+DEEP: Final[Settings] = ((ONE, _pure(1)), (THREE, _pure("0.2", allocation="equal")), (TWO, _pure(200)))
+QUICK_RHO: Final[Settings] = ((THREE, {"rho": 4}), (TWO, {"rho": "0.7"}), (THREE, {"rho": 30, "clip": 10}))
+DEEP_RHO: Final[Settings] = ((ONE, {"rho": 1}), (THREE, {"rho": "0.2"}), (TWO, {"rho": 200}))
+QUICK_MEAN: Final[Settings] = ((TWO, _pure(4)), (THREE, _pure("0.5")), (THREE, _pure(60, clip=10)))
+DEEP_MEAN: Final[Settings] = ((ONE, _pure(1)), (TWO, _pure(500)))
+QUICK_LEADING: Final[Settings] = ((THREE, _pure(6)), (TWO, _pure(20)), (THREE, _pure(4, clip=10)))
+DEEP_LEADING: Final[Settings] = ((ONE, _pure(3)), (TWO, _pure(4, ratio=2)))
+SCALED: Final = Recipe("laplace", own_scales)
+RANGED: Final = Recipe("truncated", own_ranges)
+
+AUDITS: Final[dict[str, Audit]] = {
+    audit.method.name: audit
+    for audit in (
+        _audit(CroftMetric, SCALED, CROFT, QUICK_MEAN, DEEP_MEAN),
+        _audit(PCABasis, Recipe("laplace", own_leading), LEADING, QUICK_LEADING, DEEP_LEADING),
+        _audit(BoxLaplace, SCALED, LAPLACE, QUICK, DEEP),
+        _audit(BoxTruncatedLaplace, RANGED, TRUNCATED, QUICK, DEEP),
+        _audit(BoxGaussian, Recipe("gaussian", own_variances), GAUSSIAN, QUICK_RHO, DEEP_RHO),
+        _directions(),
+    )
+}

@@ -1,1 +1,0 @@
-"""Audits of latent mechanisms: small code spaces, exact distributions, gates, mutants."""
