@@ -19,6 +19,7 @@ from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
+from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
@@ -100,7 +101,16 @@ def part_of(
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = YAW * placed.cell.yaw
-    around = Around(between(placed.pose, placed.frame, ONE), outside, hidden, placed.protect, match, shown)
+    place = between(placed.pose, placed.frame, ONE)
+    if placed.landmarks is None and placed.cell is not None:
+        x, y = (middle - 0.5 for middle in MIDDLE)
+        place = Similarity(
+            place.scale / BOX_TO_FACE,
+            place.angle,
+            x + (place.x - x) / BOX_TO_FACE,
+            y + (place.y - y) / BOX_TO_FACE,
+        )
+    around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw, person)
     if not view.whole and placed.protect != FACE:

@@ -29,7 +29,7 @@ from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape, between, bounds
-from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.landmarks import BOX_TO_FACE, SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Step
@@ -109,9 +109,6 @@ SIZE: Final = math.log(RATIO[0] / RATIO[1])
 NEAR: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
-SHOWN: Final = 0.85
-"""Size of the head that is shown, by that of its box: CenterFace's boxes say 18 % more than landmarks do
-(100 photos of LFW), and regions have to hold them."""
 SWING: Final = 0.3
 """How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
 far as its cells do, and is not held back at the end of every swing."""
@@ -232,7 +229,7 @@ class Course:
         """
         inside = min(max(frame, self.frames[0]), self.frames[-1])
         size, turn, x, y = (float(part) for part in self._interpolant(inside))
-        return _pose(SHOWN * math.exp(size), turn, x, y)
+        return _pose(BOX_TO_FACE * math.exp(size), turn, x, y)
 
     @cached_property
     def _yaws(self) -> tuple[Series, list[int | None]]:
