@@ -275,7 +275,7 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     good = saved(tmp_path, certificate(PLANS["free"]))
     weak = saved(tmp_path, certificate(PLANS["visible"]), "weak.mp4")
     assert run(["verify", str(good), "--at-least", "strong"]) == 0
-    assert "0-DP" in capsys.readouterr().out
+    assert "(ε = 0)" in capsys.readouterr().out
     assert run(["verify", str(tmp_path)]) == 0
     both = capsys.readouterr().out
     assert "one track of 2 stay visible" in both
