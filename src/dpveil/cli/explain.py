@@ -252,6 +252,11 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
+        if not is_release(photo) and photo.suffix.lower() in (*CLIPS, ".pdf"):
+            raise UsageError(
+                "clips and documents are not explained",
+                hint=f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised",
+            )
         if is_release(photo):
             _of_release(photo, json)
             return 0

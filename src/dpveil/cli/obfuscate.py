@@ -359,6 +359,8 @@ def obfuscate_command(
         **payer,
     )
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, Scan.of(dpi, pages))
+    if review is not None and clips and not photos:
+        raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     check_documents(tasks, dpi, pages, choices, voice)
     notes = notes_on(inputs, tasks, out)
     _check_written(manifest, review, tasks, choices, out)

@@ -324,7 +324,7 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
             about.setdefault(NUMBER.sub("0", text), {}).setdefault(show_path(entry.source), text)
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
-        told = texts[0] + " (the others with other numbers)" * (len({*texts}) > 1)
+        told = texts[0] + " (and others alike)" * (len({*texts}) > 1)
         named = (
             ""
             if len(photos) == len(entries) and len({*texts}) == 1

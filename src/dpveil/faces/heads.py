@@ -35,14 +35,14 @@ TURNED_NOTE: Final = "{} is turned far: the whole box around the head is replace
 STAYS: Final = "hair, ears, jaw and neck stay as they are, and may tell who it is"
 REPLACES: Final = "; {protect} replaces them, too"
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
-WIDER: Final = ": release one with more around the faces to keep more"
+WIDER: Final = "; of a picture that shows more than faces, more stays"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
 NEAR_NOTE: Final = (
     "{both} are so near that pixels of the one may be read for the other as well: their costs add{more}"
 )
 CUT_NOTE: Final = (
-    "beside a face that stays, what is replaced ends at that face's detected box, or at the oval in it, which"
-    " is rounded to a public grid and may still depend on hidden pixels"
+    "where a face that stays begins is seen beside it: its box, or the oval in it, was found by looking, and"
+    " may still depend on hidden pixels, though it is rounded to a public grid"
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""

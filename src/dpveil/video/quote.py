@@ -38,11 +38,15 @@ from typing import Any, Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
+from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.geometry.protection import FACE as INNER
+from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
+from dpveil.faces.heads import REPLACES, STAYS
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
@@ -410,7 +414,9 @@ class ClipQuote:
             if size is not None and size not in noisy and len(noisy) < MOST_SIZES:
                 noisy[size] = pure_noise(method, size[1], size[0], CHANNELS)
         loud = tuple(f"{width}×{height} pixels: {text}" for (width, height), text in noisy.items() if text)
-        return (*few, *map(words.of_clip, verdict(self.total)), *voices, *loud)
+        protects = {getattr(method, "protect", None) for method, _ in self.costs_per_person}
+        stays = (Note(STAYS + REPLACES, protect=WHOLE_HEAD),) * (INNER in protects)
+        return (*few, *map(words.of_clip, verdict(self.total)), *stays, *voices, *loud)
 
     @property
     def units(self) -> dict[str, Json]:
