@@ -51,50 +51,6 @@ WIDTH: Final = 100
 """Objects and lists that fit into so many characters are written in one line."""
 
 
-def text_of(
-    clip: str,
-    facts: Facts,
-    settings: Mapping[str, Json],
-    cuts: Sequence[int],
-    tracks: Sequence[Track],
-    found: int | None,
-) -> str:
-    """Return the text of the plan of a clip with this name, for these settings; `found` tracks were found."""
-    about: dict[str, Json] = {
-        "name": clip,
-        "sha256": facts.sha256,
-        "format": facts.format,
-        "codec": facts.codec,
-        "width": facts.width,
-        "height": facts.height,
-        "time_base": str(facts.time_base),
-        "start": facts.start,
-        "steps": [list(step) for step in facts.steps],
-        "audio": facts.audio,
-        "dropped": list(facts.dropped),
-        "fields": facts.fields,
-    }
-    listed: list[Json] = [
-        {
-            "number": track.number,
-            "kind": track.kind,
-            "finder": track.finder,
-            "score": track.score,
-            "person": track.person,
-            "visible": track.visible,
-            "end": track.end,
-            "keys": [dict(vars(key)) for key in track.keys],
-        }
-        for track in tracks
-    ]
-    chosen = {name: value for name, value in settings.items() if name not in ANALYZED}
-    analyzed: dict[str, Json] = {name: settings[name] for name in ANALYZED}
-    analyzed |= {} if found is None else {FOUND: found}
-    data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
-    data |= {"cuts": list(cuts), "tracks": listed}
-    return _json_text(data, "\n") + "\n"
-
-
 def _json_text(value: Json, line: str) -> str:
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
     if not isinstance(value, dict | list) or len(text) + len(line) <= WIDTH:
@@ -287,7 +243,39 @@ class VideoPlan:
 
     def to_text(self) -> str:
         """Return the canonical text, without thumbnails, which `plan_file.parse_plan` reads."""
-        return text_of(self.clip, self.facts, self.settings, self.cuts, self.tracks, self.found)
+        facts, chosen = self.facts, self.settings
+        about: dict[str, Json] = {
+            "name": self.clip,
+            "sha256": facts.sha256,
+            "format": facts.format,
+            "codec": facts.codec,
+            "width": facts.width,
+            "height": facts.height,
+            "time_base": str(facts.time_base),
+            "start": facts.start,
+            "steps": [list(step) for step in facts.steps],
+            "audio": facts.audio,
+            "dropped": list(facts.dropped),
+            "fields": facts.fields,
+        }
+        listed: list[Json] = [
+            {
+                "number": track.number,
+                "kind": track.kind,
+                "finder": track.finder,
+                "score": track.score,
+                "person": track.person,
+                "visible": track.visible,
+                "end": track.end,
+                "keys": [dict(vars(key)) for key in track.keys],
+            }
+            for track in self.tracks
+        ]
+        analyzed: dict[str, Json] = {name: chosen.pop(name) for name in ANALYZED}
+        analyzed |= {} if self.found is None else {FOUND: self.found}
+        data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
+        data |= {"cuts": list(self.cuts), "tracks": listed}
+        return _json_text(data, "\n") + "\n"
 
     @cached_property
     def covered(self) -> Covered:

@@ -139,7 +139,7 @@ def unit_of(facts: Facts) -> Fraction:
 
 
 @contextmanager
-def told_of(path: Path) -> Iterator[None]:
+def as_writing_error(path: Path) -> Iterator[None]:
     """Turn errors of the operating system and of FFmpeg in writing `path` into `OutputError`."""
     av = pyav()
     try:
@@ -179,7 +179,7 @@ class Writer:
         self._to_yuv = VideoReformatter()
         encoder, self._pixels = encoder_for(container, facts.width, facts.height)
         self._unit = unit_of(facts)
-        with told_of(self._path):
+        with as_writing_error(self._path):
             self._file = self._path.open("xb")
             self._container = self._av.open(self._file, "w", format="mp4", container_options=MOVIE)
             self._stream = self._container.add_stream(encoder.name, rate=_rate(facts))
@@ -219,7 +219,7 @@ class Writer:
             self._file.close()
             raise OutputError(f"cannot write {show_path(self._path)}: it has no frames")
         self._mux(None)
-        with told_of(self._path), self._file:
+        with as_writing_error(self._path), self._file:
             self._container.close()
             self._file.flush()
             os.fsync(self._file.fileno())
@@ -235,7 +235,7 @@ class Writer:
         return made
 
     def _mux(self, frame: Any) -> None:
-        with told_of(self._path):
+        with as_writing_error(self._path):
             for packet in self._stream.encode(frame):
                 self._container.mux(packet)
 
@@ -365,7 +365,7 @@ def join(
     for sound that `container` does not take.
     """
     path = Path(out)
-    with told_of(path), path.open("xb") as file:
+    with as_writing_error(path), path.open("xb") as file:
         options = dict(MOVIE)
         if container in EXACT:
             options["movie_timescale"] = str(unit_of(facts).denominator)

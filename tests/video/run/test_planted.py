@@ -25,7 +25,7 @@ from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
 from dpveil.video.state import folder_of
 from dpveil.video.verification import verify_clip
-from dpveil.video.writing import told_of
+from dpveil.video.writing import as_writing_error
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_what_pyav_makes_of_a_full_disk_is_told_as_such(tmp_path: Path) -> None:
     """It tells of an error in writing by another one, when it closes the file after that."""
 
     def fail(first: Exception) -> None:
-        with told_of(tmp_path / "a.mp4"):
+        with as_writing_error(tmp_path / "a.mp4"):
             try:
                 raise first
             except (OSError, KeyError):

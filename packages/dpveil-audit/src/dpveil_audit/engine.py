@@ -19,11 +19,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.core.guarantee import Guarantee
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource
 from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.divergence import Pairs, ProductLaw, worst
+from dpveil_audit.divergence import Worst
 from dpveil_audit.fit import ALPHA, fit, fit_pairs, pair_fits, power
 from dpveil_audit.lower_bound import lower_bound
 
@@ -324,27 +323,12 @@ def count_finding(gate: str, what: str, case: object, count: Any, unit: str = ""
 
 
 def exact_finding(
-    case: object,
-    what: str,
-    promise: Guarantee,
-    law: ProductLaw,
-    pairs: Pairs,
-    *,
-    apart: Any = None,
-    unit: float | None = None,
-    label: Callable[[int], str] | None = None,
+    case: object, what: str, found: Worst, label: Callable[[int], str] | None = None
 ) -> Finding:
-    """Return the divergence of the worst pair of inputs against the promise (see `divergence.worst`).
-
-    `label` names an input by its number.
-    """
-    found = worst(promise, law, pairs, apart, unit)
+    """Return the finding of the worst pair of inputs; `label` names one by its number."""
     where = str(case) if label is None else f"{case}, {' and '.join(map(label, found.pair))}"
-    sees = (
-        f"{found.unit} above {float(found.limit):.4g} by {found.tolerance:.2g}"
-        if found.tolerance
-        else "any excess"
-    )
+    beyond = f"{found.unit} above {float(found.limit):.4g} by {found.tolerance:.2g}"
+    sees = beyond if found.tolerance else "any excess"
     return Finding("exact", what, where, float(found.value), float(found.limit), found.kept, found.unit, sees)
 
 
@@ -390,12 +374,9 @@ def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Cha
     return p_value_finding(case, what, found, sees=f"power ≥ {detected:.2f}" if detected else "")
 
 
-def p_values(name: str, seen: Any, law: Distribution, lag: int = 1) -> dict[str, float]:
-    """Return how well draws follow a law, and those `lag` apart its square."""
-    return {
-        name: fit(seen, law).p_value,
-        f"neighbouring draws of {name}": fit_pairs(seen, law, lag=lag).p_value,
-    }
+def p_values(name: str, seen: Any, law: Distribution) -> dict[str, float]:
+    """Return how well draws follow a law, and successive ones its square."""
+    return {name: fit(seen, law).p_value, f"neighbouring draws of {name}": fit_pairs(seen, law).p_value}
 
 
 def p_value_finding(case: object, what: str, p_values: dict[str, float], *, sees: str = "") -> Finding:

@@ -26,7 +26,7 @@ from dpveil.mechanisms.latent import (
 )
 from dpveil.noise.bits import BitSource
 from dpveil_audit.distributions import laplace_distribution
-from dpveil_audit.divergence import CLOSE, Masses, ProductLaw
+from dpveil_audit.divergence import CLOSE, Masses, ProductLaw, worst
 from dpveil_audit.engine import (
     BY_LAW,
     Audit,
@@ -524,7 +524,8 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
     apart = np.array([case.distance(case.codes[i], case.codes[j]) for i, j in pairs])
     metric = apart if promise.kind == "metric" else None
     what = f"loss of the distribution, {len(case.codes)} codes"
-    yield exact_finding(case, what, promise, law, pairs, apart=metric, label=lambda i: _place(case.codes[i]))
+    found = worst(promise, law, pairs, metric)
+    yield exact_finding(case, what, found, lambda number: _place(case.codes[number]))
     if promise.diameter is not None:
         most, farthest = float(promise.diameter) * (1 + CLOSE), float(apart.max())
         yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")

@@ -25,7 +25,7 @@ from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import written
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
-from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.divergence import ProductLaw, worst
 from dpveil_audit.engine import (
     Audit,
     Drawn,
@@ -414,7 +414,7 @@ def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
     law, promise = version.law(case, case.inputs), case.method.guarantee(**case.size)
     pairs = np.argwhere(~np.eye(len(case.inputs), dtype=bool))
     what = f"log-ratio of the distribution, {len(case.inputs)} crops"
-    yield exact_finding(case, what, promise, law, pairs, label=lambda number: str(case.inputs[number]))
+    yield exact_finding(case, what, worst(promise, law, pairs), lambda number: str(case.inputs[number]))
     lost = max(abs(1 - sum(row, Fraction(0))) for row in law.masses[0])
     yield Finding(
         "exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees="any excess"

@@ -25,6 +25,7 @@ from dpveil_audit.divergence import (
     renyi_of_shift,
     slack,
     unit_of,
+    worst,
 )
 from dpveil_audit.engine import (
     Audit,
@@ -86,16 +87,7 @@ def exact_gate(version: Any, case: Case, entry: Known, *, larger: bool = False) 
         return
     if added is not None:
         found = SUMS[promise.kind](added.kind, promise, added.moves(case.method, images, pairs))
-        yield Finding(
-            "exact",
-            "loss of the sums",
-            str(case),
-            float(found.value),
-            float(found.limit),
-            found.kept,
-            found.unit,
-            "any excess",
-        )
+        yield exact_finding(case, "loss of the sums", found)
         unit = unit_of(added.kind, added.parameters(case.method, case.size))
         images, pairs = _adversarial(case, entry) if promise.kind == "approximate" else (images, pairs)
     if version.distribution is None or (larger and added is not None):
@@ -103,7 +95,7 @@ def exact_gate(version: Any, case: Case, entry: Known, *, larger: bool = False) 
     law = version.distribution(case.method, images)
     apart = None if entry.distances is None else entry.distances(images, pairs)
     metric = apart if promise.kind == "metric" else None
-    yield exact_finding(case, "loss of the output", promise, law, pairs, apart=metric, unit=unit)
+    yield exact_finding(case, "loss of the output", worst(promise, law, pairs, metric, unit))
     if promise.diameter is not None and apart is not None:
         most, farthest = float(promise.diameter), float(apart.max())
         kept = farthest <= most * (1 + CLOSE)
