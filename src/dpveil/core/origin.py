@@ -30,6 +30,8 @@ ROUNDED: Final = "rounded to a public grid"
 """What certificates say of a placement in a `cell`."""
 EXCEPT: Final = re.compile(r" except=[0-9,]+$")
 """The end of a request that keeps faces, at which all others may be cut."""
+LIKE: Final = "like="
+"""In a request for text, before the rule of what it says."""
 BESIDE: Final = (
     "where the face boxes end that were detected and kept, rounded to a public grid: they may follow from"
     f" pixels that are replaced, and may cut what is replaced; {SAME}"
