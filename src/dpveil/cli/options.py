@@ -395,6 +395,20 @@ CHOICE: Final[Mapping[str, Any]] = {
     "except_": Annotated[
         str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ],
+    "keep_like": Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PHOTO",
+            help="Protect all faces but those that are clearly of the person in this photo; repeatable.",
+        ),
+    ],
+    "replace_like": Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PHOTO",
+            help="Protect the person in this photo, and all who are not clearly somebody else; repeatable.",
+        ),
+    ],
 }
 """Options that select among the detected faces."""
 NAMES: Final = {"except_": "exclude", "detector_model": "model", "text_like": "like"}
@@ -429,8 +443,15 @@ class Chosen:
         """Return the finder of faces with these settings; raises `InvalidParameter`."""
         from dpveil.regions import Faces
 
-        given = {n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
-        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
+        given: dict[str, Any] = {
+            n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()
+        }
+        references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
+        if any(references):
+            from dpveil.faces.likeness import Likeness
+
+            given["likeness"] = Likeness.of(*references)
+        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})
 
     def build_finder(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
@@ -496,7 +517,9 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     def with_regions(*arguments: Any, **options: Any) -> int:
         specs = options.pop("regions", None)
         chosen = {name: options.pop(name) for name in settings}
-        found = Chosen(specs or (), {name: value for name, value in chosen.items() if value is not None})
+        found = Chosen(
+            specs or (), {name: value for name, value in chosen.items() if value not in (None, [])}
+        )
         return command(*arguments, regions=found, **options)
 
     own = [
