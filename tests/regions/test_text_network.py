@@ -97,6 +97,17 @@ def test_a_portrait_is_no_text_and_a_word_that_fills_the_photo_is() -> None:
     assert (image[ink] == 0).mean() > 0.95
 
 
+def test_two_short_lines_of_a_small_label_are_covered() -> None:
+    image = Image.fromarray(data.astronaut()).crop((0, 0, 512, 300))
+    ImageDraw.Draw(image).rectangle((300, 200, 380, 232), fill=(240, 235, 220))
+    label = np.asarray(image).copy()
+    small = {"fill": (30, 30, 30), "font": ImageFont.load_default(10)}
+    for n, text in enumerate(("Ward 7b", "Jane Miller")):
+        ImageDraw.Draw(image).text((306, 204 + 12 * n), text, **small)
+    ink = np.abs(np.asarray(image, np.int16) - label).max(axis=2) > 60
+    assert (dpveil.obfuscate(np.asarray(image), regions="text").image[ink] == 0).mean() > 0.97
+
+
 PAGE = ("ask Jane Miller at the desk", "room 204, third floor", "please wait here until you are called")
 
 

@@ -29,6 +29,8 @@ NARROWEST: Final = 320
 """Columns at least: shorter lines are padded with grey."""
 LONGEST: Final = 6400
 """Columns at most: longer lines are not read, for memory's sake."""
+LOWEST: Final = 8
+"""Rows of half a rectangle at least, to be read as a line."""
 SQUARE: Final = 1.5
 """Width by height up to which a line may as well stand on its side."""
 SEVERAL: Final = 0.7
@@ -132,8 +134,20 @@ def recogniser() -> Recogniser | None:
 
 
 def is_lettering(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> bool:
-    """Return whether letters are read in a rectangle of `cv2.minAreaRect`; True if nothing here can read."""
-    found = _best(_cut(image, rectangle))
+    """Return whether letters are read in a rectangle of `cv2.minAreaRect`; True if nothing here can read.
+
+    What is low enough may be two lines.
+    """
+    line = _cut(image, rectangle)
+    if line.shape[0] > line.shape[1]:
+        line = np.rot90(line)
+    half = len(line) // 2
+    lines = [line, line[:half], line[half:]] if LOWEST <= half <= HEIGHT else [line]
+    return any(map(_says_letters, lines))
+
+
+def _says_letters(line: UInt8[np.ndarray, "h w 3"]) -> bool:
+    found = _best(line)
     if found is None:
         return True
     letters = len(found.text.replace(" ", ""))
