@@ -69,9 +69,7 @@ def test_text() -> None:
     shown = re.findall(r"^\| (?:text|plates|presidio) \| .*$", page("text"), re.MULTILINE)
     assert shown == [f"| {' | '.join(each)} |" for each in cells]
     others = {row["search"]: row["boxes without text"] for row in rows}
-    assert f"`text` gave {others['text']} boxes, `plates` {others['plates']}" in page("text").replace(
-        "\n", " "
-    )
+    assert f"`text` gave {others['text']} box, `plates` {others['plates']}" in page("text").replace("\n", " ")
 
 
 def test_clusters(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -181,6 +181,13 @@ def test_releases_among_originals_are_said_to_be_and_never_released_again(cli, r
     assert "among the originals" not in cli("obfuscate", "in/carl.webp", "--out", "in/new", *GOOD)[2]
 
 
+def test_outputs_that_may_name_a_person_are_warned_of(cli):
+    shutil.copy("in/anna.png", "in/Anna Smith 2.png")
+    assert "Anna Smith 2.png may name a person" in cli("obfuscate", "in", *GOOD, "--out", "out")[2]
+    assert "may name" not in cli("obfuscate", "in", *GOOD, "--out", "new", "--names", "number")[2]
+    assert "may name" not in cli("obfuscate", "in/Anna Smith 2.png", *GOOD, "--out", "out/1.png")[2]
+
+
 def test_a_file_is_written_into_a_folder_that_exists_and_a_folder_is_made(cli):
     for names in (("no/such/x.png",), ("out", "--manifest", "no/such/m.csv")):
         code, _, err = cli("obfuscate", "in/bob.png", *GOOD, "--out", *names)

@@ -15,7 +15,7 @@ from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Text, text
+from dpveil.regions import Text, recogniser, text
 from dpveil.regions.text import TextNetwork, decode
 from dpveil.release.crowd import FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
 from dpveil.release.origins import origin_problems
@@ -54,6 +54,19 @@ def test_a_map_becomes_upright_boxes_that_are_wider_and_faint_or_thin_marks_are_
     assert top + height > 40 + 8
     assert 0.8 < score <= 0.9
     assert len(decode(heat, 0.3)) == 2
+
+
+def test_thick_and_small_uncertain_marks_count_if_letters_are_read_in_them() -> None:
+    """A line of any length, and a cross of two, are thin."""
+    heat = np.zeros((400, 600), np.float32)
+    heat[10:30, 10:590] = heat[10:390, 580:600] = 0.9
+    assert len(decode(heat, 0.4, lambda _: False)) == 1
+    heat[100:300, 100:400] = 0.9
+    heat[350:370, 10:40] = 0.5
+    assert len(decode(heat, 0.4, lambda _: False)) == 1
+    asked = []
+    assert len(decode(heat, 0.4, lambda rectangle: not asked.append(rectangle))) == 3
+    assert len(asked) == 2
 
 
 @pytest.mark.parametrize("gives", ["nan", "shape", "error"])
@@ -141,7 +154,8 @@ def test_where_nothing_is_found_nothing_is_released_unless_asked() -> None:
 
 def test_another_network_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "net.onnx").write_bytes(b"other")
-    monkeypatch.setattr(text, "network_path", lambda: tmp_path / "net.onnx")
+    monkeypatch.setattr(recogniser, "network_path", lambda _: tmp_path / "net.onnx")
+    text.network.cache_clear()
     with pytest.raises(UsageError, match="not the one"):
         text.network()
 

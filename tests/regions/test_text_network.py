@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
 import pytest
 from facespace_made import captioned, replaced
 from PIL import Image, ImageDraw, ImageFont
+from skimage import data
 
 import dpveil
 from dpveil import Photo
 from dpveil.regions import Faces, Text
-from dpveil.regions.text import network, network_path
+from dpveil.regions.recogniser import FILE, has_name, network_path
+from dpveil.regions.text import network
+from dpveil.release.crowd import TEXT_CHOICE
 
-pytestmark = pytest.mark.skipif(network_path() is None, reason="needs pip install 'dpveil[text]'")
+pytestmark = pytest.mark.skipif(network_path(FILE) is None, reason="needs pip install 'dpveil[text]'")
 
 
 def words(height: int, angle: int = 0) -> tuple[Photo, np.ndarray]:
@@ -80,11 +85,79 @@ def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     assert all(where[face.box.slices].mean() > 0.9 for face in faces)
 
 
+def test_a_portrait_is_no_text_and_a_word_that_fills_the_photo_is() -> None:
+    face = data.astronaut()[:230, 120:330]
+    portrait = np.pad(face, ((10, 10), (10, 10), (0, 0)))
+    large = np.asarray(Image.fromarray(portrait).resize((800, 880)))
+    assert dpveil.obfuscate(large, regions="text", if_none="copy").certificate.missing == ("text",)
+    mask = Image.new("L", (640, 300), 0)
+    ImageDraw.Draw(mask).text((20, 20), "EXIT", fill=255, font=ImageFont.load_default(240))
+    ink = np.asarray(mask) > 127
+    image = dpveil.obfuscate(np.where(ink, 20, 230).astype(np.uint8), regions="text").image
+    assert (image[ink] == 0).mean() > 0.95
+
+
+def test_two_short_lines_of_a_small_label_are_covered() -> None:
+    image = Image.fromarray(data.astronaut()).crop((0, 0, 512, 300))
+    ImageDraw.Draw(image).rectangle((300, 200, 380, 232), fill=(240, 235, 220))
+    label = np.asarray(image).copy()
+    small = {"fill": (30, 30, 30), "font": ImageFont.load_default(10)}
+    for n, text in enumerate(("Ward 7b", "Jane Miller")):
+        ImageDraw.Draw(image).text((306, 204 + 12 * n), text, **small)
+    ink = np.abs(np.asarray(image, np.int16) - label).max(axis=2) > 60
+    assert (dpveil.obfuscate(np.asarray(image), regions="text").image[ink] == 0).mean() > 0.97
+
+
+PAGE = ("ask Jane Miller at the desk", "room 204, third floor", "please wait here until you are called")
+
+
+@pytest.mark.parametrize(
+    ("rule", "replaced"),
+    [("names", {0}), ("numbers", {1}), ("desk|called", {0, 2}), (r"\d|\bJ", {0, 1}), ("Smith", set())],
+)
+def test_lines_stay_that_clearly_say_something_else(rule: str, replaced: set[int], tmp_path: Path) -> None:
+    photo, inks = lines_of(PAGE)
+    release = dpveil.obfuscate(photo, regions=Text(like=rule), if_none="copy")
+    black = {n for n, ink in enumerate(inks) if (release.image[ink] == 0).mean() > 0.95}
+    assert black == replaced
+    assert all((release.image[ink] == photo.image[ink]).all() for n, ink in enumerate(inks) if n not in black)
+    release.save(tmp_path / "page.png")
+    made = dpveil.verify(tmp_path / "page.png")
+    assert made.status == ("consistent" if replaced else "unprotected")
+    assert rule in ("names", "numbers") or rule not in (tmp_path / "page.png.certificate.json").read_text()
+    if replaced:
+        assert TEXT_CHOICE in made.certificate.composition.scope.in_the_clear
+
+
+def lines_of(words: Sequence[str], angle: int = 0) -> tuple[Photo, list[np.ndarray]]:
+    """Return a photo with a line of each, and their ink."""
+    inks = []
+    for n, text in enumerate(words):
+        mask = Image.new("L", (640, 480), 0)
+        ImageDraw.Draw(mask).text((60, 100 + 90 * n), text, fill=255, font=ImageFont.load_default(24))
+        inks.append(np.asarray(mask.rotate(angle)) > 127)
+    image = np.where(np.any(inks, axis=0), 20, 220).astype(np.uint8)
+    return Photo(np.repeat(image[..., None], 3, axis=2)), inks
+
+
+def test_what_cannot_be_read_is_replaced() -> None:
+    photo, inks = lines_of(PAGE, angle=30)
+    image = dpveil.obfuscate(photo, regions=Text(like="Smith")).image
+    assert all((image[ink] == 0).mean() > 0.95 for ink in inks)
+
+
+def test_names_are_words_with_a_capital_that_begin_no_sentence() -> None:
+    assert not any(map(has_name, ("Open daily 9-17", "no parking", "It is late. We go home.", "204")))
+    assert all(
+        map(has_name, ("Jane", "Jane Miller", "to Jane", "EXIT", "It is late. Ask Jane", "\u674e\u96f7"))
+    )
+
+
 def test_no_socket_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> NoReturn:
         raise AssertionError("a socket was opened")
 
-    network.__globals__["_network"].cache_clear()
+    network.cache_clear()
     for name in ("socket", "create_connection", "getaddrinfo"):
         monkeypatch.setattr(socket, name, refuse)
     assert len(Text()(words(40)[0])) == 2

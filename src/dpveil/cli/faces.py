@@ -77,7 +77,7 @@ def faces_command(
     several = len(photos) > 1 or is_folder(photos[0])
     if preview is not None:
         _check_preview(preview, photos, several=several)
-    alone = is_default(context) and not (finder.only or finder.exclude)
+    alone = is_default(context) and not (finder.only or finder.exclude or finder.likeness)
     looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
     for path in _find_photos(photos) if several else photos:
         try:

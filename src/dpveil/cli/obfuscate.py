@@ -57,7 +57,7 @@ from dpveil.core.numbers import keep_freed
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
-from dpveil.io.names import format_of, show_path
+from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
@@ -147,6 +147,10 @@ def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[s
     if around is not None:
         where = f"releases in {show_path(out)} lie among the originals of {show_path(around)}"
         notes.append(f"{where}: keep them apart, so that no original is published for one")
+    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
+    if named:
+        which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
+        notes.append(f"{which} may name a person: --names number, or another file name, tells none")
     if not tasks:
         problem = "; ".join(["there are no photos among the inputs", *notes])
         raise PhotoError(problem, hint="name image files, or folders that contain some")

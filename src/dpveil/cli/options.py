@@ -387,6 +387,14 @@ SEARCH: Final[Mapping[str, Any]] = {
             " detected.",
         ),
     ],
+    "text_like": Annotated[
+        str | None,
+        typer.Option(
+            metavar="RULE",
+            help="Of --regions text, let lines stay that clearly say something else than names, numbers, or"
+            " what a regular expression finds.",
+        ),
+    ],
     "classes": Annotated[
         str | None,
         typer.Option(metavar="NAME,NAME", help="What --regions detected looks for, by name. Default: all."),
@@ -398,20 +406,34 @@ CHOICE: Final[Mapping[str, Any]] = {
     "except_": Annotated[
         str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ],
+    "keep_like": Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PHOTO",
+            help="Protect all faces but those that are clearly of the person in this photo; repeatable.",
+        ),
+    ],
+    "replace_like": Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PHOTO",
+            help="Protect the person in this photo, and all who are not clearly somebody else; repeatable.",
+        ),
+    ],
 }
 """Options that select among the detected faces."""
-NAMES: Final = {"except_": "exclude", "detector_model": "model"}
+NAMES: Final = {"except_": "exclude", "detector_model": "model", "text_like": "like"}
 """Parameters of `Faces` for options whose names differ."""
 FACES: Final = "faces"
 OTHERS: Final[Mapping[str, Sequence[str]]] = {
-    "text": ("threshold", "margin", "smallest"),
+    "text": ("threshold", "margin", "smallest", "text_like"),
     "plates": ("threshold", "margin", "smallest"),
     "codes": ("margin",),
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
-OWN: Final = ("detector_model", "classes")
-"""Those that "detected" takes beside faces, too."""
+OWN: Final = ("detector_model", "classes", "text_like")
+"""Those that they take beside faces, too."""
 WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
 """Options whose values are integers."""
 
@@ -432,8 +454,15 @@ class Chosen:
         """Return the finder of faces with these settings; raises `InvalidParameter`."""
         from dpveil.regions import Faces
 
-        given = {n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
-        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
+        given: dict[str, Any] = {
+            n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()
+        }
+        references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
+        if any(references):
+            from dpveil.faces.likeness import Likeness
+
+            given["likeness"] = Likeness.of(*references)
+        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})
 
     def build_finder(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
@@ -462,7 +491,7 @@ class Chosen:
         takes = {spec: self._for(spec, specs) for spec in specs if spec in (FACES, *OTHERS)}
         for name in self.settings:
             if not any(name in taken for taken in takes.values()):
-                kind = "detected" if name == "classes" else FACES
+                kind = {"classes": "detected", "text_like": "text"}.get(name, FACES)
                 instead = f"use --regions {kind} in place of {', '.join(specs)}"
                 hint = f"{instead if self.specs else f'add --regions {kind}'}, or leave it out"
                 raise InvalidParameter(_option_name(name), None, f"is only for {kind}", hint=hint)
@@ -476,7 +505,7 @@ class Chosen:
             return [n for n in OTHERS[spec] if not beside or n in OWN]
         yunet = self.settings.get("detector") == "yunet"
         model = () if "detected" not in specs or yunet else ("detector_model",)
-        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", *model)]
+        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", "text_like", *model)]
 
 
 NOTHING: Final = Chosen((), {})
@@ -488,14 +517,20 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     With `faces_only` there is no --regions.
     """
     given = inspect.signature(command, eval_str=True)
-    settings = {n: kind for n, kind in {**CHOICE, **SEARCH}.items() if not (faces_only and n == "classes")}
+    settings = {
+        n: kind
+        for n, kind in {**CHOICE, **SEARCH}.items()
+        if not (faces_only and n in ("classes", "text_like"))
+    }
     table = settings if faces_only else {"regions": REGIONS, **settings}
 
     @wraps(command)
     def with_regions(*arguments: Any, **options: Any) -> int:
         specs = options.pop("regions", None)
         chosen = {name: options.pop(name) for name in settings}
-        found = Chosen(specs or (), {name: value for name, value in chosen.items() if value is not None})
+        found = Chosen(
+            specs or (), {name: value for name, value in chosen.items() if value not in (None, [])}
+        )
         return command(*arguments, regions=found, **options)
 
     own = [

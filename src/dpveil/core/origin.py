@@ -28,8 +28,16 @@ SAME: Final = "which follow from the photo's pixels: the guarantee compares phot
 """The end of every sentence of a certificate about something that was chosen by looking at the photo."""
 ROUNDED: Final = "rounded to a public grid"
 """What certificates say of a placement in a `cell`."""
-EXCEPT: Final = re.compile(r" except=[0-9,]+$")
+EXCEPT: Final = re.compile(r" (?:except=[0-9,]+|(?:keep|replace)-like=[0-9a-f,]+)$")
 """The end of a request that keeps faces, at which all others may be cut."""
+LIKE: Final = "like="
+"""In a request for text, before the rule of what it says."""
+BY_LIKENESS: Final = re.compile(r" (?:keep|replace)-like=")
+"""In a request for faces of which some stay by their likeness to reference photos."""
+LIKENESS: Final = (
+    "which faces stay by their likeness to reference photos, and so that the others are not so like or unlike"
+    f" them: this follows from the pixels of all faces, {SAME}"
+)
 BESIDE: Final = (
     "where the face boxes end that were detected and kept, rounded to a public grid: they may follow from"
     f" pixels that are replaced, and may cut what is replaced; {SAME}"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import os
+import secrets
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Final
 
 PICTURES: Final = "gif apng heic heif hif avif jp2 j2k jxl jpe jfif pbm pgm ppm pnm psd tga ico"
@@ -51,6 +56,28 @@ def state_home() -> Path:
     except RuntimeError as error:
         raise OSError("there is no home folder") from error
     return home / "dpveil"
+
+
+SECRET_BYTES: Final = 32
+
+
+def private_digest(data: bytes) -> str:
+    """Return a short digest that is the same for the same user and data, and that nobody else can compute.
+
+    Its key is drawn once, into the user's state folder. Raises `OSError`.
+    """
+    path = state_home() / "digest.key"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        with NamedTemporaryFile(dir=path.parent, delete=False) as file:  # readable by the user only
+            file.write(secrets.token_bytes(SECRET_BYTES))
+        with suppress(FileExistsError):  # another process was first
+            path.hardlink_to(file.name)
+        Path(file.name).unlink()
+    key = path.read_bytes()
+    if len(key) != SECRET_BYTES:
+        raise OSError(f"{path} is damaged: remove it")
+    return hmac.new(key, data, hashlib.sha256).hexdigest()[:16]
 
 
 def identity(path: Path) -> object:

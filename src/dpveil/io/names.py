@@ -71,6 +71,23 @@ def released_suffix(name: str | PurePath, format: str | None = None) -> str:  # 
     return suffix if FORMATS.get(suffix.lower()) == format else WRITTEN_AS[format]
 
 
+PICTURE_WORDS: Final = frozenset(
+    {"Screen", "Shot", "Screenshot", "Image", "Photo", "Scan", "Untitled", "Copy"}
+)
+"""Capitalised words in names of pictures that are no names of people."""
+
+
+def may_name_a_person(path: str | Path) -> bool:
+    """Return whether a file's name is two to four capitalised words, with numbers or without.
+
+    >>> [may_name_a_person(name) for name in ("Jane Miller.jpg", "Jane_Miller-2.png", "IMG_2.jpg")]
+    [True, True, False]
+    """
+    words = [word for word in re.split(r"[\s_.,-]+", Path(path).stem) if word and not word.isdigit()]
+    named = all(word.isalpha() and word.istitle() and word not in PICTURE_WORDS for word in words)
+    return named and 2 <= len(words) <= 4
+
+
 def show_path(path: str | Path) -> str:
     """Return `path` for a one-line message: unchanged, or escaped if it has unprintable or blank characters.
 

@@ -25,7 +25,7 @@ from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.detectors.table import suppress as suppress_overlaps
-from dpveil.regions.finder import Finder, Numbers, Order, Seen, Selection, reading_order
+from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, Selection, reading_order
 from dpveil.regions.tiling import (
     Tiling,
     downscale,
@@ -187,8 +187,8 @@ class Faces(Finder):
     pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
     height on every side and clipped to the photo. Faces are numbered from 1 in reading order of their boxes
     without margin, and never merged: overlapping boxes each read the original, and their costs add. `only`
-    and `exclude` select by number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces";
-    CenterFace (arXiv 1911.03599).
+    and `exclude` select by number, and `likeness` by pixels (`dpveil.faces.likeness`). Raises
+    `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)
@@ -205,9 +205,19 @@ class Faces(Finder):
     only: Numbers = Numbers()
     exclude: Numbers = Numbers()
     model: str | Path | None = field(default=None, repr=False)
+    likeness: Likeness | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check(self.detector, self._model)
+        if self.likeness and (self.only or self.exclude):
+            problem = "does not go together with numbers of faces"
+            raise InvalidParameter(
+                "keep_like",
+                None,
+                problem,
+                hint="leave out {only} and {exclude}",
+                arguments={"only": "only", "exclude": "exclude"},
+            )
         if self.long_side not in LONG_SIDES:
             sizes = f"choose from {LONG_SIDES[0]} to {LONG_SIDES[-1]} pixels"
             raise InvalidParameter("long_side", self.long_side, "is out of range", hint=sizes)
@@ -237,7 +247,8 @@ class Faces(Finder):
             "smallest": "" if self.smallest is None else self.smallest,
             **self._selection.settings,
         }
-        return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
+        words = [f"{name}={value}" for name, value in stated.items() if value != ""]
+        return " ".join(["faces", *words, *([self.likeness.description] if self.likeness else [])])
 
     def without_margin(self, reason: str) -> Faces:
         """Return this finder with margin 0; raises `InvalidParameter` with `reason` for a user's margin."""
@@ -282,6 +293,9 @@ class Faces(Finder):
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
         chosen = self._selection.choose(len(found))
+        if (alike := self.likeness) is not None:
+            boxes = {n: box_around(found[n - 1], photo, Fraction(0)) for n in chosen}
+            chosen = [n for n, box in boxes.items() if not alike.stays(photo, box)]
         if not chosen:
             raise NoRegion("every face that was found is to stay as it is", hint="let one be replaced")
         return self._regions(photo, found, chosen)
@@ -293,7 +307,9 @@ class Faces(Finder):
         by the `core` of its region, which a method that places faces elsewhere replaces.
         """
         self._check_inside(photo, {n: row for n, row in enumerate(found, start=1) if n not in chosen})
-        bare = {n: box_around(found[n - 1], photo, Fraction(0)) for n in self.exclude}
+        every = range(1, len(found) + 1)
+        stay = self.exclude if self.likeness is None else [n for n in every if n not in chosen]
+        bare = {n: box_around(found[n - 1], photo, Fraction(0)) for n in stay}
         ovals = {n: rounded_box(box, photo) for n, box in bare.items()}
         kept = tuple(
             Region(box, oval_in(box), Origin(FACE, number=n, found=True)) for n, box in ovals.items()
@@ -359,6 +375,8 @@ class Faces(Finder):
 
     def for_frames(self, width: int, height: int, long_side: int) -> Faces:
         """Return the finder without margin, and without tiles unless `smallest` is given; may raise."""
+        if self.likeness:
+            raise InvalidParameter("keep_like", None, "is for photos", hint="choose tracks instead")
         if self.only or self.exclude:
             raise InvalidParameter("only", None, "numbers the faces of a photo", hint="choose tracks instead")
         side = long_side if self.long_side == LONG_SIDE else self.long_side

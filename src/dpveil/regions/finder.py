@@ -6,11 +6,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 import numpy as np
 
 from dpveil.core.arrays import Float, Int
+from dpveil.core.origin import BY_LIKENESS
 from dpveil.core.parameters import Parameter, check_count
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -39,12 +40,27 @@ class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
         return tuple(sorted({check_count(entry, self.name) for entry in entries}))
 
 
+class Likeness(Protocol):
+    """What decides by its pixels whether a face stays, as `dpveil.faces.likeness.Likeness`."""
+
+    @property
+    def description(self) -> str:
+        """The setting as part of a request."""
+
+    def stays(self, photo: Photo, box: Box) -> bool:
+        """Return whether the face in a detected box, without margin, stays as it is."""
+
+
 @dataclass(frozen=True)
 class Selection:
-    """Which of the faces of a photo are replaced: `only` some, or all but `exclude`; both empty: all."""
+    """Which of the faces of a photo are replaced: `only` some, or all but `exclude`; both empty: all.
+
+    With `by_likeness` it may be any of them.
+    """
 
     only: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
+    by_likeness: bool = False
 
     @classmethod
     def of(cls, request: str) -> Selection | None:
@@ -60,7 +76,10 @@ class Selection:
         if len(stated) > 1 or not all(map(LISTED.fullmatch, stated.values())):
             return None
         numbers = {name: tuple(map(int, own.split(","))) for name, own in stated.items()}
-        made = cls(numbers.get("only", ()), numbers.get("except", ()))
+        alike = BY_LIKENESS.search(request) is not None
+        made = cls(numbers.get("only", ()), numbers.get("except", ()), alike)
+        if alike and stated:
+            return None
         return made if made.settings == stated else None
 
     @property
@@ -80,6 +99,8 @@ class Selection:
         >>> Selection(exclude=(2,)).gives([1, 3]), Selection(exclude=(2,)).gives([1, 4])
         (True, False)
         """
+        if self.by_likeness:
+            return len({*numbers}) == len(numbers) and min(numbers, default=0) > 0
         if self.only:
             return sorted(numbers) == sorted(self.only)
         count = max((*numbers, *self.exclude), default=0)

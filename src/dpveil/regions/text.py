@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from importlib.util import find_spec
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import ClassVar, Final
 from weakref import WeakKeyDictionary
 
@@ -18,15 +16,15 @@ import numpy as np
 from dpveil.assets.engines import fastest
 from dpveil.core.arrays import Float, UInt8
 from dpveil.core.numbers import to_json
-from dpveil.core.origin import PLATE, TEXT
+from dpveil.core.origin import LIKE, PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
+from dpveil.regions.recogniser import INSTALL, Rule, is_lettering, network_contents, recogniser
 from dpveil.regions.tiling import resize_rgb
 from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
-INSTALL: Final = "pip install 'dpveil[text]'"
 FILE: Final = "PP-OCRv6_det_small.onnx"
 SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"
 """The checksum of the file in rapidocr 3.10."""
@@ -38,6 +36,16 @@ WIDER: Final = 1.6
 """How much wider than what the network marks a text is (unclip_ratio of rapidocr; DB section 3.5)."""
 THIN: Final = 3
 """Least shorter side of what is marked, in pixels (min_size of rapidocr)."""
+THICK: Final = 48
+"""From this thickness of a mark on, in pixels, letters have to be read: whole portraits are marked as well,
+and larger letters are found where the photo is shrunk more."""
+SURE: Final = 0.85
+READ: Final = 14
+LONG: Final = 5
+"""A mark is text without reading it if it scores so much, is thinner than so many pixels, or is longer than
+so many times its thickness: eyes, mouths and badges are none of these."""
+Rectangle = tuple[Sequence[float], Sequence[float], float]
+"""Centre, width and height, and degrees, as of `cv2.minAreaRect`."""
 REMEDY: Final = "give boxes instead, or protect the whole photo"
 
 
@@ -63,68 +71,68 @@ class TextNetwork:
             raise RegionError(f"the search for text failed ({type(error).__name__})", hint=REMEDY) from error
         if heat.shape != (1, 1, *padded.shape[:2]) or not np.isfinite(heat).all():
             raise RegionError("the network for text gave something that is no map of it", hint=REMEDY)
-        return decode(heat[0, 0, :height, :width], threshold)
+        return decode(heat[0, 0, :height, :width], threshold, partial(is_lettering, image))
 
 
-def decode(heat: Float[np.ndarray, "h w"], threshold: float) -> Float[np.ndarray, "n 5"]:
+def decode(
+    heat: Float[np.ndarray, "h w"], threshold: float, is_read: Callable[[Rectangle], bool] = lambda _: True
+) -> Float[np.ndarray, "n 5"]:
     """Return the upright boxes around what a map marks as text, with their mean levels as scores.
 
-    Each is the box around the smallest rectangle at any angle, which is widened (DB section 3.5).
+    Each is the box around the smallest rectangle at any angle, which is widened (DB section 3.5). What may be
+    something else counts if letters are read in the rectangle.
     """
     import cv2
 
     marked = cv2.dilate((heat > FAINTEST).astype(np.uint8), np.ones((2, 2), np.uint8))
     outlines, _ = cv2.findContours(marked, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    found = [row for outline in outlines if (row := _row(heat, outline, threshold))]
+    found = [row for outline in outlines if (row := _row(heat, outline, threshold, is_read))]
     return np.array(found, np.float64).reshape(-1, 5)
 
 
-def _row(heat: Float[np.ndarray, "h w"], outline: np.ndarray, threshold: float) -> list[float]:
-    """Return the box and score of what is in an outline; nothing if it is too thin or scores too little."""
+def _row(
+    heat: Float[np.ndarray, "h w"],
+    outline: np.ndarray,
+    threshold: float,
+    is_read: Callable[[Rectangle], bool],
+) -> list[float]:
+    """Return the box and score of what is in an outline; nothing if it is too thin, scores too little, or
+    nothing is read where it may be no text.
+    """
     import cv2
 
     middle, (across, down), angle = cv2.minAreaRect(outline)
     if min(across, down) < THIN:
         return []
     left, top, width, height = cv2.boundingRect(outline)
-    inner = np.zeros((height, width), np.uint8)
-    cv2.drawContours(inner, [outline], -1, 1, cv2.FILLED, offset=(-left, -top))
-    score = float(heat[top : top + height, left : left + width][inner > 0].mean())
+    inner = np.zeros((height + 2, width + 2), np.uint8)
+    cv2.drawContours(inner, [outline], -1, 1, cv2.FILLED, offset=(1 - left, 1 - top))
+    score = float(heat[top : top + height, left : left + width][inner[1:-1, 1:-1] > 0].mean())
     if score < threshold:
         return []
     more = WIDER * across * down / (across + down)
-    corners = cv2.boxPoints((middle, (across + more, down + more), angle))
+    around = middle, (across + more, down + more), angle
+    if _is_doubtful(inner, score, across, down) and not is_read(around):
+        return []
+    corners = cv2.boxPoints(around)
     start, stop = corners.min(axis=0), corners.max(axis=0)
     return [*map(float, start), *map(float, stop - start), min(1.0, score)]
 
 
-def network() -> TextNetwork:
-    """Return the network, loaded once per process.
+def _is_doubtful(mark: UInt8[np.ndarray, "h w"], score: float, across: float, down: float) -> bool:
+    """Return whether a mark, in a frame of zeros, may be something else than text."""
+    import cv2
 
-    Raises `UsageError` with an install hint if it is not installed, or is another one.
-    """
-    path = network_path()
-    if path is None:
-        raise UsageError("what finds text is not installed", hint=INSTALL)
-    found = path.stat()
-    return _network(path, found.st_mtime_ns, found.st_size)
+    short, long = sorted((across, down))
+    if score < SURE and short >= READ and long < LONG * short:
+        return True
+    return short > THICK and 2 * float(cv2.distanceTransform(mark, cv2.DIST_L2, 5).max()) > THICK
 
 
 @lru_cache(maxsize=1)
-def _network(path: Path, modified: int, size: int) -> TextNetwork:
-    contents = path.read_bytes()
-    if hashlib.sha256(contents).hexdigest() != SHA256:
-        hint = f"{INSTALL}, in the version that dpveil's constraints name"
-        raise UsageError("the network for text is not the one that dpveil was tested with", hint=hint)
-    return TextNetwork(contents)
-
-
-def network_path() -> Path | None:
-    """Return the network's file in the installed package rapidocr, which is not imported; None without it."""
-    spec = find_spec("rapidocr")
-    places = (spec.submodule_search_locations if spec else None) or ()
-    paths = (Path(place) / "models" / FILE for place in places)
-    return next((path for path in paths if path.is_file()), None)
+def network() -> TextNetwork:
+    """Return the network, loaded once per process; raises `UsageError` as `network_contents`."""
+    return TextNetwork(network_contents(FILE, SHA256))
 
 
 def parts(length: int, side: int, overlap: int) -> list[tuple[int, int]]:
@@ -167,8 +175,9 @@ class Text(Things):
 
     The network is PP-OCRv6 of the package rapidocr (extra `text`). A line must score at least `threshold`,
     between 0 and 1. Lines from `smallest` pixels of height are looked for, at the photo's own size where that
-    is 8. Each box is the upright one around a line, extended by `margin` times its shorter side. Raises
-    `InvalidParameter`. Source: docs, "Text and other objects"; DB (arXiv 1911.08947).
+    is 8. Each box is the upright one around a line, extended by `margin` times its shorter side. With `like`
+    a line stays if it clearly says something else: "names", "numbers", or a regular expression (`Rule`).
+    Raises `InvalidParameter`. Source: docs, "Text and other objects"; DB (arXiv 1911.08947).
 
     >>> Text(threshold=0.5).description
     'text threshold=0.5'
@@ -182,11 +191,25 @@ class Text(Things):
     threshold: Probability = Probability(default=THRESHOLD)
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
     smallest: Count = Count(default=SMALLEST)
+    like: str | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self._rule  # noqa: B018  checked before any photo is read
 
     @property
     def description(self) -> str:
         """Return "text", or "plates", and every setting that is not the default, in a fixed order."""
-        return " ".join([self.word, *settings_text(self.threshold, self.margin, self.smallest, self.usual)])
+        settings = settings_text(self.threshold, self.margin, self.smallest, self.usual)
+        return " ".join([self.word, *settings, *(f"{LIKE}{rule}" for rule in [self._rule] if rule)])
+
+    @property
+    def _rule(self) -> Rule | None:
+        return None if self.like is None else Rule.of(self.like)
+
+    @property
+    def absence(self) -> str:
+        """Say that no text was found, or none that says what was asked for."""
+        return super().absence + " that says what is to be replaced" * (self.like is not None)
 
     @property
     def box_margin(self) -> Fraction:
@@ -194,16 +217,23 @@ class Text(Things):
         return self.margin
 
     def prepare(self) -> None:
-        """Load the network; raises `UsageError` with an install hint if it is not installed."""
+        """Load the networks; raises `UsageError` with an install hint if they are not installed."""
         network()
+        if self._rule and recogniser() is None:
+            raise UsageError("reading text needs onnxruntime, which is not installed", hint=INSTALL)
 
     def smallest_in(self, photo: Photo) -> int:
         """Return the height in pixels below which no line is searched for."""
         return self.smallest
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the lines of a photo."""
-        return [(TEXT, lines(photo, float(self.threshold), self.smallest))]
+        """Return the lines of a photo, without those that clearly say something else."""
+        found, rule = lines(photo, float(self.threshold), self.smallest), self._rule
+        if rule is not None:
+            crops = (photo.image[box_around(row, photo, Fraction(0)).slices] for row in found)
+            chosen = [rule.takes(np.repeat(crop, 3 // crop.shape[2], axis=2)) for crop in crops]
+            found = found[np.array(chosen, np.bool_)]
+        return [(TEXT, found)]
 
 
 def settings_text(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
@@ -282,6 +312,7 @@ class Plates(Text):
     noun, word, usual = "plate", "plates", PLATE_MARGIN
 
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=PLATE_MARGIN)
+    like: str | None = field(default=None, init=False, repr=False)
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the lines of a photo that stand like those of a plate."""

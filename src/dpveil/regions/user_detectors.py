@@ -68,8 +68,13 @@ class Things(Finder):
         """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
         found = self.find(photo)
         if not found:
-            raise NoRegion(f"no {self.noun} was found", hint=NOTHING, arguments=ARGUMENTS)
+            raise NoRegion(self.absence, hint=NOTHING, arguments=ARGUMENTS)
         return list(found)
+
+    @property
+    def absence(self) -> str:
+        """Say that nothing was found."""
+        return f"no {self.noun} was found"
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
         """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""

@@ -17,7 +17,7 @@ from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.arrays import UInt16
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import CODE, EXCEPT, FACE, PLATE, SAME, TEXT, Origin
+from dpveil.core.origin import CODE, EXCEPT, FACE, LIKE, PLATE, SAME, TEXT, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
@@ -60,9 +60,14 @@ FACE_COUNT: Final = "how many faces were found, and that none was found elsewher
 CODE_BOX: Final = f"position and size of the code's box, {SAME}"
 CODE_COUNT: Final = "how many QR and bar codes were found, and that none was found elsewhere"
 TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
+TEXT_CHOICE: Final = (
+    "how many lines of text do not clearly say something else than what was asked for, and that all others"
+    f" do: this follows from the letters of all lines, also of those that are replaced, {SAME}"
+)
 PLATE_COUNT: Final = "how many plates were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NO_OTHER_TEXT: Final = "everything outside the region, with all text that was not found"
+NO_OTHER_CHOICE: Final = f"{NO_OTHER_TEXT}, or that was read as something else than what was asked for"
 NO_OTHER_CODE: Final = "everything outside the region, with every code that was not found"
 NO_OTHER_PLATE: Final = "everything outside the region, with every plate that was not found"
 OUTSIDE: Final = "everything outside the region"
@@ -106,6 +111,8 @@ def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
     kind, *told = BY_REQUEST.get(word, ("", ""))
     if origin.kind == kind:
         place, count, rest = told
+        if LIKE in origin.finder:
+            count, rest = TEXT_CHOICE, NO_OTHER_CHOICE
         return (place, count, FACES_TOO), rest
     if word == DETECTED:
         return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)

@@ -61,6 +61,10 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
         if asked is not None and asked.exclude:
             are = "face {} stays as it is" if len(asked.exclude) == 1 else "faces {} stay as they are"
             told.append(f"{are.format(_numbers_text(asked.exclude))}, {ASKED}")
+        elif asked is not None and asked.by_likeness:
+            told.append(
+                f"faces that are like those of reference photos, or unlike, stay as they are, {ASKED}"
+            )
         elif asked is not None and asked.only:
             told.append(f"every face but {_numbers_text(asked.only)} stays as it is, {ASKED}")
     return tuple(told)

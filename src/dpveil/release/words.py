@@ -13,7 +13,7 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.numbers import show
-from dpveil.core.origin import BESIDE, BLOCKLESS, EXCEPT, FACE, REDUCED, ROUNDED, SAME
+from dpveil.core.origin import BESIDE, BLOCKLESS, BY_LIKENESS, EXCEPT, FACE, LIKENESS, REDUCED, ROUNDED, SAME
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
@@ -114,6 +114,7 @@ def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, 
     traces = () if origin.grown_to is None else _traces(origin.grown_to, escapes=origin.escapes)
     place = found or ("position and size of the region",)
     outline += [BESIDE] if face and EXCEPT.search(origin.finder) else []
+    outline += [LIKENESS] if face and BY_LIKENESS.search(origin.finder) else []
     return (*place, *outline, *stored, *traces, CHANNELS, outside)
 
 
