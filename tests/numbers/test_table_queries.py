@@ -55,6 +55,15 @@ def test_quantiles_are_drawn_by_their_law_and_near_the_truth_with_much_budget():
     assert np.abs(drawn - law).max() < 6.5 * np.sqrt(0.25 / 4000)
 
 
+@pytest.mark.parametrize("value", [0, 2, 65, 119.99, 120])
+def test_a_quantile_of_equal_values_is_theirs_whatever_the_points(value):
+    for step in (None, 7, "0.3"):
+        plan = numbers.median([value] * 200, range=(0, 120), epsilon=1, step=step)
+        answer = plan.release(SeededBits(4))
+        assert abs(answer.response - value) <= float(plan.mechanism.step)
+        assert float(answer.shown) == pytest.approx(answer.response, rel=1e-9)
+
+
 def test_sums_and_groups_are_those_of_the_table(monkeypatch):
     seen = []
 
@@ -76,16 +85,25 @@ def test_sums_and_groups_are_those_of_the_table(monkeypatch):
     assert both.groups == ("a, x", "a, y", "b, x", "b, y")
 
 
+SETTINGS = {"epsilon": 2, "mechanism": "laplace"}
+GROUPED = SETTINGS | {"categories": "ab"}
+QUERIES = {
+    "sum": lambda values, groups, ends: numbers.total(values, range=ends, **SETTINGS),
+    "sums": lambda values, groups, ends: numbers.total(values, range=ends, groups=groups, **GROUPED),
+    "counts": lambda values, groups, ends: numbers.count_by(groups, **GROUPED),
+    "pairs": lambda values, groups, ends: numbers.count_by(groups, by=values, by_categories=ends, **GROUPED),
+}
+
+
+@pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("ends", [(0, 3), (-2, 3), (1, 3)])
-def test_a_replaced_record_moves_grouped_sums_by_no_more_than_is_paid_for(ends):
-    """ε for each sum is ε · (moved / ΔF), and all of them together stay within the guarantee."""
+def test_a_replaced_record_moves_answers_by_no_more_than_is_paid_for(query, ends):
+    """ε for each number is ε · (moved / ΔF), and all of them together stay within the guarantee."""
     cells = list(product(ends, "abz"))
 
     def plan(table):
         values, groups = zip(*table, strict=True)
-        return numbers.total(
-            values, groups=groups, categories="ab", range=ends, epsilon=2, mechanism="laplace"
-        )
+        return QUERIES[query](values, groups, ends)
 
     known = {table: plan(table) for table in product(cells, repeat=2)}
     worst = Fraction(0)

@@ -458,10 +458,8 @@ class Answer:
         """The response as text: its last digit is that of the first of its expected error."""
         error = self.expected_error
         places = 0 if self.query in WHOLE or not error else max(0, -floor(log10(error)))
-        if error is None:
-            places = max(0, -floor(log10(float(self.mechanism.step))))
         numbers = self.response if isinstance(self.response, tuple) else (self.response,)
-        return ", ".join(f"{one:.{places}f}" for one in numbers)
+        return ", ".join(f"{one:.10g}" if error is None else f"{one:.{places}f}" for one in numbers)
 
     @property
     def expected_error(self) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import accumulate
@@ -111,8 +111,8 @@ def quantile(
     """Plan a private quantile of a column: the value below which a share `q`, 0 to 1, of the rows lies.
 
     The response is one of the points of the range that are `step` apart, by default a thousandth of it.
-    Values are clipped to the range, and missing ones count as `missing`. Raises as `mean` does. Source:
-    McSherry & Talwar 2007; Smith 2011.
+    Values are clipped to the range and moved to the nearest point; missing ones count as `missing`. Raises
+    as `mean` does. Source: McSherry & Talwar 2007; Smith 2011.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = quantile([23, 31, 47, 62, 35] * 40, 0.5, range=(0, 120), epsilon=1, step=1)
@@ -132,7 +132,10 @@ def quantile(
             raise InvalidParameter(name, show(given), "is not above 0")
     drawn = RankExponential(range=allowed, epsilon=budget, step=fine, quantile=share, rows=len(rows))
     _ = drawn.points, drawn.weights
-    numbers = clip_values(rows, allowed, missing)
+    low, last = drawn.points[0], len(drawn.points) - 1
+    # Between two points many equal values would make every point as bad as any other.
+    nearest = (min(last, round((value - low) / fine)) for value in clip_values(rows, allowed, missing))
+    numbers = [drawn.points[place] for place in nearest]
     covers = f"the {show(share)} quantile of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     clear = (f"the number of rows, {len(rows)}, and the query with its range and step",)
     guarantee = Guarantee(kind="pure", epsilon=budget, relation=Relation(RECORD), scope=Scope(covers, clear))
@@ -141,4 +144,4 @@ def quantile(
 
 def median(values: Iterable[Any], **settings: Any) -> Plan:
     """Plan a private median: `quantile` with q = 0.5, whose other arguments it takes."""
-    return quantile(values, Fraction(1, 2), **settings)
+    return replace(quantile(values, Fraction(1, 2), **settings), query="median")

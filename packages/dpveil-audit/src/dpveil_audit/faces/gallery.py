@@ -163,14 +163,15 @@ class FacesCase:
             lines[:] = np.array(LIGHT)[rows[:, -2]][:, None]
         lines[:, : rows.shape[1]] = rows
         crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
-        if isinstance(self.gallery, HeadGallery):
+        if isinstance(self.method, Attributes):
             heads: Any = self.method.shown(crops, bits=bits)
             poses = [0 if head.own_yaw is None else 1 + head.own_yaw // YAW for head in heads]
             persons = [head.person(None) for head in heads]
             return np.array(persons, np.int64) + len(self.gallery) * np.array(poses, np.int64)
         released = self.method.release(crops, bits=bits)
         numbers = released[:, 0, -1, 0].astype(np.int64)
-        due = self.gallery.faces[np.minimum(numbers, len(self.gallery) - 1)]
+        faces: Any = self.gallery
+        due = faces.faces[np.minimum(numbers, len(self.gallery) - 1)]
         return np.where((released == due).all(axis=(1, 2, 3)), numbers, -1)
 
     def __str__(self) -> str:
