@@ -67,7 +67,7 @@ class Selection:
         """Return the selection of a request for faces; None if dpveil writes no such request.
 
         >>> Selection.of("faces margin=0 except=2,3")
-        Selection(only=(), exclude=(2, 3))
+        Selection(only=(), exclude=(2, 3), by_likeness=False)
         """
         settings = [part.partition("=")[::2] for part in request.split(" ")[1:]]
         if not SETTINGS.fullmatch(request) or len(dict(settings)) < len(settings):
