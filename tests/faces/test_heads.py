@@ -305,5 +305,6 @@ def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None
         assert hidden[box.slices].mean() > {"box": 0.99, "head": 0.8, "face": 0.65}[protect]
     assert np.array_equal(release.image[~hidden], crowd[~hidden])
     assert [region.mask is None for region in plan.regions] == [False, False]
-    assert list(release.notes).count(CUT_NOTE) == (protect == "box")  # the others do not reach the face between them
-    assert not {*said} & {*release.certificate.warnings}
+    reaching = protect == "box"  # the others do not reach the face between them
+    assert sum(CUT_NOTE in note for note in release.notes) == reaching
+    assert not any(CUT_NOTE in warning for warning in release.certificate.warnings)
