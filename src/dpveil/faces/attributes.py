@@ -29,6 +29,7 @@ from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.released import CropFace, HeadFace, Released
+from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED
 from dpveil.noise.bits import BitSource, check_bits
@@ -148,8 +149,6 @@ class GalleryField(AssetField):
 
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=partial(default_path, ATTRIBUTES.default))
 """Attribute models of this method: files, or none if no attribute is kept."""
-OUTSIDE: Final = replace(ATTRIBUTES, option="outside", default="outside", built_in=NONE, build=type(None))
-"""Attribute models of what stays around a face: files, or none."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,7 +159,7 @@ class Attributes(FaceMethod):
     total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
     shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the heads or
     faces of `gallery` with the attribute values that were drawn; of heads, rather those that suit what stays
-    in the photo: the tone of skin, and gender and age that the model `outside` reads there, if that is not
+    in the photo: the tone of skin, and what the network `outside` reads there, if that is not
     "none". This costs nothing: neighbours do not differ there. One whose tone is kept is shown in it.
     `gallery` is "heads", rendered heads of nobody; "research", of dpveil-faces: averages of photos where
     `protect` is "face", else rendered heads with such faces; "default", the second if it is installed, else
@@ -189,7 +188,7 @@ class Attributes(FaceMethod):
         "gallery": "Who is shown: heads (rendered, CC0), research (like photos, non-commercial), a file, or "
         "default: research where dpveil-faces is installed, else heads.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
-        "outside": "The model that reads from what stays who suits it, or none; default: of dpveil-faces.",
+        "outside": "The network that reads from what stays who suits it, or none; default: of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
@@ -197,7 +196,7 @@ class Attributes(FaceMethod):
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: GalleryField = GalleryField(HEADS)
     model: AssetField = AssetField(READER)
-    outside: AssetField = AssetField(OUTSIDE)
+    outside: AssetField = AssetField(SURROUNDINGS)
 
     def __post_init__(self) -> None:
         if self.gallery.name in (DEFAULT, RESEARCH):

@@ -84,15 +84,16 @@ class FaceGallery(Stored):
         return tone.tones(self.faces)
 
     def looks(self, name: str) -> Int64[np.ndarray, " n"] | None:
-        """Return each face's value of an attribute, by its index in `VALUES`: as the default model reads it,
-        else by its label; None without either.
+        """Return each face's value of an attribute, by its index in `VALUES`: its label, else as the default
+        model reads it; None without either.
         """
+        label = labelled(self.labels, self.values, name)
+        if label is not None:
+            return label
         known = readings.kept()
         if known is not None and known.gallery == self.digest and name in known.answers:
             return known.answers[name]
-        if name == TONE:
-            return self.tones
-        return labelled(self.labels, self.values, name)
+        return self.tones if name == TONE else None
 
     def view(self, face: int, yaw: int | None) -> View:
         """Return a face, turned to a yaw in degrees unless it is None; raises `ModelError`."""

@@ -15,7 +15,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.background import behind
-from dpveil.faces.geometry.cell import YAW
+from dpveil.faces.geometry.cell import drawn_yaw
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
@@ -27,7 +27,7 @@ from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
-from dpveil.faces.geometry.view import View
+from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
 
 AROUND: Final = 0.6
@@ -35,8 +35,12 @@ AROUND: Final = 0.6
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
-OVAL_ENDS: Final = (1.35, 1.6)
+OVAL: Final = (1.17, 1.3)
 """Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
+OVAL_ENDS: Final = (1.35, 1.6)
+"""The same where there is skin at the region's edge: the box of a user has corners."""
+OUTLINE: Final = (0.3, 0.6)
+"""Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)
 """The frame in which the tone of a head is read."""
 Photo = UInt8[np.ndarray, "H W c"]
@@ -100,7 +104,7 @@ def part_of(
     face alone where a whole head is replaced.
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
-        yaw = YAW * placed.cell.yaw
+        yaw = drawn_yaw(placed.cell.yaw)
     place = between(placed.pose, placed.frame, ONE)
     if placed.landmarks is None and placed.cell is not None:
         x, y = (middle - 0.5 for middle in MIDDLE)
@@ -236,9 +240,12 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     view, match = part.view, part.around.match
     if part.inner:
         light = light_of(view, part.region, part.around)
-        levels, planes = view.on(at, box, "face" if view.whole else "alpha", skin=True)
+        levels, planes = view.on(at, box, "alpha", skin=True)
         gain, skin = light.on(at, box)
-        alpha = _beside_oval(at, box) * np.maximum(planes[..., 0], skin)
+        skin = step((skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
+        far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
+        oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in (OVAL, OVAL_ENDS))
+        alpha = np.asarray(np.maximum(oval * planes[..., 0], near * skin), np.float32)
         return alpha, match(light.lit(levels, gain)), skin * alpha
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
@@ -258,13 +265,6 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         neck = np.maximum(_column(at, box), hair[..., 0])
         alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
-
-
-def _beside_oval(at: Similarity, box: Box) -> Share:
-    """Return 1 in and near the oval of an inner face, and 0 far from it, in a box: a user's has corners."""
-    there = np.moveaxis(_frame_grid(at, box), 0, -1)
-    far = INNER.far(there)
-    return np.asarray(np.clip((OVAL_ENDS[1] - far) / (OVAL_ENDS[1] - OVAL_ENDS[0]), 0, 1), np.float32)
 
 
 def _column(at: Similarity, box: Box) -> Share:

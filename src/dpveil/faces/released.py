@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.core.arrays import Int64, UInt8
 from dpveil.core.region import Box
-from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
+from dpveil.faces.attribute_model import TONE
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.around import Around
@@ -20,14 +20,15 @@ from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import tone_class
 from dpveil.faces.geometry.view import ONE, Step, View
 from dpveil.faces.head_gallery import HeadGallery
+from dpveil.faces.surroundings import SurroundingsNetwork
 
-SUITING: Final = ("age", "gender")
+SUITING: Final = ("age", "perceived-race", "gender")
 """Attributes that are read around a face."""
 SURE: Final = 2.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
-DIM_LIGHT: Final = 10.0
+DIM_LIGHT: Final = 4.0
 """CIE L* that is added to that of the face: dim light is commoner than the darker of two tones of skin."""
 BACKDROPS: Final = (
     (128, 134, 140),
@@ -107,15 +108,15 @@ class HeadFace(Released):
     """A head, or face alone, of a gallery: one of `persons`, by a `number` of 64 bits that was drawn.
 
     It suits what stays around the face, a function of pixels outside of all regions: tones are the likelier
-    the nearer they are to that of the skin, and gender and age are those that `model`, if there is one, reads
-    there, each as probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
+    the nearer they are to that of the skin, and gender, age and race those that `model`, if there is one,
+    reads there, each as probable as it says. `own_yaw` is a yaw that was drawn or chosen as an attribute.
     """
 
     gallery: HeadGallery | FaceGallery
     persons: Int64[np.ndarray, " p"]
     number: int
     own_yaw: int | None = None
-    model: AttributeModel | None = None
+    model: SurroundingsNetwork | None = None
     steps: tuple[Step, ...] = ()
 
     def after(self, step: Step) -> HeadFace:
@@ -146,16 +147,16 @@ class HeadFace(Released):
         at = int(np.searchsorted(upto, self.number / 2**64, side="right"))
         return int(self.persons[min(at, len(upto) - 1)])
 
-    def _suiting(self, model: AttributeModel, around: Around, chances: np.ndarray) -> np.ndarray:
+    def _suiting(self, model: SurroundingsNetwork, around: Around, chances: np.ndarray) -> np.ndarray:
         """Return the chances of persons who suit what the model reads around the face.
 
         Every value is as probable as the model says, however many persons have it: of the last of `SUITING`
         exactly, of the others among those who have that.
         """
-        scores = model.scores(around.picture[None])[0].astype(np.float64)
+        scores = model.scores(around.picture).astype(np.float64)
         for name in SUITING:
             looks = self.gallery.looks(name)
-            if looks is None or model.values.get(name) != VALUES[name]:
+            if looks is None or name not in model.values:
                 continue
             own = scores[model.columns[name]] * SURE
             share, kept = np.exp(own - own.max()), looks[self.persons]
@@ -171,7 +172,9 @@ class HeadFace(Released):
     def crop(self, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
         """Return the head in a canonical crop before a backdrop, or the face as it is."""
         if isinstance(self.gallery, FaceGallery):
-            return self.view(None).levels
+            view = self.view(None)
+            levels, _ = view.on(between(ONE, frame, HeadFrame(1)), Box(0, 0, frame.size, frame.size))
+            return np.asarray(np.rint(levels), np.uint8)
         box = Box(0, 0, frame.size, frame.size)
         return before_backdrop(self, between(ONE, frame, HeadFrame(1)), box)
 

@@ -25,7 +25,7 @@ NETWORKS: Final = {
     "denoiser": "dpveil_train.denoiser",
 }
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
-OTHERS: Final = (*NETWORKS, "gallery", "attributes", "outside")
+OTHERS: Final = (*NETWORKS, "gallery", "attributes")
 """Models that are no codecs without networks."""
 LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
 """What the decoder of a network learns from landmarks."""
@@ -36,8 +36,7 @@ def command(
         str,
         typer.Argument(
             metavar="KIND",
-            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or denoiser, gallery, attributes,"
-            " outside.",
+            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or denoiser, gallery, attributes.",
         ),
     ],
     images: Annotated[
@@ -69,7 +68,7 @@ def command(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="An attribute model that reads faces; gallery, outside."),
+        typer.Option(metavar="FILE", help="An attribute model that reads faces; gallery."),
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     full: Annotated[
@@ -117,9 +116,6 @@ def command(
     denoiser learns to guess the face under the noise of a release, from releases of the same shards, as a
     post-processing.
 
-    outside learns to predict gender and age of people from what is around their faces, of whole photos; the
-    labels are what --model reads of the faces.
-
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile; with --labels it also
@@ -131,15 +127,10 @@ def command(
         raise UnknownName("kind of model", codec, kinds)
     only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
     only_networks = {"--full": not full, "--steps": steps is None, "--generator": generator is None}
-    only_galleries = {"--faces": faces == 1024, "--model": model is None or codec == "outside"}
+    only_galleries = {"--faces": faces == 1024, "--model": model is None}
     usual = {
         "gallery": only_codecs | only_networks,
         "attributes": only_codecs | only_galleries | only_networks,
-        "outside": {
-            **(only_codecs | only_galleries | only_networks),
-            "--labels": labels is None,
-            "--landmarks-68": landmarks_68 is None,
-        },
         **dict.fromkeys(NETWORKS, only_codecs | only_galleries | {"--labels": labels is None}),
     }.get(codec, only_galleries | only_networks | {"--labels": labels is None})
     if codec == "stylegan":
@@ -157,8 +148,6 @@ def command(
         return _gallery(common, faces, landmarks_68, model, labels, json)
     if codec == "attributes":
         return _attributes(common, landmarks_68, labels, json)
-    if codec == "outside":
-        return _outside(common, model, json)
     if codec in NETWORKS:
         return _network(codec, common, "full" if full else "small", landmarks_68, steps, generator, json)
     canvas = (side, side, 1 if grey else 3)
@@ -320,19 +309,6 @@ def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path |
     by_hand = NO_MORE if labels is None else HandLabels.read(labels)
     order = AttributeOrder(landmarks=5 if landmarks_68 is None else 68, labels=by_hand, **common)
     return _print_attributes(train_attributes(order, bar), order.out, json)
-
-
-def _outside(common: dict[str, Any], labels: Path | None, json: bool) -> int:
-    """Train a model of what stays around faces, print the result, and return the exit code."""
-    from dpveil.faces.attribute_model import AttributeModel
-    from dpveil_train.outside import OutsideOrder, train_outside
-
-    if labels is None:
-        raise InvalidParameter(
-            "--model", None, "is missing", hint="name an attribute model, which reads faces"
-        )
-    made = train_outside(OutsideOrder(model=AttributeModel.load(labels), **common), bar)
-    return _print_attributes(made, common["out"], json)
 
 
 def _print_attributes(made: Trained[Any], out: Path, json: bool) -> int:

@@ -32,7 +32,9 @@ PITCHES: Final = 24
 PITCH: Final = 2 * HEAD.half[0] / PITCHES
 """Distance between the centres, in sides of the frame."""
 YAW: Final = 20
-"""Degrees of yaw of a head that is drawn, for each class."""
+"""Degrees of yaw of a head that is turned."""
+DRAWN: Final = (0, YAW, 32)
+"""Degrees of yaw of a head that is drawn, by its class: few heads in photos are turned farther."""
 YAWS: Final = (10, 25)
 """Degrees of yaw, on either side, at which the next class begins."""
 ROUNDING: Final = 1.02
@@ -159,3 +161,8 @@ def given_box(origin: Origin) -> Box | None:
         return box_of_text(origin.finder) if origin.kind == BOX else None
     except InvalidParameter:
         return None
+
+
+def drawn_yaw(yaw: int) -> int:
+    """Return the degrees of yaw of a head that is drawn, by the class of its yaw, -2 to 2."""
+    return DRAWN[abs(yaw)] * (-1 if yaw < 0 else 1)

@@ -66,7 +66,8 @@ def skin_weights(rim: Rim, sure: Float64[np.ndarray, " n"], *, grey: bool) -> Fl
     centre, like = skin_centre(lab, sure, grey=grey)
     if not (like > 0).sum() > FEW * len(rim):
         return np.zeros(len(rim))
-    return np.asarray(like * near_skin(lab, centre))
+    own = float(_like_skin(centre[None], grey)[0])  # pale and dark people have skin, too
+    return np.asarray(np.minimum(like / max(own, 1e-6), 1) * near_skin(lab, centre))
 
 
 def near_skin(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray) -> Float64[np.ndarray, " n"]:

@@ -14,7 +14,7 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 
-SEAM: Final = 0.08
+SEAM: Final = 0.04
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same of a whole head, whose outline is its own."""

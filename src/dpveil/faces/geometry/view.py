@@ -23,9 +23,13 @@ ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 SKIN: Final = (0.495, 0.49, 0.385, 0.50)
 """Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
 crop."""
-WIDER: Final = 0.2
+WIDER: Final = 1.0
 """By how much it is enlarged so that skin goes on to the face's outline in photos, but at the far side of a
 turned head."""
+MARGIN: Final = 0.2
+"""By how much the picture of a face is wider than its crop on each side, in units of UTKFace's crop."""
+OUTLINED: Final = (22, 28)
+"""Yaw in degrees from which on the outline of the far cheek begins to show, and from which on it does."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
 INWARD: Final = 0.66
@@ -64,19 +68,30 @@ class View:
 
     @classmethod
     def of_crop(cls, crop: UInt8[np.ndarray, "s s 3"], frame: Frame, yaw: int | None) -> View:
-        """Return the face of a released crop, turned to a yaw in degrees unless it is None."""
-        shown = np.ones(crop.shape[:2], np.float32)
+        """Return the face of a released crop, turned to a yaw in degrees unless it is None.
+
+        The picture is wider than the crop, which ends at the forehead: skin goes on there.
+        """
+        import cv2
+
         turn = None if yaw is None else turn_of(crop, frame, yaw)
+        more = round(MARGIN * frame.unit)
+        crop = np.asarray(cv2.copyMakeBorder(crop, more, more, more, more, cv2.BORDER_REPLICATE))
+        frame = Frame(frame.size + 2 * more, frame.margin + more / frame.unit)
+        shown = np.ones(crop.shape[:2], np.float32)
         if turn is not None:
             crop, shown = turn.of(crop, frame)
         x, y, a, b = SKIN
         at = grid(frame)
         far = np.hypot((at[..., 0] - x) / a, (at[..., 1] - y) / b)
-        far_side = np.clip((at[..., 0] - x) / a / np.maximum(far, 0.1) * np.sign(yaw or 0), 0, 1)
-        alpha = shown * _step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
+        turned = float(np.clip((abs(yaw or 0) - OUTLINED[0]) / (OUTLINED[1] - OUTLINED[0]), 0, 1))
+        far_side = np.clip((at[..., 0] - x) / a / np.maximum(far, 0.1) * np.sign(yaw or 0), 0, 1) * turned
+        outline = 1 - turned + turned * shown
+        alpha = outline * step((1 + WIDER * (1 - far_side) - far) / SOFT + 0.5)
         none = np.zeros_like(alpha)
         view = cls(crop, alpha, none, none, none, between(ONE, frame, HeadFrame(1)), whole=False)
-        view.__dict__["face"] = shown * _step((1 - far) / SOFT + 0.5) * _bare(crop, far, at[..., 1])
+        beside = np.abs(at - 0.5).max(axis=-1) < 0.5 + frame.margin - more / frame.unit
+        view.__dict__["face"] = beside * shown * step((1 - far) / SOFT + 0.5) * _bare(crop, far, at[..., 1])
         return view
 
     def after(self, steps: tuple[Step, ...]) -> View:
@@ -268,7 +283,7 @@ def shrunk(picture: Shaped[np.ndarray, "h w c"], pose: Similarity, side: int) ->
     return np.asarray(out)
 
 
-def _step(at: np.ndarray) -> Share:
+def step(at: np.ndarray) -> Share:
     """Return a smooth step from 0 at 0 to 1 at 1."""
     t = np.clip(at, 0, 1)
     return np.asarray(t * t * (3 - 2 * t), np.float32)

@@ -1,0 +1,93 @@
+"""A network that reads, from what stays around a face, who suits it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import cv2
+import numpy as np
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.network import Network
+from dpveil.assets.reference import Kind
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.numbers import Json
+from dpveil.errors import ModelError
+from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
+
+SIDE: Final = 96
+"""Side of the downscaled picture that the network sees."""
+JOB: Final = "reads what is around a face"
+MOST: Final = 100.0
+"""Largest mean of its scores of a grey picture."""
+
+
+@dataclass(frozen=True, eq=False)
+class SurroundingsNetwork(Stored):
+    """A network that scores every value of attributes from a picture of what is around a face.
+
+    `network` takes a picture 1 × 3 × 96 × 96, RGB from -1 to 1, and gives scores, 1 × k. `values` names the
+    attributes and their values in the order of the scores. Source: docs, "Attributes".
+    """
+
+    name: ClassVar[str] = "surroundings"
+    hint: ClassVar[str] = "install dpveil-faces again, or choose --outside none"
+
+    network: Network
+    values: Mapping[str, tuple[str, ...]]
+    card: Card
+
+    def scores(self, picture: UInt8[np.ndarray, "s s 3"]) -> Float32[np.ndarray, " k"]:
+        """Return the score (logit) of every value; raises `ModelError` if the network fails."""
+        small = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        planes = small.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
+        return np.asarray(self.network(planes)[0])
+
+    @cached_property
+    def columns(self) -> dict[str, slice]:
+        """The scores that belong to each attribute."""
+        return columns_of(self.values)
+
+    def facts(self) -> dict[str, Json]:
+        """Return the attributes and their values, for the file's header."""
+        return {"values": [[name, list(words)] for name, words in self.values.items()]}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the array of the file."""
+        return {"network": np.frombuffer(self.network.contents, np.uint8)}
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return the network stored in a file; raises `ModelError` for one that does not fit."""
+        values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
+        if not values or any(VALUES.get(name) != words for name, words in values.items()):
+            raise ModelError("the file's attributes are not those by which a face is chosen")
+        gives = (1, sum(len(words) for words in values.values()))
+        return cls(Network.of(tensors["network"], (1, 3, SIDE, SIDE), gives, JOB, MOST), values, card)
+
+    def card_words(self) -> CardWords:
+        """Return the model card's sections about the attributes."""
+        return CardWords(
+            what="A dpveil network that reads, from what stays around a face, who suits it.",
+            labels=[f"{name}: {', '.join(words)}" for name, words in self.values.items()],
+            caution=CAUTION,
+            promise="It sees pixels that stay in the photo, and none that are replaced.",
+        )
+
+
+SURROUNDINGS: Final = Kind(
+    noun="network of surroundings",
+    option="outside",
+    written="surroundings sha256:…",
+    hint=SurroundingsNetwork.hint,
+    kinds={SurroundingsNetwork.name: SurroundingsNetwork},
+    holds=SurroundingsNetwork,
+    default=SurroundingsNetwork.name,
+    built_in="none",
+    build=type(None),
+)
+"""Files of such networks; the default is that of dpveil-faces."""
