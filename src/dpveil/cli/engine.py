@@ -33,6 +33,7 @@ WITHOUT: Final = (
     "names",
     "format_",
     "labels",
+    "keep_metadata",
     "review",
     "sign",
     "c2pa",

@@ -241,7 +241,14 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
     clips = any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
-    return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}{vectors}."
+    texts = Counter(name for promise in promises for name in promise.metadata)
+    some = {
+        name: f" (in {count:,} of {len(promises):,})" * (count < len(promises))
+        for name, count in texts.items()
+    }
+    kept = f" Kept: {', '.join(name + few for name, few in some.items())}." if some else ""
+    where = f"where the {place} {'was' if one else 'were'}{moved}{vectors}"
+    return f"Not hidden: everything else, and {where}.{kept}"
 
 
 def _target(entries: Sequence[Entry], out: object) -> str:

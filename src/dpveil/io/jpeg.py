@@ -14,6 +14,7 @@ import numpy as np
 
 from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
 from dpveil.errors import OutputError, PhotoError
+from dpveil.io.exif import NO_TEXTS, with_exif
 
 FASTEST: Final = "turbo210"
 """The libjpeg of jpeglib's wheels that is used where it is there; all of them give the same coefficients."""
@@ -22,10 +23,8 @@ YCC: Final = 3
 """libjpeg's numbers of colour spaces."""
 SLOTS: Final = 4
 """How many quantisation tables a file has room for."""
-TURNED: Final = b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0%c\0\0\0\0\0\0"
-"""A segment of EXIF that states an orientation and nothing else (EXIF 2.3 §4.6.2)."""
 JFIF_BYTES: Final = 20
-"""Length of the start of a JPEG and its JFIF header, after which EXIF stands."""
+"""Length of the start of a JPEG and its JFIF header."""
 
 Component = tuple[int, int, int, int]
 """Identifier, horizontal and vertical sampling factor, and number of the quantisation table."""
@@ -66,8 +65,8 @@ def read_blocks(
     return JpegBlocks(height, width, tuple(planes), own, tuple(factors), orientation)
 
 
-def jpeg_file(blocks: JpegBlocks) -> bytes:
-    """Return a baseline JPEG with these blocks, and nothing else but an orientation other than upright.
+def jpeg_file(blocks: JpegBlocks, texts: Mapping[str, str] = NO_TEXTS) -> bytes:
+    """Return a baseline JPEG with these blocks, and nothing else but EXIF (`dpveil.io.exif.with_exif`).
 
     Its entropy coding follows from the blocks alone. Raises `OutputError`.
     """
@@ -90,8 +89,8 @@ def jpeg_file(blocks: JpegBlocks) -> bytes:
         data = Path(name).read_bytes()
     if not written or not data:
         raise OutputError("the JPEG cannot be written", hint="write a PNG instead")
-    turned = b"" if blocks.orientation == 1 else TURNED % blocks.orientation
-    return data[:JFIF_BYTES] + turned + _numbered(data[JFIF_BYTES:])
+    numbered = data[:JFIF_BYTES] + _numbered(data[JFIF_BYTES:])
+    return with_exif(numbered, "jpeg", texts, blocks.orientation)
 
 
 def _numbered(segments: bytes) -> bytes:
