@@ -59,7 +59,7 @@ OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "ve
 
 SECTIONS: Final = {
     "Finding faces, text and other things": (
-        "only threshold margin min_face long_side smallest detector detector_model classes"
+        "only threshold margin min_face long_side smallest detector detector_model classes device"
     ),
     "Faces that are shown": "placing gallery model outside post_processing",
     "Clips": "over_time pose on_lost keep_audio event_seconds event_times",
