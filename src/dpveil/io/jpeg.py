@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
+from dpveil.core.jpeg_blocks import MOST, SIDE, JpegBlocks
 from dpveil.errors import OutputError, PhotoError
 from dpveil.io.exif import NO_TEXTS, with_exif
+from dpveil.io.unreadable import SAVE_ANEW
 
 FASTEST: Final = "turbo210"
 """The libjpeg of jpeglib's wheels that is used where it is there; all of them give the same coefficients."""
@@ -47,7 +48,10 @@ def keeps_blocks(components: Sequence[Component], info: Mapping[Any, Any]) -> bo
 def read_blocks(
     data: bytes, components: Sequence[Component], size: tuple[int, int], orientation: int
 ) -> JpegBlocks:
-    """Return the blocks of a JPEG of `size` (width, height); raises `PhotoError` for a damaged file."""
+    """Return the blocks of a JPEG of `size` (width, height).
+
+    Raises `PhotoError` for a damaged file, and one with numbers that baseline coding has no room for.
+    """
     width, height = size
     factors = [(1, 1)] if len(components) == 1 else [(down, across) for _, across, down, _ in components]
     tall, wide = factors[0]
@@ -61,6 +65,9 @@ def read_blocks(
         read = _library().read_jpeg_dct(name.encode(), *parts, _pointer(tables), _pointer(numbers))
     if not read:
         raise PhotoError("the JPEG is damaged: its coefficients cannot be read", hint="get an intact copy")
+    for numbers_ in (plane.reshape(-1, SIDE * SIDE) for plane in planes):
+        if numbers_.max() > MOST or numbers_[:, 1:].min() < -MOST or numbers_.min() < -MOST - 1:
+            raise PhotoError("the JPEG has coefficients that no baseline JPEG has", hint=SAVE_ANEW)
     own = tuple(tables[number].copy() for number in numbers[: len(planes)])
     return JpegBlocks(height, width, tuple(planes), own, tuple(factors), orientation)
 

@@ -284,6 +284,8 @@ class Plan:
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
             return Release(self.photo.image, self._copy_certificate(), self.remarks, blocks=blocks)
         certificate = self._certificate(self.quote, kind_of(source))
+        if self.photo.blocks is not None:
+            self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
         image, blocks = keep_blocks(self.photo, drawn.image, self.placement.regions)
