@@ -155,6 +155,22 @@ def test_labels_follow_what_was_released_and_nothing_else_is_kept(given: Given, 
         assert {Path(name).stem for name in files} == {Path(name).stem for name in released}
 
 
+@pytest.mark.parametrize("given", [voc, yolo])
+def test_files_of_an_earlier_run_about_what_has_no_labels_now_are_removed(given: Given) -> None:
+    labels = given()
+    place, _ = run(labels)
+    before = contents(place)
+    other = place / f"other{Path(next(iter(before))).suffix}"
+    other.write_text("of another run")
+    gone = next(
+        each for each in labels.rglob("*") if each.relative_to(labels).as_posix() == next(iter(before))
+    )
+    gone.unlink()
+    _, report = run(labels)
+    assert set(contents(place)) == {*before} - {next(iter(before))} | {other.name}
+    assert len(report.notes) == 1
+
+
 def test_boxes_stay_and_keypoints_in_what_was_replaced_do_not() -> None:
     x, y, right, below = map(float, BOX)
     made = json.loads("".join(contents(run(coco())[0]).values()))
