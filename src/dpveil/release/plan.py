@@ -339,7 +339,7 @@ def plan(
     """Return how `method` will treat `photo`: its regions and guarantees. Draws and spends nothing.
 
     `photo` is whatever `dpveil.read` accepts. `method` is a name with its `parameters`, or a ready-made
-    method; without one every face is replaced by a face of nobody (`catalogue.DEFAULT`), and text alone is
+    method; without one every face is replaced by a synthetic face (`catalogue.DEFAULT`), and text alone is
     filled. Face-space methods, such as "latent", replace faces by others and cover text.
     `regions` is one choice or several: "whole", "faces", "text", "plates", "codes", "faces+text", a box
     "x,y,w,h" in pixels, a mask. The original is read for each, so overlaps cost twice. The default is
