@@ -381,7 +381,7 @@ def obfuscate_command(
     _check_metadata(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     labelled = None if labels is None else Labels(labels, inputs, photos, out)
-    many = min(jobs or usual_jobs(photos), len(photos))
+    many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
     release_clips(report, clips, choices, clip, heard, voice, json=json)

@@ -38,7 +38,7 @@ from dpveil.errors import (
 )
 from dpveil.io.names import show_path
 from dpveil.release.saving import is_clip
-from dpveil.release.words import NO_PROMISE, in_short
+from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.task import Choices
@@ -222,7 +222,8 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        return f"{what}; nothing of {them} {'would be' if would else 'is'} kept (ε = 0)."
+        kept = f"{'would be' if would else 'is'} kept{but_linked(worst.total)}"
+        return f"{what}; nothing of {them} {kept} (ε = 0)."
     among = f", in the worst of {_sources(drawn)}" if len(drawn) > 1 else ""
     limit = f"{in_short(worst.total)} ({worst.strength})"
     return f"{what}; what shows of {them} {limited} to {limit}{among}."
