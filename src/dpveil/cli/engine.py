@@ -33,6 +33,7 @@ WITHOUT: Final = (
     "names",
     "format_",
     "labels",
+    "new_points",
     "keep_metadata",
     "review",
     "sign",

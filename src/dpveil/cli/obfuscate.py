@@ -232,6 +232,14 @@ def obfuscate_command(
             " released photos, without keypoints in what was replaced, and without attributes.",
         ),
     ] = None,
+    new_points: Annotated[
+        bool,
+        typer.Option(
+            "--new-points",
+            help="In COCO labels, give a new face the eyes, nose and mouth found on it; what was replaced"
+            " has no points else.",
+        ),
+    ] = False,
     keep_metadata: Annotated[
         Text,
         typer.Option(
@@ -380,7 +388,11 @@ def obfuscate_command(
     notes = notes_on(inputs, tasks, out)
     _check_metadata(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
-    labelled = None if labels is None else Labels(labels, inputs, photos, out)
+    if new_points and labels is None:
+        raise UsageError(
+            "--new-points is about labels, and there are none", hint="add --labels, or leave it out"
+        )
+    labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
     many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)

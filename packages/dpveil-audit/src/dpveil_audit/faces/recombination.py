@@ -113,8 +113,8 @@ class RecombinationCase:
     def method(self) -> FaceMethod:
         """The stub method, or the one that shows heads."""
         if self.heads or self.protect != "face":
-            given = {"attributes": "none", "gallery": _heads(), "placing": "box", "link": self.linked}
-            return Attributes(protect=self.protect, **given)
+            heads, how = _heads(), {"protect": self.protect, "placing": "box"}
+            return Attributes(attributes="none", gallery=heads, link=self.linked, **how)
         return MadeFaces(margin=self.margin, placing="box")
 
     @property
