@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REQUIRED: Final = "required"
 """Listed in place of a parameter's default if there is none."""
 DEFAULT: Final = "attributes"
-"""The default method: every face becomes a face of nobody that keeps no attribute."""
+"""The default method: every face becomes a synthetic face that keeps no attribute."""
 BUDGETS: Final = ("epsilon", "delta", "rho")
 """Parameters that state a budget."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cv2
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from skimage import data
 
 from dpveil.assets import engines
 from dpveil.assets.engines import ENGINES, OnnxRuntime, OpenCV, fastest
-from dpveil.errors import InstallationWarning
+from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
 from tiny_onnx import field, mixing
@@ -75,3 +77,32 @@ def test_a_network_that_onnxruntime_refuses_is_no_fault_of_the_installation():
         assert fastest.__wrapped__(contents) is OpenCV
     assert len(told) == 1
     assert "install" not in str(told[0].message)
+
+
+@pytest.mark.parametrize("asked", [None, "auto", *engines.DEVICES, "gpu"])
+def test_a_device_is_the_one_that_was_named_or_the_first_that_is_there(monkeypatch, asked):
+    monkeypatch.setenv(engines.DEVICE, asked or "auto")
+    every, cpu = [*engines.DEVICES.values()], engines.DEVICES["cpu"]
+    for there in itertools.chain.from_iterable(itertools.combinations(every[:-1], n) for n in range(5)):
+        has = ["AzureExecutionProvider", *there, cpu]
+        monkeypatch.setattr(engines.processes, "confined", True)
+        assert engines.providers(has) == [cpu]
+        monkeypatch.setattr(engines.processes, "confined", False)
+        if asked in (None, "auto"):
+            assert engines.providers(has) == [*there, cpu]
+        elif engines.DEVICES.get(asked) in has:
+            assert engines.providers(has) == [*dict.fromkeys([engines.DEVICES[asked], cpu])]
+        else:
+            with pytest.raises(UsageError):
+                engines.providers(has)
+
+
+@needs_onnxruntime
+def test_a_device_that_cannot_be_used_is_no_reason_for_another(monkeypatch):
+    engines.session.cache_clear()
+    monkeypatch.setenv(engines.DEVICE, "cuda")
+    with pytest.raises(UsageError):
+        fastest.__wrapped__(mixing())
+    monkeypatch.setenv(engines.DEVICE, "cpu")
+    assert fastest.__wrapped__(mixing()) is OnnxRuntime
+    assert engines.session(mixing(), 1).get_providers() == [engines.DEVICES["cpu"]]

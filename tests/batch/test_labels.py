@@ -155,6 +155,38 @@ def test_labels_follow_what_was_released_and_nothing_else_is_kept(given: Given, 
         assert {Path(name).stem for name in files} == {Path(name).stem for name in released}
 
 
+@pytest.mark.parametrize("given", [voc, yolo])
+def test_files_of_an_earlier_run_about_what_has_no_labels_now_are_removed(given: Given) -> None:
+    labels = given()
+    place, _ = run(labels)
+    before = contents(place)
+    other = place / f"other{Path(next(iter(before))).suffix}"
+    other.write_text("of another run")
+    gone = next(
+        each for each in labels.rglob("*") if each.relative_to(labels).as_posix() == next(iter(before))
+    )
+    gone.unlink()
+    _, report = run(labels)
+    assert set(contents(place)) == {*before} - {next(iter(before))} | {other.name}
+    assert len(report.notes) == 1
+
+
+def test_points_of_a_new_face_stand_for_those_that_were_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = json.loads(coco().read_text())
+    given["categories"] = [{"id": 7, "keypoints": ["left_eye", "nose", "wrist", "right_eye"]}]
+    for row in given["annotations"]:
+        x, y = HIDDEN
+        row |= {"category_id": 7, "keypoints": [x, y, 2, x, y, 0, x, y, 2, *SHOWN, 2]}
+    Path("labels.json").write_text(json.dumps(given))
+    new = {"left_eye": (9.04, 8.0), "nose": (1.0, 2.0), "right_eye": (3.0, 4.0)}
+    monkeypatch.setattr(Labels, "_faces", lambda _, __, told: tuple((r.box, new) for r in told.regions))
+    made = json.loads("".join(contents(run(Path("labels.json"))[0]).values()))
+    for row in made["annotations"]:
+        assert row["keypoints"] == [9.0, 8.0, 2, 0, 0, 0, 0, 0, 0, *SHOWN, 2]
+    with pytest.raises(UsageError):
+        Labels(yolo(), [Path("in")], plan_tasks([Path("in")], Path("o")), Path("o"), new_points=True)
+
+
 def test_boxes_stay_and_keypoints_in_what_was_replaced_do_not() -> None:
     x, y, right, below = map(float, BOX)
     made = json.loads("".join(contents(run(coco())[0]).values()))

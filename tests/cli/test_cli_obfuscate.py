@@ -320,6 +320,16 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert min(levels["after"]) > 120
 
 
+def test_pages_of_a_document_are_shown_as_photos_are(shell, tmp_path):
+    first, second = (Image.fromarray(np.full((120, 200, 3), level, np.uint8)) for level in (40, 90))
+    first.save(tmp_path / "scan.tif", save_all=True, append_images=[second])
+    given = ("scan.tif", "--out", "out.pdf", "--review", "r.html", "--regions", "20,30,40,50")
+    code, _, _ = shell("obfuscate", *given, *SETTINGS)
+    shown = pictures(Path("r.html").read_text(encoding="utf-8"))
+    assert code == 0
+    assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+
+
 def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):
     monkeypatch.setattr(review.Review, "page", lambda self, report: [][1])
     code, out, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS)

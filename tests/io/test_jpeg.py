@@ -18,6 +18,7 @@ from dpveil.errors import PhotoError
 from dpveil.faces.attributes import Attributes
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.writing import only_picture
+from dpveil.ledger import Limit
 from dpveil.mechanisms.pixel.baselines import Fill
 
 SHAPES = ((131, 203), (64, 64), (9, 17), (1, 1), (250, 33))
@@ -151,6 +152,34 @@ def test_blocks_know_their_pixels():
     expected[1, 1:] = True
     assert np.array_equal(blocks.blocks_of(hidden, 1), expected)
     assert np.array_equal(np.argwhere(blocks.blocks_of(hidden, 0)), [(2, 3), (2, 4)])
+
+
+def coded(number: int) -> bytes:
+    """A grey JPEG of one block, with an AC coefficient of 11 bits, which no baseline encoder writes."""
+    tables = b"".join(
+        b"\xff\xc4"
+        + (19 + len(values)).to_bytes(2, "big")
+        + bytes([kind, *lengths, *[0] * (16 - len(lengths))])
+        + bytes(values)
+        for kind, lengths, values in ((0x00, [1], [0]), (0x10, [1, 1], [11, 0]))
+    )
+    bits = f"00{number if number > 0 else number + 2047:011b}10"
+    data = int(bits.ljust(16, "1"), 2).to_bytes(2, "big")
+    quantised = b"\xff\xdb\0\x43\0" + bytes([1] * 64)
+    frame = b"\xff\xc0\0\x0b\x08\0\x08\0\x08\x01\x01\x11\0"
+    scan = b"\xff\xda\0\x08\x01\x01\0\0\x3f\0" + data.replace(b"\xff", b"\xff\0")
+    return b"\xff\xd8" + quantised + frame + tables + scan + b"\xff\xd9"
+
+
+@pytest.mark.parametrize("number", [1024, 1500, 2047, -1024, -2047])
+def test_what_cannot_be_written_again_is_refused_before_anything_is_paid(tmp_path, number):
+    ledger = dpveil.Ledger(f"sqlite:///{tmp_path / 'book.db'}", create=True)
+    ledger.set_limit("album", Limit("pure", epsilon=9))
+    before = [*ledger.history("album")]
+    plan = dpveil.plan(coded(number), "dp-pix", epsilon=1, block=1, neighbourhood=1, regions="0,0,2,2")
+    with pytest.raises(PhotoError):
+        plan.release(ledger=ledger, subject="album")
+    assert [*ledger.history("album")] == before
 
 
 def test_arithmetic_coding_is_refused():

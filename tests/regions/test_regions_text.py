@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Text, recogniser, text
-from dpveil.regions.text import TextNetwork, decode
+from dpveil.regions.text import TextNetwork, decode, upright
 from dpveil.release.crowd import FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
 from dpveil.release.origins import origin_problems
 from dpveil.release.words import CHANNELS
@@ -46,7 +46,7 @@ def test_a_map_becomes_upright_boxes_that_are_wider_and_faint_or_thin_marks_are_
     heat[20:40, 50:150] = 0.9
     heat[60:62, 20:80] = 0.9  # thin, even dilated
     heat[80:95, 20:80] = 0.35
-    (row,) = decode(heat, 0.4)
+    (row,) = upright(decode(heat, 0.4))
     left, top, width, height, score = row
     assert left < 50 - 8
     assert left + width > 150 + 8
@@ -124,18 +124,6 @@ def test_lines_are_numbered_in_reading_order_searched_once_and_have_the_margin(
     assert len(calls) == count
     (wide, _), (near, _) = Text(margin=1)(photo), Text(margin=0)(photo)
     assert all(side > 10 for side in wide.box.beyond(near.box)[:2])
-
-
-# Plates
-
-
-def plate(letters: int, *, high: int = 80, ground: int = 230, ink: int = 20) -> np.ndarray:
-    """Return a picture of so many bars that stand as letters do."""
-    image = np.full((high, max(4 * high, letters * high // 2 + high // 4), 3), ground, np.uint8)
-    for n in range(letters):
-        left = high // 4 + n * high // 2
-        image[high // 8 : -high // 8, left : left + high // 5] = ink
-    return image
 
 
 # Releases

@@ -15,6 +15,7 @@ from skimage import data
 
 import dpveil
 from dpveil import Photo
+from dpveil.errors import NoRegion
 from dpveil.regions import Faces, Text
 from dpveil.regions.recogniser import FILE, has_name, network_path
 from dpveil.regions.text import network
@@ -38,6 +39,25 @@ def test_words_are_covered(height: int, angle: int) -> None:
     image = dpveil.obfuscate(photo, regions="text").image
     assert (image[ink] == 0).mean() > 0.99
     assert (image == 0).mean() < 0.5
+
+
+@pytest.mark.parametrize("angle", [0, 30, 45, 60, 90, 135])
+def test_a_plate_is_found_at_any_angle_and_a_long_line_is_none(angle: int) -> None:
+    card = Image.new("RGB", (640, 480), (90, 100, 110))
+    draw = ImageDraw.Draw(card)
+    draw.rectangle((220, 210, 420, 256), fill=(240, 240, 230))
+    draw.text((228, 214), "B KL 4207", fill=(20, 20, 20), font=ImageFont.load_default(36))
+    photo = Photo(np.asarray(card.rotate(angle, fillcolor=(90, 100, 110))))
+    before = photo.image.max(axis=2) < 60
+    image = dpveil.obfuscate(photo, regions="plates").image
+    assert (image[before] == 0).mean() > 0.95
+    draw.rectangle((40, 210, 600, 256), fill=(240, 240, 230))
+    letter = "a line of a letter that is much longer than any plate"
+    draw.text((60, 220), letter, fill=(20, 20, 20), font=ImageFont.load_default(20))
+    long = Photo(np.asarray(card.rotate(angle, fillcolor=(90, 100, 110))))
+    if angle % 45 == 0:  # the upright box around a line at other angles is as wide as that of a plate
+        with pytest.raises(NoRegion):
+            dpveil.obfuscate(long, regions="plates")
 
 
 def screenshot() -> tuple[Photo, np.ndarray]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpveil.regions.text import decode
+from dpveil.regions.text import decode, upright
 
 
 def dark(image: np.ndarray, threshold: float) -> np.ndarray:
     """Return the boxes around what is dark, with rooms as the network leaves them."""
-    return decode((image.max(axis=2) < 60).astype(np.float32), threshold)
+    return upright(decode((image.max(axis=2) < 60).astype(np.float32), threshold))
 
 
 @pytest.fixture

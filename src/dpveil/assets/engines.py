@@ -17,8 +17,9 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from dpveil import processes
 from dpveil.core.arrays import Float32
-from dpveil.errors import InstallationWarning
+from dpveil.errors import InstallationWarning, UnknownName, UsageError
 
 SIZE: Final = 155_005
 """Size of the state in bytes."""
@@ -138,11 +139,7 @@ def _threads() -> int:
 @lru_cache(maxsize=8)
 def session(contents: bytes, threads: int) -> Any:
     """Return onnxruntime's session, for all threads of the process together; loading it takes 0.03 s."""
-    # From its import on, it would store an identifier of the computer and report to Microsoft.
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
-    import onnxruntime
-
-    onnxruntime.disable_telemetry_events()  # its older builds for Windows do not read the variable
+    onnxruntime = _library()
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
     settings.log_severity_level = FATAL_ONLY
@@ -152,7 +149,64 @@ def session(contents: bytes, threads: int) -> Any:
     settings.add_session_config_entry("session.load_model_format", "ONNX")
     # Numbers in other files are none that the hash of this one stands for.
     settings.add_session_config_entry("session.model_external_initializers_file_folder_path", os.devnull)
-    return onnxruntime.InferenceSession(contents, settings, providers=["CPUExecutionProvider"])
+    names = providers(onnxruntime.get_available_providers())
+    made = onnxruntime.InferenceSession(contents, settings, providers=names)
+    if os.environ.get(DEVICE, AUTO) != AUTO and made.get_providers()[0] != names[0]:
+        raise UsageError(
+            f"onnxruntime cannot use {names[0]}", hint=f"take {{device}} {AUTO}", arguments=NAMED
+        )
+    return made
+
+
+DEVICE: Final = "DPVEIL_DEVICE"
+"""The variable that names the device of onnxruntime, for this process and its children."""
+AUTO: Final = "auto"
+CPU: Final = "cpu"
+DEVICES: Final = {
+    "cuda": "CUDAExecutionProvider",
+    "coreml": "CoreMLExecutionProvider",
+    "directml": "DmlExecutionProvider",
+    "openvino": "OpenVINOExecutionProvider",
+    CPU: "CPUExecutionProvider",
+}
+"""onnxruntime's execution providers by the names of devices, in the order in which `AUTO` takes them."""
+NAMED: Final = {"device": "device"}
+
+
+def providers(there: Sequence[str]) -> list[str]:
+    """Return those of the execution providers that are `there` which are to be used, and the CPU's last.
+
+    Confined processes have no device but the CPU. Raises `UnknownName` for another device, and `UsageError`
+    for one that is not there.
+
+    >>> providers(["OpenVINOExecutionProvider", "CPUExecutionProvider"])
+    ['OpenVINOExecutionProvider', 'CPUExecutionProvider']
+    """
+    asked = CPU if processes.confined else os.environ.get(DEVICE, AUTO)
+    if asked not in (AUTO, *DEVICES):
+        raise UnknownName("device", asked, {AUTO, *DEVICES})
+    wanted = [name for device, name in DEVICES.items() if asked in (AUTO, device)]
+    found = [name for name in wanted if name in there]
+    if not found:
+        hint = f"install the onnxruntime that has it, or take {{device}} {AUTO}"
+        raise UsageError(f"onnxruntime has no {wanted[0]} here", hint=hint, arguments=NAMED)
+    return [*dict.fromkeys([*found, DEVICES[CPU]])]
+
+
+def use_device(device: str) -> None:
+    """Run networks on a device, in this process and its children; raises as `providers`."""
+    os.environ[DEVICE] = device
+    onnxruntime = _library()
+    providers(onnxruntime.get_available_providers())
+
+
+def _library() -> Any:
+    # From its import on, it would store an identifier of the computer and report to Microsoft.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+    import onnxruntime
+
+    onnxruntime.disable_telemetry_events()  # its older builds for Windows do not read the variable
+    return onnxruntime
 
 
 class OpenCV(Engine):
@@ -218,6 +272,8 @@ def fastest(contents: bytes) -> type[Engine]:
     for engine in others:
         try:
             engine.check(contents)
+        except UsageError:  # of a device that the user named
+            raise
         except Exception as error:  # noqa: BLE001  whatever a broken package raises
             own = type(error).__module__.partition(".")[0] == engine.name
             text = REFUSED if own else BROKEN

@@ -158,8 +158,8 @@ class Setup:
         except Exception as error:
             raise UsageError(
                 f"the method, or what finds its regions, cannot be sent to other processes: {error}",
-                hint="use {jobs}",
-                arguments={"jobs": "jobs=1"},
+                hint="set {jobs} to 1",
+                arguments={"jobs": "jobs"},
             ) from error
 
     def choices_by(self, calls: Calls) -> Choices:

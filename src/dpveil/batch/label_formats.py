@@ -40,17 +40,27 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Released:
-    """A release: its path below the output folder, size, and the boxes in which something was replaced."""
+    """A release: its path below the output folder, size, and the boxes in which something was replaced.
+
+    `faces` are new ones whose points were asked for: the box in which each is, and its points by name.
+    """
 
     path: Path
     name: PurePosixPath
     size: tuple[int, int]
     boxes: tuple[Box, ...]
     numbered: bool
+    faces: tuple[tuple[Box, Mapping[str, tuple[float, float]]], ...] = ()
 
     def hides(self, x: float, y: float) -> bool:
         """Whether a point is in a box in which something was replaced."""
         return any(box.x <= x <= box.x + box.w and box.y <= y <= box.y + box.h for box in self.boxes)
+
+    def point(self, name: str, x: float, y: float) -> tuple[float, float] | None:
+        """Return the point of that name of the new face where one was replaced; None if there is none."""
+        near = (box for box, points in self.faces if name in points and box.x <= x <= box.x + box.w)
+        inside = {box for box in near if box.y <= y <= box.y + box.h}
+        return next((points[name] for box, points in self.faces if box in inside), None)
 
     def called(self, labelled: str) -> str:
         """Return the name of the release for the one in labels, whose folder stays if names do."""
@@ -158,6 +168,7 @@ class Coco:
         self.notes = defaultdict[int, list[dict[str, Any]]](list)
         for row in self.rows["annotations"]:
             self.notes[row["image_id"]].append(row)
+        self.names = {row.get("id"): row.get("keypoints", []) for row in self.rows["categories"]}
 
     def _rows(self, name: str, given: Any) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(given if isinstance(given, list) else [given]):
@@ -188,7 +199,9 @@ class Coco:
             images.append({**photo.entry, "id": new, "file_name": release.called(photo.name)})
             for row in self.notes[photo.entry["id"]]:
                 own = {"id": len(annotations) + 1} if release.numbered else {}
-                annotations.append({**row, **_shown_keypoints(row, release), **own, "image_id": new})
+                names = self.names.get(row.get("category_id", -1), [])
+                shown = _shown_keypoints(row, release, names)
+                annotations.append({**row, **shown, **own, "image_id": new})
         made = {**self.rows, "images": images, "annotations": annotations}
         yield "", (json.dumps(made) + "\n").encode()
 
@@ -197,17 +210,27 @@ def _object(value: Any) -> bool:
     return isinstance(value, dict)
 
 
-def _shown_keypoints(row: Mapping[str, Any], release: Released) -> dict[str, Any]:
-    """Return an annotation's keypoints and their number, if some are zeros now, as they were replaced."""
+def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[str]) -> dict[str, Any]:
+    """Return an annotation's keypoints and their number, if some were replaced: they are zeros now, or the
+    new face's of that name.
+    """
     given = row.get("keypoints", [])
     points = [given[at : at + 3] for at in range(0, len(given), 3)]
-    kept = [[0, 0, 0] if release.hides(*point[:2]) else point for point in points]
+    kept = [
+        _replaced(point, release, name) if release.hides(*point[:2]) else point
+        for point, name in zip(points, [*names, *points], strict=False)
+    ]
     if kept == points:
         return {}
     return {
         "keypoints": [value for point in kept for value in point],
         "num_keypoints": sum(point[2] > 0 for point in kept),
     }
+
+
+def _replaced(point: Sequence[float], release: Released, name: object) -> list[float]:
+    new = release.point(str(name), point[0], point[1]) if point[2] > 0 else None
+    return [0, 0, 0] if new is None else [round(new[0], 1), round(new[1], 1), 2]
 
 
 SHAPES: Final = {

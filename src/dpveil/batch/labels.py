@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
+import numpy as np
 from PIL import Image, TiffImagePlugin
 
-from dpveil.batch.label_formats import Labelled, Released, Size, read_labels, refusal
+from dpveil.batch.label_formats import Coco, Labelled, Released, Size, Voc, read_labels, refusal
 from dpveil.batch.report import RELEASED, SKIPPED, Report
 from dpveil.batch.task import Task
+from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import count_noun
+from dpveil.core.origin import FACE
+from dpveil.core.region import Box
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
-from dpveil.io import make_folder, write_together
+from dpveil.io import make_folder, read, write_together
 from dpveil.io.decoding import quiet_pillow
 from dpveil.io.folders import identity
 from dpveil.io.heif import orientation, words_of
 from dpveil.io.names import show_path
 from dpveil.release.saving import read_certificate
 
+POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
+"""COCO's names of the points of a face, which are those of the person's right and left."""
+Faces = tuple[tuple[Box, dict[str, tuple[float, float]]], ...]
 FOLDERS: Final = "{labels} is about files of photos that are released into a folder of this machine"
 WRITTEN: Final = "labels of {} to {}; they tell where things are, also where faces were"
+REMOVED: Final = "{} of an earlier run removed from {}: those releases have no labels now"
 TURNED: Final = "labels of {} are left out: it is stored turned, and they may be of either way up"
 RESIZED: Final = "labels of {} are left out: they state another width or height than it has"
 
@@ -35,8 +43,19 @@ class Labels:
     `photos` has the labelled photos by their sources; their files are written below `place`.
     """
 
-    def __init__(self, path: Path, inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> None:
-        """Read labels; raises `UsageError` if they are malformed, about none of the photos, or in the way."""
+    def __init__(
+        self,
+        path: Path,
+        inputs: Sequence[Path],
+        tasks: Sequence[Task],
+        out: Path,
+        *,
+        new_points: bool = False,
+    ) -> None:
+        """Read labels; raises `UsageError` if they are malformed, about none of the photos, or in the way.
+
+        With `new_points`, COCO's points of replaced faces become those that are found on the new ones.
+        """
         self.tasks = {
             task.source: task
             for task in tasks
@@ -50,6 +69,9 @@ class Labels:
         if identity(self.place) == identity(path):
             raise refusal(path, "would be overwritten", "name another {out}")
         self.labels = read_labels(path, out)
+        self.new_points = new_points
+        if new_points and not isinstance(self.labels, Coco):
+            raise refusal(path, "does not name its keypoints, as COCO does", "leave out new points")
         self.photos = self._matched()
         if not self.photos:
             others = self.labels.photos()
@@ -96,19 +118,61 @@ class Labels:
             else:
                 pairs.append((photo, release))
         pairs.sort(key=lambda pair: pair[1].name)
+        written = set[Path]()
         for name, contents in self.labels.files(pairs):
-            target = place / name
+            written.add(target := place / name)
             if not target.exists() or target.read_bytes() != contents:
                 make_folder(target.parent)
                 write_together([(target, contents)], replace=True)
+        if isinstance(self.labels, Voc) and (gone := self._remove_earlier(report, place, written)):
+            report.notes.append(REMOVED.format(count_noun(gone, "file"), show_path(place)))
         report.wrote.append(WRITTEN.format(count_noun(len(pairs), "photo"), show_path(place)))
+
+    def _remove_earlier(self, report: Report, place: Path, written: Set[Path]) -> int:
+        """Remove files of an earlier run about releases that have no labels now; return how many."""
+        outputs = [
+            e.output for e in report.entries if e.output is not None and e.status in (RELEASED, SKIPPED)
+        ]
+        names = [Path(os.path.relpath(output, self.out)).with_suffix("").parts for output in outputs]
+        ends = {parts[at:] for parts in names for at in range(len(parts))}
+        suffixes = {photo.entry.suffix for photo in self.labels.photos()}
+        gone = [
+            each
+            for each in place.rglob("*")
+            if each.suffix in suffixes
+            and each not in written
+            and each.relative_to(place).with_suffix("").parts in ends
+        ]
+        for each in gone:
+            each.unlink()
+        return len(gone)
 
     def _release(self, task: Task, output: Path) -> Released:
         certificate = read_certificate(output)
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        return Released(output, name, size, boxes, numbered=task.numbered is not None)
+        numbered = task.numbered is not None
+        return Released(output, name, size, boxes, numbered, self._faces(output, certificate))
+
+    def _faces(self, output: Path, certificate: Certificate) -> Faces:
+        """Return the points of the faces that are found in a release where faces were replaced."""
+        if not self.new_points:
+            return ()
+        from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks
+        from dpveil.regions import Faces as Finder
+
+        photo, look, found = read(output), NetworkLandmarks(), []
+        image = np.repeat(photo.image, 3 // photo.channels, axis=2)
+        boxes = [record.box for record in certificate.regions if record.origin.kind == FACE]
+        for face in Finder(margin=0).detect(photo):
+            points, score = look.five(image, face.box)
+            named = {name: (float(x), float(y)) for name, (x, y) in zip(POINTS, points, strict=True)}
+            x, y = face.box.x + face.box.w / 2, face.box.y + face.box.h / 2
+            if score >= BY_NETWORK.score:
+                inside = (b for b in boxes if 0 <= x - b.x <= b.w and 0 <= y - b.y <= b.h)
+                found += [(box, named) for box in inside]
+        return tuple(found)
 
 
 def _problem(source: Path, stated: Size, size: Size) -> str:

@@ -55,6 +55,7 @@ class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
     `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
+    `metadata` names what was kept of the original's EXIF.
     """
 
     guarantees: tuple[Guarantee, ...]
@@ -62,6 +63,7 @@ class Promise:
     strength: str | None
     faces: bool
     kinds: tuple[str, ...] = ()
+    metadata: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
@@ -72,6 +74,7 @@ class Promise:
             strength=certificate.strength,
             faces=all(record.origin.kind == FACE for record in certificate.regions),
             kinds=tuple(record.origin.kind for record in certificate.regions),
+            metadata=() if certificate.output is None else tuple(certificate.output.metadata),
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ from dpveil.errors import DPVeilError, LedgerError, OutputError, PhotoError
 from dpveil.io import make_folder, most_bytes
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
+from dpveil.io.reading import read_metadata
 from dpveil.io.untrusted import without_blocking
 from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
@@ -217,10 +218,11 @@ FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 @dataclass(frozen=True)
 class _Ready:
-    """A photo's plan, and the stamp of its file before it was read."""
+    """A photo's plan, the stamp of its file before it was read, and what of its EXIF is kept."""
 
     plan: Plan
     stamp: Stamp | None
+    texts: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -292,6 +294,9 @@ class Run:
         if (there := self._there(task, stamp)) is not None:
             return there
         photo = task.read(choices.max_pixels, choices.trust_source)
+        texts = {}
+        if choices.metadata:
+            texts = read_metadata(task.source, choices.metadata, max_pixels=choices.max_pixels)
         with self.found.about(task.output, photo, keep=choices.dry):
             planned = plan(
                 photo,
@@ -301,7 +306,7 @@ class Run:
                 post_processing=choices.post_processing,
                 at_least=choices.at_least,
             )
-        return _Ready(planned, stamp)
+        return _Ready(planned, stamp, texts)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
         """Return the release of another run with the same settings, unless all are to be released anew."""
@@ -400,7 +405,11 @@ class Run:
     def _save(self, task: Task, drawn: _Drawn) -> None:
         chosen = self.choices
         certificate = drawn.release.write(
-            task.output, replace=chosen.force, sign=chosen.sign, mark=chosen.mark
+            task.output,
+            replace=chosen.force,
+            sign=chosen.sign,
+            mark=chosen.mark,
+            metadata=drawn.ready.texts,
         )
         stored = self._remember(task, certificate, drawn.ready.stamp)
         deliver(task, chosen)

@@ -56,8 +56,9 @@ class Choices:
     `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`, `max_pixels` and
     `trust_source` as in `read`. With a `seed`,
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
-    `sign` is the key that signs the certificates, and `mark` adds a C2PA manifest to files, if given; they
-    are no settings of a release.
+    `sign` is the key that signs the certificates, `mark` adds a C2PA manifest to files, if given, and
+    `metadata` names what of the originals' EXIF is kept (`dpveil.io.exif.NAMES`); they are no settings of a
+    release.
     With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
     `dry` tells what its releases would cost, and draws none.
     """
@@ -73,6 +74,7 @@ class Choices:
     force: bool = False
     sign: SigningKey | None = None
     mark: Marker | None = None
+    metadata: tuple[str, ...] = ()
     ledger: Payer | None = None
     subject: str | None = None
     other_regions: bool = False

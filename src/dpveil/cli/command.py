@@ -59,12 +59,14 @@ OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "ve
 
 SECTIONS: Final = {
     "Finding faces, text and other things": (
-        "only threshold margin min_face long_side smallest detector detector_model classes"
+        "only threshold margin min_face long_side smallest detector detector_model classes device"
     ),
     "Faces that are shown": "placing gallery model outside post_processing",
     "Clips": "over_time pose on_lost keep_audio event_seconds event_times",
     "Documents": "dpi pages trust_source",
-    "Many photos": "names format_ labels manifest review engine dry_run jobs max_pixels",
+    "Many photos": (
+        "names format_ labels new_points keep_metadata manifest review engine dry_run jobs max_pixels"
+    ),
     "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
 }
 """Options by the sections in which the help of commands with many of them lists them, after all others."""

@@ -33,6 +33,8 @@ WITHOUT: Final = (
     "names",
     "format_",
     "labels",
+    "new_points",
+    "keep_metadata",
     "review",
     "sign",
     "c2pa",

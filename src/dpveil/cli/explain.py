@@ -361,10 +361,26 @@ def _tell(explanation: Explanation, size: str) -> None:
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:
         say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
+    if not guarantee.free:
+        _tell_bounds(explanation)
+    _tell_distances(explanation)
+    where = " for any two faces, however far apart" if explanation.metric else ""
+    for need in explanation.needs:
+        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
+    if not guarantee.free:
+        say.answer("")
+    for entry in guarantee.scope.in_the_clear:
+        say.answer(f"not hidden    {entry}")
+
+
+def _tell_bounds(explanation: Explanation) -> None:
+    """Print by how much odds change, and how often guesses are right; where nothing is kept, the sentence
+    says all of it.
+    """
     if explanation.odds is not None:
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
         say.answer(f"odds          change by a factor of at most {factor}")
-    elif guarantee.delta:
+    elif explanation.guarantee.delta:
         say.answer("odds          no factor holds for every output: delta lets some pass e^epsilon")
     for k, bound in explanation.success_bound.items():
         named = f"the true one of {k:,} candidates"
@@ -374,13 +390,6 @@ def _tell(explanation: Explanation, size: str) -> None:
     for alarm, detection in explanation.curve[1:6]:
         named = f"with {100 * alarm:>4.3g} % false alarms"
         say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
-    _tell_distances(explanation)
-    where = " for any two faces, however far apart" if explanation.metric else ""
-    for need in explanation.needs:
-        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
-    say.answer("")
-    for entry in guarantee.scope.in_the_clear:
-        say.answer(f"not hidden    {entry}")
 
 
 def _tell_distances(explanation: Explanation) -> None:

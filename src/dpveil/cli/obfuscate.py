@@ -57,6 +57,7 @@ from dpveil.core.numbers import keep_freed
 from dpveil.core.origin import FACE, TEXT
 from dpveil.core.urls import place
 from dpveil.errors import PhotoError, UsageError
+from dpveil.io.exif import FREE, PLACES, parse_names
 from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
@@ -74,6 +75,7 @@ if TYPE_CHECKING:
 TEXT_STAYS = (
     "text in documents is not looked for, and stays readable: --regions text or faces+text replaces it"
 )
+MAY_NAME = "what was kept of captions and copyright may name people: read it before publishing"
 Dpi = Annotated[
     int | None,
     typer.Option(
@@ -230,6 +232,22 @@ def obfuscate_command(
             " released photos, without keypoints in what was replaced, and without attributes.",
         ),
     ] = None,
+    new_points: Annotated[
+        bool,
+        typer.Option(
+            "--new-points",
+            help="In COCO labels, give a new face the eyes, nose and mouth found on it; what was replaced"
+            " has no points else.",
+        ),
+    ] = False,
+    keep_metadata: Annotated[
+        Text,
+        typer.Option(
+            metavar="date,copyright,caption",
+            help="What of a photo's EXIF stays, in a JPEG or PNG, as its certificate states; nothing else"
+            " does. Texts may name people. (The orientation stays in any case.)",
+        ),
+    ] = None,
     manifest: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
@@ -356,6 +374,7 @@ def obfuscate_command(
     choices = Choices(
         seed=seed,
         trust_source=check_trust(trust_source),
+        metadata=parse_names(keep_metadata),
         force=force,
         dry=dry_run,
         **settings,
@@ -367,13 +386,20 @@ def obfuscate_command(
         raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     check_documents(tasks, dpi, pages, choices, voice)
     notes = notes_on(inputs, tasks, out)
+    _check_metadata(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
-    labelled = None if labels is None else Labels(labels, inputs, photos, out)
-    many = min(jobs or usual_jobs(photos), len(photos))
+    if new_points and labels is None:
+        raise UsageError(
+            "--new-points is about labels, and there are none", hint="add --labels, or leave it out"
+        )
+    labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
+    many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
     release_clips(report, clips, choices, clip, heard, voice, json=json)
     report.notes += notes
+    if any(entry.promise and {*FREE} & {*entry.promise.metadata} for entry in report.released):
+        report.notes.append(MAY_NAME)
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
@@ -392,6 +418,17 @@ def _write_review(parts: Sequence[Review], report: Report, max_pixels: int, path
     from dpveil.cli.review import write_review
 
     write_review(parts, report, max_pixels, path)
+
+
+def _check_metadata(tasks: Sequence[Task], choices: Choices) -> None:
+    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then."""
+    for task in tasks if choices.metadata else ():
+        if task.inside is not None or is_clip(task.source):
+            problem = f"no metadata is kept of {show_path(task.source)}"
+            raise UsageError(problem, hint="name photos alone, each in a file of its own")
+        if format_of(task.output) not in PLACES:
+            problem = f"no metadata is kept in {show_path(task.output)}"
+            raise UsageError(problem, hint=f"write {' or '.join(PLACES)}")
 
 
 def _check_written(

@@ -346,6 +346,14 @@ REGIONS: Final = Annotated[
         " object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
+RUNS_ON: Final = Annotated[
+    str | None,
+    typer.Option(
+        metavar="auto|cpu|NAME",
+        help="Run networks on this: cuda, coreml, directml, openvino or cpu. Default: auto, the first of them"
+        " that onnxruntime has.",
+    ),
+]
 SEARCH: Final[Mapping[str, Any]] = {
     "threshold": Annotated[
         str | None,
@@ -522,10 +530,14 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
         for n, kind in {**CHOICE, **SEARCH}.items()
         if not (faces_only and n in ("classes", "text_like"))
     }
-    table = settings if faces_only else {"regions": REGIONS, **settings}
+    table = {**({} if faces_only else {"regions": REGIONS}), **settings, "device": RUNS_ON}
 
     @wraps(command)
     def with_regions(*arguments: Any, **options: Any) -> int:
+        if (device := options.pop("device")) is not None:
+            from dpveil.assets.engines import use_device
+
+            use_device(device)
         specs = options.pop("regions", None)
         chosen = {name: options.pop(name) for name in settings}
         found = Chosen(

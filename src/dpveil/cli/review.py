@@ -293,11 +293,6 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     """
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
-    if any(task.inside is not None for task in tasks):
-        raise UsageError(
-            "--review shows no photos in shards, Parquet files or documents",
-            hint="unpack them, or leave it out",
-        )
     among = any(
         is_beside_output(path, task) or real(path).is_relative_to(real(out))
         for task in tasks

@@ -38,7 +38,7 @@ from dpveil.errors import (
 )
 from dpveil.io.names import show_path
 from dpveil.release.saving import is_clip
-from dpveil.release.words import NO_PROMISE, in_short
+from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.task import Choices
@@ -222,7 +222,8 @@ def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        return f"{what}; nothing of {them} {'would be' if would else 'is'} kept (ε = 0)."
+        kept = f"{'would be' if would else 'is'} kept{but_linked(worst.total)}"
+        return f"{what}; nothing of {them} {kept} (ε = 0)."
     among = f", in the worst of {_sources(drawn)}" if len(drawn) > 1 else ""
     limit = f"{in_short(worst.total)} ({worst.strength})"
     return f"{what}; what shows of {them} {limited} to {limit}{among}."
@@ -241,7 +242,14 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
     clips = any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
-    return f"Not hidden: everything else, and where the {place} {'was' if one else 'were'}{moved}{vectors}."
+    texts = Counter(name for promise in promises for name in promise.metadata)
+    some = {
+        name: f" (in {count:,} of {len(promises):,})" * (count < len(promises))
+        for name, count in texts.items()
+    }
+    kept = f" Kept: {', '.join(name + few for name, few in some.items())}." if some else ""
+    where = f"where the {place} {'was' if one else 'were'}{moved}{vectors}"
+    return f"Not hidden: everything else, and {where}.{kept}"
 
 
 def _target(entries: Sequence[Entry], out: object) -> str:

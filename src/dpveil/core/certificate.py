@@ -50,8 +50,9 @@ def shown_by_colours(regions: Iterable[RegionRecord]) -> bool:
 class Output:
     """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
 
-    `manifest` is "c2pa" if a C2PA manifest is part of the file, else None. Raises `InvalidParameter` for
-    sizes below 1, and `CertificateError` for other than 1 or 3 channels and for other manifests.
+    `manifest` is "c2pa" if a C2PA manifest is part of the file, else None. `metadata` has the texts that the
+    file's EXIF states, which its reader compares. Raises `InvalidParameter` for sizes below 1, and
+    `CertificateError` for other than 1 or 3 channels and for other manifests.
     """
 
     sha256: str
@@ -60,6 +61,7 @@ class Output:
     height: int
     channels: int
     manifest: str | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "channels"):
@@ -72,8 +74,8 @@ class Output:
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
         names = ("sha256", "format", "width", "height", "channels")
-        held = {} if self.manifest is None else {"manifest": self.manifest}
-        return {name: getattr(self, name) for name in names} | held
+        held: dict[str, Json] = {"manifest": self.manifest, "metadata": dict(self.metadata)}
+        return {name: getattr(self, name) for name in names} | {n: text for n, text in held.items() if text}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,7 +247,8 @@ def _certificate(data: dict[str, Any]) -> Certificate:
 def _output(data: dict[str, Any]) -> Output:
     needed = {name: data[name] for name in ("width", "height", "channels")}
     manifest = _text(data["manifest"]) if "manifest" in data else None
-    return Output(_text(data["sha256"]), _text(data["format"]), **needed, manifest=manifest)
+    texts = {name: _text(text) for name, text in _object(data.get("metadata", {})).items()}
+    return Output(_text(data["sha256"]), _text(data["format"]), **needed, manifest=manifest, metadata=texts)
 
 
 def _record(data: Any) -> RegionRecord:

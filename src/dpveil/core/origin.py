@@ -38,6 +38,11 @@ LIKENESS: Final = (
     "which faces stay by their likeness to reference photos, and so that the others are not so like or unlike"
     f" them: this follows from the pixels of all faces, {SAME}"
 )
+LINKED: Final = (
+    "which faces in the files of a run are of one person, for they are shown as one: this follows from the"
+    f" pixels of all of them, {SAME}"
+)
+"""What certificates say of faces that are linked."""
 BESIDE: Final = (
     "where the face boxes end that were detected and kept, rounded to a public grid: they may follow from"
     f" pixels that are replaced, and may cut what is replaced; {SAME}"

@@ -16,7 +16,10 @@ from dpveil.assets.store import FILES, default_path, installed_path
 from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.parameters import OptionalPositive
+from dpveil.core.origin import LINKED
+from dpveil.core.parameters import Flag, OptionalPositive
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import readings
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
@@ -28,10 +31,13 @@ from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
+from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
+from dpveil.faces.objects import hidden, is_object
 from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.method import DRAWN, TRAINED
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]
@@ -164,7 +170,9 @@ class Attributes(FaceMethod):
     `gallery` is "heads", rendered heads of nobody; "research", of dpveil-faces: averages of photos where
     `protect` is "face", else rendered heads with such faces; "default", the second if it is installed, else
     the first; or a file. `model`, which reads the face, is "default" or a file; certificates contain kind and
-    hash. The model is needed only if an attribute other than the tone is read. Pure ε-DP for any two crops,
+    hash. The model is needed only if an attribute other than the tone is read. With `link` the faces of one
+    person, by their embeddings, are shown as the same face in all photos that this object replaces: the
+    guarantee then compares photos of which the same faces are of one person. Pure ε-DP for any two crops,
     where ε is the sum: each attribute is a function of the crop followed by independent randomised response,
     so log-ratios add, and the face depends on the responses alone. `protect` and `placing` as in
     `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError`
@@ -178,7 +186,7 @@ class Attributes(FaceMethod):
 
     name: ClassVar[str] = "attributes"
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
-    summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
+    summary: ClassVar[str] = "a synthetic face with a few attributes, each by randomised response"
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
     help: ClassVar[Mapping[str, str]] = {
@@ -188,6 +196,8 @@ class Attributes(FaceMethod):
         "gallery": "Who is shown: heads (rendered, CC0), research (like photos, non-commercial), a file, or "
         "default: research where dpveil-faces is installed, else heads.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
+        "link": "Show one person as the same new face in all photos of this run. Who is one person is in the"
+        " clear then.",
         "outside": "The network that reads from what stays who suits it, or none; default: of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
@@ -197,6 +207,13 @@ class Attributes(FaceMethod):
     gallery: GalleryField = GalleryField(HEADS)
     model: AssetField = AssetField(READER)
     outside: AssetField = AssetField(SURROUNDINGS)
+    link: Flag = Flag(default=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the method for another process; raises `UsageError` if it links faces, as this one knows."""
+        if self.link:
+            raise UsageError("faces are linked in one process alone")
+        return self.__dict__
 
     def __post_init__(self) -> None:
         if self.gallery.name in (DEFAULT, RESEARCH):
@@ -244,8 +261,8 @@ class Attributes(FaceMethod):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes on budgets that are so large that they may not be meant as budgets."""
-        return unusual(self.costs)
+        """Notes on budgets that are so large that they may not be meant as budgets, and on linked faces."""
+        return (*unusual(self.costs), *(LINK_NOTE,) * self.link)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -267,7 +284,7 @@ class Attributes(FaceMethod):
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return pure ε-DP with the sum of the attributes' ε, for any two crops."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
-        scope = Scope("the canonical crop of the face")
+        scope = Scope("the canonical crop of the face", (LINKED,) * self.link)
         return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
@@ -370,10 +387,30 @@ class Attributes(FaceMethod):
             tones = [answer[self.names.index(TONE)] for answer in answers]
             return [CropFace(face, self.frame) for face in gallery.decoded(faces, tones)]
         numbers = [int(word) for word in bits.words(len(answers))]
-        return [
+        heads = [
             HeadFace(gallery, found[tuple(answer)], number, self._own_yaw(answer), self.outside.held)
             for answer, number in zip(answers, numbers, strict=True)
         ]
+        rows = self.__dict__.get("rows")
+        if rows is None:
+            return heads
+        links = self._links
+        pairs = zip(heads, map(links.person, rows), strict=True)
+        return [LinkedHead(**vars(face), links=links, own=own) for face, own in pairs]
+
+    def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
+        """Return the faces' places, and with `link` read who they are."""
+        faces = [region for region in regions if not is_object(region)]
+        if not self.link or any(region.covers(photo) for region in faces):
+            return super().place(photo, regions)
+        seen, own = hidden(photo, regions), replace(self)
+        rows = [embedding(seen, region.box) for region in faces]
+        vars(own).update({"_links": self._links, "rows": rows})
+        return FaceMethod.place(own, photo, regions)
+
+    @cached_property
+    def _links(self) -> Links:
+        return Links()
 
     def _own_yaw(self, answer: Sequence[int]) -> int | None:
         """Return the yaw in degrees that an answer states, or None."""

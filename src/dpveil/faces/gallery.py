@@ -40,11 +40,11 @@ class Gallery(FaceMethod):
 
     name: ClassVar[str] = "gallery"
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
-    summary: ClassVar[str] = "a face of nobody that is like the face, drawn by rank"
+    summary: ClassVar[str] = "a synthetic face that is like the face, drawn by rank"
     source: ClassVar[str] = "McKenna & Sheldon 2020"
     typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}
     help: ClassVar[Mapping[str, str]] = {
-        "gallery": "The faces of nobody that are shown, or default: those of dpveil-faces.",
+        "gallery": "The synthetic faces that are shown, or default: those of dpveil-faces.",
         "near": "How many of the nearest faces get the higher chance.",
         "law": "two-level, exponential or permute-and-flip: how chances fall with the rank.",
     }

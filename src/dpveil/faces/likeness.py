@@ -1,9 +1,9 @@
-"""Which faces of a photo stay, by their likeness to reference photos."""
+"""Likeness of faces: which of a photo stay, and which of a run are of one person."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -16,7 +16,9 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.embedding import CHIP, LENGTH, embedder
 from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.landmarks import predictor
+from dpveil.faces.released import HeadFace
 from dpveil.io import read
 from dpveil.io.folders import private_digest
 from dpveil.regions import Faces
@@ -25,6 +27,9 @@ SAME: Final = 0.45
 OTHER: Final = 0.75
 """Distances of embeddings up to which two faces are clearly of one person, and from which clearly of two;
 docs, "Faces by likeness", has the rates of errors."""
+LINKED: Final = 0.48
+"""Distance from the mean of a person's embeddings up to which a face is that person's; as above."""
+LINK_NOTE: Final = "linked: which faces of this run are of one person is not hidden"
 SMALLEST: Final = 48
 """Faces with fewer pixels on the shorter side of their boxes are doubtful."""
 Embeddings = Float64[np.ndarray, "n 128"]
@@ -58,10 +63,7 @@ class Likeness:
 
     def stays(self, photo: Photo, box: Box) -> bool:
         """Return whether the face in a detected box stays as it is; those that are doubtful do not."""
-        known = CACHE.setdefault(photo, {})
-        if box not in known:
-            known[box] = _embedding(photo.image, box)
-        own = known[box]
+        own = embedding(photo, box)
         if own is None:
             return False
         near, far = (np.linalg.norm(some - own, axis=1) for some in (self.keep, self.replace))
@@ -81,6 +83,53 @@ def _reference(name: str, path: str | Path) -> tuple[np.ndarray, str]:
         return row[0], private_digest(photo.image.tobytes())
     except OSError as error:
         raise InvalidParameter(name, str(path), f"needs a folder for dpveil's state ({error})") from error
+
+
+def embedding(photo: Photo, box: Box) -> Embeddings | None:
+    """Return the embedding of the face in a box, computed once; None if it is too small or not sure."""
+    known = CACHE.setdefault(photo, {})
+    if box not in known:
+        known[box] = _embedding(photo.image, box)
+    return known[box]
+
+
+@dataclass(eq=False)
+class Links:
+    """The persons of a run: the sum and number of the embeddings of each, and who of a gallery is `shown`."""
+
+    sums: list[Float64[np.ndarray, " 128"]] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+    shown: dict[int, int] = field(default_factory=dict)
+
+    def person(self, row: Embeddings | None) -> int:
+        """Return the number of the person of a face: the nearest within `LINKED`, or a new one."""
+        if row is not None and self.sums:
+            means = np.array(self.sums) / np.array(self.counts)[:, None]
+            away = np.linalg.norm(means - row[0], axis=1)
+            if away.min() <= LINKED:
+                nearest = int(away.argmin())
+                self.sums[nearest] = self.sums[nearest] + row[0]
+                self.counts[nearest] += 1
+                return nearest
+        self.sums.append(np.full(LENGTH, np.inf) if row is None else row[0])
+        self.counts.append(1)
+        return len(self.sums) - 1
+
+
+@dataclass(frozen=True, eq=False)
+class LinkedHead(HeadFace):
+    """The head of a person of a run: who is shown is chosen once, as where the person is first met."""
+
+    links: Links = field(default_factory=Links)
+    own: int = 0
+
+    def person(self, around: Around | None) -> int:
+        """Return who of the gallery is shown for this person, and for no other while there are more."""
+        shown = self.links.shown
+        if self.own not in shown:
+            others = None if around is None else replace(around, shown=around.shown | {*shown.values()})
+            shown[self.own] = super().person(others)
+        return shown[self.own]
 
 
 def _embedding(image: UInt8[np.ndarray, "h w c"], box: Box) -> Embeddings | None:

@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
 from io import BufferedIOBase, BytesIO
 from typing import Any, Final, TypeGuard
@@ -352,7 +352,7 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
         turn = contents.turn or TURNS[number]
         blocks = None
         if _keeps_blocks(image, converted):
-            blocks = partial(read_blocks, contents.data, image.layer, image.size, number)
+            blocks = cache(partial(read_blocks, contents.data, image.layer, image.size, number))
     width, height = contents.size or (levels.shape[1], levels.shape[0])
     oriented = turn.there(levels[:height, :width])
     if grid is not None:

@@ -12,8 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
+from dpveil.core.jpeg_blocks import MOST, SIDE, JpegBlocks
 from dpveil.errors import OutputError, PhotoError
+from dpveil.io.exif import NO_TEXTS, with_exif
+from dpveil.io.unreadable import SAVE_ANEW
 
 FASTEST: Final = "turbo210"
 """The libjpeg of jpeglib's wheels that is used where it is there; all of them give the same coefficients."""
@@ -22,10 +24,8 @@ YCC: Final = 3
 """libjpeg's numbers of colour spaces."""
 SLOTS: Final = 4
 """How many quantisation tables a file has room for."""
-TURNED: Final = b"\xff\xe1\x00\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0%c\0\0\0\0\0\0"
-"""A segment of EXIF that states an orientation and nothing else (EXIF 2.3 §4.6.2)."""
 JFIF_BYTES: Final = 20
-"""Length of the start of a JPEG and its JFIF header, after which EXIF stands."""
+"""Length of the start of a JPEG and its JFIF header."""
 
 Component = tuple[int, int, int, int]
 """Identifier, horizontal and vertical sampling factor, and number of the quantisation table."""
@@ -48,7 +48,10 @@ def keeps_blocks(components: Sequence[Component], info: Mapping[Any, Any]) -> bo
 def read_blocks(
     data: bytes, components: Sequence[Component], size: tuple[int, int], orientation: int
 ) -> JpegBlocks:
-    """Return the blocks of a JPEG of `size` (width, height); raises `PhotoError` for a damaged file."""
+    """Return the blocks of a JPEG of `size` (width, height).
+
+    Raises `PhotoError` for a damaged file, and one with numbers that baseline coding has no room for.
+    """
     width, height = size
     factors = [(1, 1)] if len(components) == 1 else [(down, across) for _, across, down, _ in components]
     tall, wide = factors[0]
@@ -62,12 +65,15 @@ def read_blocks(
         read = _library().read_jpeg_dct(name.encode(), *parts, _pointer(tables), _pointer(numbers))
     if not read:
         raise PhotoError("the JPEG is damaged: its coefficients cannot be read", hint="get an intact copy")
+    for numbers_ in (plane.reshape(-1, SIDE * SIDE) for plane in planes):
+        if numbers_.max() > MOST or numbers_[:, 1:].min() < -MOST or numbers_.min() < -MOST - 1:
+            raise PhotoError("the JPEG has coefficients that no baseline JPEG has", hint=SAVE_ANEW)
     own = tuple(tables[number].copy() for number in numbers[: len(planes)])
     return JpegBlocks(height, width, tuple(planes), own, tuple(factors), orientation)
 
 
-def jpeg_file(blocks: JpegBlocks) -> bytes:
-    """Return a baseline JPEG with these blocks, and nothing else but an orientation other than upright.
+def jpeg_file(blocks: JpegBlocks, texts: Mapping[str, str] = NO_TEXTS) -> bytes:
+    """Return a baseline JPEG with these blocks, and nothing else but EXIF (`dpveil.io.exif.with_exif`).
 
     Its entropy coding follows from the blocks alone. Raises `OutputError`.
     """
@@ -90,8 +96,8 @@ def jpeg_file(blocks: JpegBlocks) -> bytes:
         data = Path(name).read_bytes()
     if not written or not data:
         raise OutputError("the JPEG cannot be written", hint="write a PNG instead")
-    turned = b"" if blocks.orientation == 1 else TURNED % blocks.orientation
-    return data[:JFIF_BYTES] + turned + _numbered(data[JFIF_BYTES:])
+    numbered = data[:JFIF_BYTES] + _numbered(data[JFIF_BYTES:])
+    return with_exif(numbered, "jpeg", texts, blocks.orientation)
 
 
 def _numbered(segments: bytes) -> bytes:

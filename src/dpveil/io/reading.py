@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
@@ -17,9 +18,11 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.decoding import Decoded, decode, quiet_pillow
+from dpveil.io.decoding import Decoded, decode, open_picture, quiet_pillow
+from dpveil.io.exif import KEEPING, WITHOUT, texts_of
+from dpveil.io.heif import words_of
 from dpveil.io.names import check_path, show_path
-from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name
+from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
 from dpveil.io.untrusted import without_blocking
 from dpveil.io.urls import contents
@@ -85,6 +88,32 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
             hint="paint what is to be protected white, and everything else black",
         )
     return np.asarray(brightest >= 128)
+
+
+TOLD: Final = ("JPEG", "PNG", "WEBP")
+"""The formats of which metadata may be kept: the others' libraries are not trusted to read it here."""
+
+
+def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = MAX_PIXELS) -> dict[str, str]:
+    """Return those of the named texts (`dpveil.io.exif.NAMES`) that the EXIF of an image file has.
+
+    Raises `PhotoError` for other formats than JPEG, PNG and WebP, and for a text that is too long.
+    """
+    name = ""
+    try:
+        data = _contents(path, most_bytes(max_pixels))
+        name = format_name(data[:64]) or ""
+        if name not in TOLD:
+            raise Refused(f"is {name}, whose metadata cannot be kept", WITHOUT, KEEPING)
+        with quiet_pillow():
+            screened = screen(name, data, max_pixels, [])
+            with open_picture(name, BytesIO(screened.data)) as image:
+                exif, _ = screened.words or words_of(image.info)
+        return texts_of(exif, names)
+    except Refused as refusal:
+        raise photo_error(path, refusal) from refusal.__cause__
+    except ValueError:  # no hexadecimal
+        return {}
 
 
 def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:

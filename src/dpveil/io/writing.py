@@ -10,7 +10,7 @@ import secrets
 import shutil
 import stat
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
@@ -23,61 +23,70 @@ from PIL import Image
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
-from dpveil.io.jpeg import TURNED
+from dpveil.io.exif import NO_TEXTS, exif_parts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
-ORIENTED: Final = [TURNED % value for value in range(2, 9)]
-"""The segments that state an orientation."""
 NAMES: Final = {
-    "png": re.compile(rb"IHDR(?P<manifest>caBX)?(?:IDAT)+IEND"),
-    "jpeg": re.compile(rb"\xe1?(?P<manifest>\xeb)?\xe1?[\xdb\xc0\xc1\xc4]+\xda\xd9"),
+    "png": re.compile(rb"IHDR(?P<manifest>caBX)?(?P<exif>eXIf)?(?:IDAT)+IEND"),
+    "jpeg": re.compile(rb"(?P<manifest>\xeb)?(?P<exif>\xe1)?[\xdb\xc0\xc1\xc4]+\xda\xd9"),
     "webp": re.compile(rb"VP8L(?P<manifest>C2PA)?"),
     "tiff": re.compile(rb"(?:\x01[\x00-\x03\x06\x11\x15-\x17\x1c])+", re.DOTALL),
     "bmp": re.compile(rb"BM"),
 }
-"""Parts of what dpveil writes: PNG's and WebP's chunks; JPEG's markers, of an orientation, tables,
+"""Parts of what dpveil writes: PNG's and WebP's chunks; JPEG's markers, of EXIF, tables,
 frame header, one scan and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
 
 
-def only_picture(data: bytes, format: str, *, manifest: bool = False) -> bool:  # noqa: A002  the field's word
+def only_picture(
+    data: bytes,
+    format: str,  # noqa: A002  the field's word
+    *,
+    manifest: bool = False,
+    texts: Mapping[str, str] = NO_TEXTS,
+) -> bool:
     """Return whether a file has the parts of a picture that `encode` writes, and no others.
 
     `format` is a name of `NAMES`; False for any other. With `manifest` the file must hold a C2PA manifest as
-    well, which is not looked into.
+    well, which is not looked into; with `texts`, exactly the EXIF that states them.
     """
     if format not in NAMES:
         return False
     try:
-        found = NAMES[format].fullmatch(PARTS[format](data))
+        found = NAMES[format].fullmatch(PARTS[format](data, exif_parts(format, texts)))
     except (IndexError, ValueError, struct.error):
         return False  # truncated, or more follows
-    return found is not None and (found.groupdict().get("manifest") is not None) == manifest
+    held = {} if found is None else found.groupdict()
+    stated = held.get("exif") is not None or not texts
+    return found is not None and stated and (held.get("manifest") is not None) == manifest
 
 
-def _png(data: bytes) -> bytes:
+def _png(data: bytes, exif: Sequence[bytes]) -> bytes:
     names, at = list[bytes](), 8
     while at < len(data):
-        names.append(data[at + 4 : at + 8])
-        at += 12 + int.from_bytes(data[at : at + 4], "big")
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        name = data[at + 4 : at + 8]
+        names.append(name if name != b"eXIf" or data[at:end] in exif else b"----")
+        at = end
     return _check_end(data, at, b"".join(names))
 
 
-def _jpeg(data: bytes) -> bytes:
+def _jpeg(data: bytes, exif: Sequence[bytes]) -> bytes:
     codes, at = b"", len(JFIF)
     if not data.startswith(JFIF):
         raise ValueError("no JFIF header")
     while codes[-1:] != b"\xda":
-        known = data[at] == 0xFF and (data[at + 1] != 0xE1 or data[at : at + len(ORIENTED[0])] in ORIENTED)
+        after = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        known = data[at] == 0xFF and (data[at + 1] != 0xE1 or data[at:after] in exif)
         codes += data[at + 1 : at + 2] if known else b"\0"
-        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        at = after
     end = re.compile(rb"\xff[^\0]").search(data, at)
     return b"" if end is None else _check_end(data, end.end(), codes + end[0][1:])
 
 
-def _webp(data: bytes) -> bytes:
+def _webp(data: bytes, exif: Sequence[bytes]) -> bytes:
     names, at = b"", 12
     while at < len(data):
         length = int.from_bytes(data[at + 4 : at + 8], "little")
@@ -86,7 +95,7 @@ def _webp(data: bytes) -> bytes:
     return _check_end(data, 8 + int.from_bytes(data[4:8], "little"), _check_end(data, at, names))
 
 
-def _tiff(data: bytes) -> bytes:
+def _tiff(data: bytes, exif: Sequence[bytes]) -> bytes:
     order = "<" if data.startswith(b"II*\0") else ">"
     (at,) = struct.unpack_from(f"{order}I", data, 4)
     (count,) = struct.unpack_from(f"{order}H", data, at)
@@ -95,7 +104,7 @@ def _tiff(data: bytes) -> bytes:
     return b"" if following else struct.pack(f">{count}H", *tags)
 
 
-def _bmp(data: bytes) -> bytes:
+def _bmp(data: bytes, exif: Sequence[bytes]) -> bytes:
     size, _, offset, head, width, height, _, depth = struct.unpack_from("<IIIIiiHH", data, 2)
     start = 1078 if depth == 8 else 54
     pixels = height * ((width * depth + 31) // 32 * 4)
@@ -109,14 +118,14 @@ def _check_end(data: bytes, end: int, names: bytes) -> bytes:
     return names
 
 
-PARTS: Final[dict[str, Callable[[bytes], bytes]]] = {
+PARTS: Final[dict[str, Callable[[bytes, Sequence[bytes]], bytes]]] = {
     "png": _png,
     "jpeg": _jpeg,
     "webp": _webp,
     "tiff": _tiff,
     "bmp": _bmp,
 }
-"""What returns the names of the parts of a file of each format."""
+"""What returns the names of the parts of a file of each format, with the EXIF that it may have."""
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "png": {"compress_level": 1, "compress_type": 3},  # run-length strategy; level 6 takes four times as long
@@ -142,13 +151,18 @@ SIDES: Final[dict[str, int]] = {"jpeg": 65_500, "webp": 16_383}
 """The longest side of a picture in formats that limit it, in pixels."""
 
 
-def encode(image: np.ndarray, format: str) -> bytes:  # noqa: A002  the field's word
-    r"""Return the bytes of an image file with the levels of `image` and nothing else.
+def encode(
+    image: np.ndarray,
+    format: str,  # noqa: A002  the field's word
+    texts: Mapping[str, str] = NO_TEXTS,
+) -> bytes:
+    r"""Return the bytes of an image file with the levels of `image`, and nothing else but given `texts`.
 
     `image` is uint8, h × w or h × w × (1 or 3). `format` is one of png, webp, tiff, bmp (all lossless, so
     decoding gives `image` again; webp has no grey and gives three equal channels) and jpeg (quality 95, no
-    chroma subsampling). No metadata, profile, thumbnail or trailing byte. Raises `UnknownName`,
-    `InvalidParameter` for another array and `OutputError` where the format has no room for its size.
+    chroma subsampling). No profile, thumbnail or trailing byte, and no metadata but `texts`, as in
+    `dpveil.io.exif.with_exif`. Raises `UnknownName`, `InvalidParameter` for another array and `OutputError`
+    where the format has no room for its size, or for texts.
 
     >>> encode(np.zeros((2, 3), np.uint8), "png")[:4]
     b'\x89PNG'
@@ -163,11 +177,12 @@ def encode(image: np.ndarray, format: str) -> bytes:  # noqa: A002  the field's 
         )
     levels = pixels.reshape(height, width) if pixels.size == height * width else pixels
     try:
-        return _encode_image(np.ascontiguousarray(levels), format)
+        contents = _encode_image(np.ascontiguousarray(levels), format)
     except (OSError, ValueError, OverflowError, MemoryError, cv2.error) as error:
         raise OutputError(
             f"{width} × {height} pixels cannot be encoded as {format}", hint="write a PNG instead"
         ) from error
+    return with_exif(contents, format, texts)
 
 
 def _encode_image(levels: np.ndarray, format_: str) -> bytes:

@@ -138,7 +138,7 @@ def is_lettering(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> bool:
 
     What is low enough may be two lines.
     """
-    line = _cut(image, rectangle)
+    line = cut(image, rectangle)
     if line.shape[0] > line.shape[1]:
         line = np.rot90(line)
     half = len(line) // 2
@@ -164,7 +164,7 @@ def _best(line: UInt8[np.ndarray, "h w 3"]) -> Reading | None:
     return max(map(reads, ways), key=lambda reading: reading.mean)
 
 
-def _cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, "a b 3"]:
+def cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, "a b 3"]:
     """Return what is in a rectangle, upright; beyond the edges of the image these are repeated."""
     import cv2
 
@@ -172,8 +172,8 @@ def _cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray,
     view = cv2.getRotationMatrix2D(middle, angle, 1.0)
     view[:, 2] += np.array(size) / 2 - np.array(middle)
     shape = [max(1, round(side)) for side in size]
-    cut: UInt8[np.ndarray, "a b 3"] = cv2.warpAffine(image, view, shape, borderMode=cv2.BORDER_REPLICATE)
-    return cut
+    made: UInt8[np.ndarray, "a b 3"] = cv2.warpAffine(image, view, shape, borderMode=cv2.BORDER_REPLICATE)
+    return made
 
 
 CLEAR: Final = 0.8

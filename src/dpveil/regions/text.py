@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -21,7 +21,7 @@ from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
-from dpveil.regions.recogniser import INSTALL, Rule, is_lettering, network_contents, recogniser
+from dpveil.regions.recogniser import INSTALL, Rule, cut, is_lettering, network_contents, recogniser
 from dpveil.regions.tiling import resize_rgb
 from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
@@ -46,6 +46,7 @@ LONG: Final = 5
 so many times its thickness: eyes, mouths and badges are none of these."""
 Rectangle = tuple[Sequence[float], Sequence[float], float]
 """Centre, width and height, and degrees, as of `cv2.minAreaRect`."""
+Found = tuple[Rectangle, float]
 REMEDY: Final = "give boxes instead, or protect the whole photo"
 
 
@@ -61,6 +62,10 @@ class TextNetwork:
         `image` has sRGB levels 0..255. Raises `RegionError` if the network fails or gives anything but a map
         of finite numbers.
         """
+        return upright(self.rectangles(image, threshold))
+
+    def rectangles(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> list[Found]:
+        """Return the same as rectangles at any angle, with their scores."""
         height, width = image.shape[:2]
         pad = ((0, -height % MULTIPLE), (0, -width % MULTIPLE), (0, 0))
         padded = np.pad(image[..., ::-1], pad, mode="edge").astype(np.float32) / 127.5 - 1
@@ -76,47 +81,56 @@ class TextNetwork:
 
 def decode(
     heat: Float[np.ndarray, "h w"], threshold: float, is_read: Callable[[Rectangle], bool] = lambda _: True
-) -> Float[np.ndarray, "n 5"]:
-    """Return the upright boxes around what a map marks as text, with their mean levels as scores.
+) -> list[Found]:
+    """Return the rectangles around what a map marks as text, with their mean levels as scores.
 
-    Each is the box around the smallest rectangle at any angle, which is widened (DB section 3.5). What may be
-    something else counts if letters are read in the rectangle.
+    Each is the smallest at any angle, which is widened (DB section 3.5). What may be something else counts if
+    letters are read in the rectangle.
     """
     import cv2
 
     marked = cv2.dilate((heat > FAINTEST).astype(np.uint8), np.ones((2, 2), np.uint8))
     outlines, _ = cv2.findContours(marked, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-    found = [row for outline in outlines if (row := _row(heat, outline, threshold, is_read))]
-    return np.array(found, np.float64).reshape(-1, 5)
+    return [found for outline in outlines if (found := _rectangle(heat, outline, threshold, is_read))]
 
 
-def _row(
+def upright(found: Sequence[Found]) -> Float[np.ndarray, "n 5"]:
+    """Return the upright boxes around rectangles, and their scores."""
+    import cv2
+
+    rows = []
+    for around, score in found:
+        corners = cv2.boxPoints(around)
+        start, stop = corners.min(axis=0), corners.max(axis=0)
+        rows.append([*map(float, start), *map(float, stop - start), score])
+    return np.array(rows, np.float64).reshape(-1, 5)
+
+
+def _rectangle(
     heat: Float[np.ndarray, "h w"],
     outline: np.ndarray,
     threshold: float,
     is_read: Callable[[Rectangle], bool],
-) -> list[float]:
-    """Return the box and score of what is in an outline; nothing if it is too thin, scores too little, or
+) -> Found | None:
+    """Return the rectangle and score of what is in an outline; None if it is too thin, scores too little, or
     nothing is read where it may be no text.
     """
     import cv2
 
     middle, (across, down), angle = cv2.minAreaRect(outline)
     if min(across, down) < THIN:
-        return []
+        return None
     left, top, width, height = cv2.boundingRect(outline)
     inner = np.zeros((height + 2, width + 2), np.uint8)
     cv2.drawContours(inner, [outline], -1, 1, cv2.FILLED, offset=(1 - left, 1 - top))
     score = float(heat[top : top + height, left : left + width][inner[1:-1, 1:-1] > 0].mean())
     if score < threshold:
-        return []
+        return None
     more = WIDER * across * down / (across + down)
     around = middle, (across + more, down + more), angle
     if _is_doubtful(inner, score, across, down) and not is_read(around):
-        return []
-    corners = cv2.boxPoints(around)
-    start, stop = corners.min(axis=0), corners.max(axis=0)
-    return [*map(float, start), *map(float, stop - start), min(1.0, score)]
+        return None
+    return around, min(1.0, score)
 
 
 def _is_doubtful(mark: UInt8[np.ndarray, "h w"], score: float, across: float, down: float) -> bool:
@@ -280,6 +294,11 @@ PLATE_MARGIN: Final = Fraction(1, 4)
 """Default margin: a plate has an edge around its text."""
 ASPECT: Final = (1.2, 9.0)
 """Width by height of the upright box around the text of a plate, also of one that is tilted."""
+STEEP: Final = 1.6
+"""Width by height, or height by width, of upright boxes below which a line may be too steep to be judged in
+its box."""
+SEEN: Final = 256
+"""Least shorter side of such a box when it is searched again, in pixels."""
 LENGTH: Final = (3, 12)
 """Number of letters that stand apart, with dashes, seals and what joins two of them."""
 LEGIBLE: Final = 56
@@ -299,10 +318,10 @@ HEIGHT: Final = 96
 class Plates(Text):
     """One box for every line of text that stands like that of a plate; plates that are missed stay.
 
-    Nothing is read: a line counts if its box is as wide as that of a plate (between 1.2 and 9 times its
-    height), if its letters and their ground are of clearly different levels, and if it has 3 to 12 letters,
-    as far as they stand apart. So other short text counts as well. `threshold`, `margin` and `smallest` are
-    those of `Text`. Raises `InvalidParameter`. Source: docs, "Text and other objects".
+    Nothing is read: a line at any angle counts if it is as wide as that of a plate (between 1.2 and 9 times
+    its height), if its letters and their ground are of clearly different levels, and if it has 3 to 12
+    letters, as far as they stand apart. So other short text counts as well. `threshold`, `margin` and
+    `smallest` are those of `Text`. Raises `InvalidParameter`. Source: docs, "Text and other objects".
 
     >>> Plates().description
     'plates'
@@ -317,14 +336,32 @@ class Plates(Text):
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the lines of a photo that stand like those of a plate."""
         found = lines(photo, float(self.threshold), self.smallest)
-        return [(PLATE, np.array([row for row in found if _is_upright_line(row, photo)]).reshape(-1, 5))]
+        plates = [row for row in found if _is_plate(row, photo, float(self.threshold))]
+        return [(PLATE, np.array(plates).reshape(-1, 5))]
 
 
-def _is_upright_line(row: Float[np.ndarray, " 5"], photo: Photo) -> bool:
-    if not ASPECT[0] <= row[2] / row[3] <= ASPECT[1]:
-        return False
+def _is_plate(row: Float[np.ndarray, " 5"], photo: Photo, threshold: float) -> bool:
+    """Return whether a line stands like that of a plate, in its box or, if it is steep, along itself."""
     crop = photo.image[box_around(row, photo, Fraction(0)).slices]
-    return like_plate(crop)
+    if _stands_like_plate(crop):
+        return True
+    steep = 1 / STEEP < row[2] / row[3] < STEEP
+    return steep and any(map(_stands_like_plate, _along(crop, threshold)))
+
+
+def _along(crop: UInt8[np.ndarray, "h w c"], threshold: float) -> Iterator[UInt8[np.ndarray, "a b 3"]]:
+    """Yield the lines in a box, each cut out along itself."""
+    zoom = max(1.0, SEEN / min(crop.shape[:2]))
+    height, width = (round(side * zoom) for side in crop.shape[:2])
+    large = resize_rgb(crop, height, width)
+    return (cut(large, around) for around, _ in network().rectangles(large, threshold))
+
+
+def _stands_like_plate(line: UInt8[np.ndarray, "h w c"]) -> bool:
+    """Return whether a line, which may be vertical, is as wide as that of a plate, and like it."""
+    along = line if line.shape[1] >= line.shape[0] else np.rot90(line)
+    height, width = along.shape[:2]
+    return ASPECT[0] <= width / height <= ASPECT[1] and like_plate(along)
 
 
 def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:

@@ -123,7 +123,8 @@ class DocumentCertificate(Envelope):
 
     @cached_property
     def together(self) -> str:
-        """What its pages promise together, in words; first, which of them are unprotected copies.
+        """What its pages promise together, in words, and whether it may be published; first, which are
+        unprotected copies.
 
         It ends with what is not protected on the others, so far as the certificates of pages tell.
         """
@@ -136,7 +137,7 @@ class DocumentCertificate(Envelope):
             promise = "nothing that can be added" if total is None else f"{in_short(total)}{grade}"
             other = "other " * bool(copies)
             which = f"1 {other}page" if count == 1 else f"{count:,} {other}pages together"
-            said.append(f"{which}: {promise}")
+            said.append(f"{which}: {promise}: {'not ' * bool(self.objections)}publishable")
         return "; ".join([*said, *self._exposure_lines()])
 
     def _exposure_lines(self) -> Iterator[str]:

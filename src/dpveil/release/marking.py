@@ -130,7 +130,9 @@ class Marker:
         """
         self.check(format_)
         marked = self._embed(contents, format_, source_type(certificate))
-        plain = only_picture(marked, format_, manifest=True) and states_no_more(marked, format_)
+        texts = certificate.output.metadata if certificate.output else {}
+        alone = only_picture(marked, format_, manifest=True, texts=texts)
+        plain = alone and states_no_more(marked, format_)
         if not plain or not _same_pixels(marked, contents, certificate):
             raise OutputError(
                 "the C2PA library wrote something else than a manifest",

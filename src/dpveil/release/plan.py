@@ -284,6 +284,8 @@ class Plan:
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
             return Release(self.photo.image, self._copy_certificate(), self.remarks, blocks=blocks)
         certificate = self._certificate(self.quote, kind_of(source))
+        if self.photo.blocks is not None:
+            self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
         image, blocks = keep_blocks(self.photo, drawn.image, self.placement.regions)
@@ -337,7 +339,7 @@ def plan(
     """Return how `method` will treat `photo`: its regions and guarantees. Draws and spends nothing.
 
     `photo` is whatever `dpveil.read` accepts. `method` is a name with its `parameters`, or a ready-made
-    method; without one every face is replaced by a face of nobody (`catalogue.DEFAULT`), and text alone is
+    method; without one every face is replaced by a synthetic face (`catalogue.DEFAULT`), and text alone is
     filled. Face-space methods, such as "latent", replace faces by others and cover text.
     `regions` is one choice or several: "whole", "faces", "text", "plates", "codes", "faces+text", a box
     "x,y,w,h" in pixels, a mask. The original is read for each, so overlaps cost twice. The default is

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
@@ -43,6 +43,7 @@ from dpveil.io import (
     sole_writer,
     write_together,
 )
+from dpveil.io.exif import NO_TEXTS, check_texts
 from dpveil.io.jpeg import jpeg_file
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
@@ -204,7 +205,7 @@ class Pair:
 def _is_picture(contents: bytes, output: Output) -> bool:
     """Return whether a file is a picture alone; what its manifest states is read if c2pa-python is there."""
     marked = output.manifest is not None
-    if not only_picture(contents, output.format, manifest=marked):
+    if not only_picture(contents, output.format, manifest=marked, texts=check_texts(output.metadata)):
         return False
     if not (marked and find_spec("c2pa")):
         return True
@@ -366,15 +367,17 @@ class Release:
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
         mark: Marker | None = None,
+        metadata: Mapping[str, str] = NO_TEXTS,
     ) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
         The suffix of `path` determines the format. Both files are written or neither, the certificate first;
         existing files are an error unless `replace`. `sign` is a key, or the name of an unencrypted key file,
-        that signs the certificate; `mark` adds a C2PA manifest to the image. Raises `UnknownName` for a
-        suffix, `InvalidParameter` for a key and `OutputError`.
+        that signs the certificate; `mark` adds a C2PA manifest to the image, and `metadata` EXIF: texts by
+        name (date, copyright, caption), which a JPEG or PNG then shows to everybody and the certificate
+        states. Raises `UnknownName` for a suffix, `InvalidParameter` for a key or a text, and `OutputError`.
         """
-        self.write(path, replace=replace, sign=sign, mark=mark)
+        self.write(path, replace=replace, sign=sign, mark=mark, metadata=metadata)
         return Path(path), certificate_path(path)
 
     def write(
@@ -384,6 +387,7 @@ class Release:
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
         mark: Marker | None = None,
+        metadata: Mapping[str, str] = NO_TEXTS,
         keep: bool = False,
     ) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`.
@@ -393,7 +397,7 @@ class Release:
         """
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        contents, certificate = self.encoded(format_of(target), sign=key, mark=mark)
+        contents, certificate = self.encoded(format_of(target), sign=key, mark=mark, metadata=metadata)
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
@@ -417,25 +421,32 @@ class Release:
         *,
         sign: SigningKey | None = None,
         mark: Marker | None = None,
+        metadata: Mapping[str, str] = NO_TEXTS,
     ) -> tuple[bytes, Certificate]:
         """Return the bytes of an image file in this `format`, such as "png", and its certificate.
 
-        `sign` and `mark` are as in `save`. Raises `UnknownName` for a format that dpveil does not write, and
-        `OutputError`.
+        `sign`, `mark` and `metadata` are as in `save`. Raises `UnknownName` for a format that dpveil does not
+        write, and `OutputError`.
         """
         kept = self.blocks if format == "jpeg" else None
-        contents = encode(self.image, format) if kept is None else jpeg_file(kept.with_pixels(self.image))
-        stated = self._certificate_for(format, contents)
+        texts = check_texts(metadata)
+        if kept is None:
+            contents = encode(self.image, format, texts)
+        else:
+            contents = jpeg_file(kept.with_pixels(self.image), texts)
+        stated = self._certificate_for(format, contents, texts)
         if mark is not None:
             contents = mark.embed_manifest(contents, format, stated)
-            stated = self._certificate_for(format, contents, MANIFEST)
+            stated = self._certificate_for(format, contents, texts, MANIFEST)
         return contents, stated if sign is None else sign.signed(stated)
 
-    def _certificate_for(self, format_: str, contents: bytes, manifest: str | None = None) -> Certificate:
-        """Return the certificate with its `output`: the file `contents`, and the manifest in it, if any."""
+    def _certificate_for(
+        self, format_: str, contents: bytes, texts: Mapping[str, str], manifest: str | None = None
+    ) -> Certificate:
+        """Return the certificate with its `output`: the file `contents`, and texts and manifest in it."""
         height, width, channels = self.image.shape
         sha256 = hashlib.sha256(contents).hexdigest()
-        output = Output(sha256, format_, width, height, channels, manifest)
+        output = Output(sha256, format_, width, height, channels, manifest, texts)
         return replace(self.certificate, output=output)
 
 

@@ -125,6 +125,8 @@ class Verification:
             notes = (*notes, few_only(stated.composition))
         if stated.output and stated.output.manifest and not find_spec("c2pa"):
             notes = (*notes, UNREAD)
+        if stated.output and stated.output.metadata:
+            notes = (*notes, f"kept of its EXIF: {', '.join(stated.output.metadata)}")
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
         passed = map(escape_text, passed_notes(stated.passed_over))

@@ -13,7 +13,18 @@ from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
 from dpveil.core.numbers import show
-from dpveil.core.origin import BESIDE, BLOCKLESS, BY_LIKENESS, EXCEPT, FACE, LIKENESS, REDUCED, ROUNDED, SAME
+from dpveil.core.origin import (
+    BESIDE,
+    BLOCKLESS,
+    BY_LIKENESS,
+    EXCEPT,
+    FACE,
+    LIKENESS,
+    LINKED,
+    REDUCED,
+    ROUNDED,
+    SAME,
+)
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
@@ -224,6 +235,11 @@ ABOUT: Final = {
 """What a guarantee is about, by its relation, where that is not all that is replaced."""
 
 
+def but_linked(total: Guarantee) -> str:
+    """Return what a guarantee that costs nothing lets through; empty if that is nothing."""
+    return " but which faces are of one person" * (LINKED in total.scope.in_the_clear)
+
+
 def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     """Return the numbers of a guarantee, for people, and `of` what nothing is kept where that is so.
 
@@ -237,7 +253,7 @@ def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     if not total.formal:
         return NO_PROMISE
     if total.free:
-        return f"nothing{of} is kept (ε = 0)"
+        return f"nothing{of} is kept{but_linked(total)} (ε = 0)"
     letters = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
     numbers = ", ".join(
         f"{letter} = {show(value)}"
@@ -275,7 +291,9 @@ def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
         return f"Nothing is promised about what {tool} shows{file}."
     rest = "; nothing is promised about anything else in it, or about where the replaced places are."
     if total.free:
-        said = "was drawn without regard to what the original shows there: nothing of that is kept (ε = 0)"
+        but = but_linked(total)
+        said = f"was drawn without regard to what the original shows there{but}:"
+        said += f" nothing{' else' * bool(but)} of that is kept (ε = 0)"
         return f"What {tool} put in the replaced places{file} {said}{rest}"
     numbers = {name: show(value) for name in ("epsilon", "delta", "rho") if (value := getattr(total, name))}
     large = (total.epsilon or 0) > 99  # beyond, floats have no such power

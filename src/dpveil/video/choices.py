@@ -55,6 +55,8 @@ def check_mode(method: Method, over_time: str) -> None:
     methods whose cost is their budget whatever the size of a region; a δ would not divide with it, and other
     guarantees have no number to divide.
     """
+    if getattr(method, "link", False):
+        raise InvalidParameter("link", None, "is for photos", hint="a track has one face in any case")
     if over_time == ONCE or isinstance(method, Fill):
         return
     if draws_faces(method):

@@ -336,7 +336,7 @@ def event(quote: ClipQuote) -> str:
 
 
 def clear(shown: Sequence[str]) -> str:
-    """Return in one line what stays in the clear, as a certificate lists it."""
+    """Return in one line what is not hidden, as a certificate lists it."""
     return "; ".join(dict.fromkeys(text.removesuffix(FOLLOWS) for text in shown))
 
 
@@ -359,7 +359,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
         "lost": "; ".join(lost) or "no track",
         "sound": "kept, with every voice" if quote.audio else "none",
         "events": event(quote),
-        "in the clear": clear(quote.in_the_clear),
+        "not hidden": clear(quote.in_the_clear),
     }
     return tuple(f"{name}: {text}" for name, text in told.items() if text)
 

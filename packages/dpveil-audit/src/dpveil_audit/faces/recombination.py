@@ -18,11 +18,13 @@ from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, FaceMethod
+from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.heads import Heads, grown_to_blocks
+from dpveil.faces.likeness import LINKED, Links
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import Released
 from dpveil.mechanisms.placement import Placement
@@ -90,7 +92,8 @@ class RecombinationCase:
 
     `angle` is that of synthetic landmarks, in radians, which differs by `NEARBY` from photo to photo, within
     one cell of the public grid; None places faces by their boxes alone. Faces are made of bits alone where
-    an inner face is replaced, unless `heads` are shown, and else heads of a made gallery.
+    an inner face is replaced, unless `heads` are shown, and else heads of a made gallery. Those that are
+    `linked` are told from embeddings that follow from hidden pixels, and are those of as many persons.
     """
 
     boxes: tuple[Box, ...]
@@ -104,12 +107,14 @@ class RecombinationCase:
     steps: tuple[str, ...] = ()
     encoding: Encoding | None = None
     heads: bool = False
+    linked: bool = False
 
     @property
     def method(self) -> FaceMethod:
         """The stub method, or the one that shows heads."""
         if self.heads or self.protect != "face":
-            return Attributes(attributes="none", gallery=_heads(), protect=self.protect, placing="box")
+            heads, how = _heads(), {"protect": self.protect, "placing": "box"}
+            return Attributes(attributes="none", gallery=heads, link=self.linked, **how)
         return MadeFaces(margin=self.margin, placing="box")
 
     @property
@@ -130,6 +135,8 @@ class RecombinationCase:
     def placement(self, photo: Photo, number: int = 0) -> Placement:
         """Return dpveil's own placement for a photo with this number, with faces placed as in this case."""
         treated = self.method.place(photo, self.regions)
+        if self.linked and isinstance(treated, Heads):
+            vars(treated.method)["rows"] = [_embedding(photo, box, n) for n, box in enumerate(self.boxes)]
         if self.angle is not None and isinstance(treated, Heads):
             treated.places = [
                 replace(one, region=grown_to_blocks(one.region, self.method, photo))
@@ -169,7 +176,14 @@ class RecombinationCase:
         more = [self.scene, *self.steps, *([] if self.encoding is None else [str(self.encoding)])]
         size = f"{self.width} × {self.height} × {self.channels}"
         face = f"margin {self.margin}" if isinstance(self.method, MadeFaces) else "heads"
+        face += ", linked" * self.linked
         return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, {face}"
+
+
+def _embedding(photo: Photo, box: Box, person: int) -> Pixels:
+    """Return an embedding that is near that of a person, and follows from the pixels of a face."""
+    moved = float(photo.image[box.slices].astype(np.float64).std()) % 1
+    return np.eye(LENGTH)[[person]] * (1 + LINKED * moved / 2)
 
 
 @cache
@@ -224,7 +238,7 @@ class Made:
     def _among(self, treated: Placement, number: int) -> Placement:
         """Return this placement applied to another photo; cells, and boxes alone, are in the clear."""
         photo = self.photos[number][1]
-        if not isinstance(treated, Heads) or self.case.angle is not None:
+        if not isinstance(treated, Heads) or self.case.angle is not None or self.case.linked:
             return self.case.placement(photo, number)
         other = copy(treated)
         other.photo = photo
@@ -318,6 +332,8 @@ LARGE: Final = (Box(10, 5, 65, 55),)
 """A face whose region is the whole photo."""
 WIDE: Final = (Box(140, 90, 105, 120),)
 """A face in a photo large enough for filling to scale its surroundings down: see `geometry.fill.FINE`."""
+PAIR: Final = (Box(20, 30, 60, 75), Box(140, 35, 60, 75))
+"""Faces of two persons."""
 Faces = Sequence[Released]
 Put = Callable[[Pixels, Sequence[Placed], Faces], Pixels]
 
@@ -346,6 +362,7 @@ def _quick() -> tuple[RecombinationCase, ...]:
         case(TWO, protect="head", encoding=Encoding("4:2:2", 95, turn=6)),
         case(CORNER, protect="box", encoding=Encoding("grey", 60), channels=1),
         case(TWO, heads=True),
+        case(PAIR, height=150, width=230, heads=True, linked=True),
         case(WIDE, height=331, width=421, encoding=Encoding("4:2:0", 90), protect="box"),
         case((), height=40, width=61, heads=True),
     )
@@ -532,6 +549,24 @@ def _chroma_of_faces(treated: Placement, bits: BitSource, steps: Sequence[Step])
     return treated.drawn_in(Photo(treated.photo.image, small), bits, steps).image
 
 
+class _ByLikeness(Links):
+    """Shows every person as the one of the gallery that the embedding says."""
+
+    def person(self, row: Pixels | None) -> int:
+        """Return the number of the person, who is shown by the embedding."""
+        number = super().person(row)
+        if row is not None:
+            self.shown[number] = int(1e9 * float(np.abs(row).sum())) % len(_heads())
+        return number
+
+
+def _linked_by_likeness(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    """Return the release with the persons of `_ByLikeness`, if any are linked."""
+    if isinstance(treated, Heads) and "rows" in vars(treated.method):
+        vars(treated.method)["_links"] = _ByLikeness()
+    return treated.draw(bits, steps)
+
+
 MUTANTS: Final = (
     wrong("filled from hidden pixels", _filled_from_hidden, gates=HIDDEN),
     wrong("colours of the whole photo", _take_photo_colours, gates=HIDDEN),
@@ -560,6 +595,7 @@ MUTANTS: Final = (
         treated=lambda made: made.case.placement(Photo(made.photo.image)),
     ),
     RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, draw=_chroma_of_faces),
+    RecombinationVersion(name="linked face by its likeness", gates=HIDDEN, draw=_linked_by_likeness),
     RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),
 )
 AUDIT: Final = PhotoAudit(

@@ -1,0 +1,160 @@
+"""What a release keeps of its original's EXIF: a few allow-listed texts, written anew."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from PIL import Image
+
+from dpveil.errors import InvalidParameter, OutputError, UnknownName
+from dpveil.io.unreadable import Refused
+
+NAMES: Final = ("date", "copyright", "caption")
+"""What may be kept: DateTimeOriginal, Copyright and ImageDescription (EXIF 2.3 §4.6)."""
+ORIENTATION: Final = "orientation"
+"""The name of what is kept in any case: a JPEG's is its tag, and all else is stored upright."""
+FREE: Final = ("copyright", "caption")
+"""Free texts, in which people may be named."""
+DATE: Final = re.compile(r"[0-9]{4}:[0-9]{2}:[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
+LONGEST: Final = 2000
+"""Most characters of a text."""
+CAPTION, TURN, COPYRIGHT, POINTER = 0x010E, 0x0112, 0x8298, 0x8769
+"""Tags of the first directory, in their order: the pointer is that to the second one."""
+TAKEN: Final = 0x9003
+"""The tag of DateTimeOriginal, in the second directory."""
+ASCII, SHORT, LONG = 2, 3, 4
+NO_TEXTS: Final[Mapping[str, str]] = {}
+HEAD: Final = b"Exif\0\0"
+WITHOUT: Final = "leave {keep_metadata} out"
+KEEPING: Final = {"keep_metadata": "keep_metadata"}
+"""The remedy where metadata cannot be kept, and the argument that it names."""
+PLACES: Final = {"jpeg": 20, "png": 33}
+"""Where EXIF stands in a file of dpveil's: after a JPEG's JFIF header and a PNG's IHDR."""
+
+
+def parse_names(text: str | None) -> tuple[str, ...]:
+    """Return what is to be kept by an option such as "date,copyright".
+
+    >>> parse_names("caption,date,orientation")
+    ('date', 'caption')
+    """
+    asked = [] if text is None else [part.strip() for part in text.split(",")]
+    for name in asked:
+        if name not in (*NAMES, ORIENTATION):
+            raise UnknownName("metadata", name, {*NAMES, ORIENTATION})
+    return tuple(name for name in NAMES if name in asked)
+
+
+def check_texts(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return texts that may be kept, in order; raises `UnknownName` and `InvalidParameter`."""
+    for name, text in texts.items():
+        if name not in NAMES:
+            raise UnknownName("metadata", name, set(NAMES))
+        if not text or text != _plain(text) or len(text) > LONGEST:
+            problem = f"is no line of 1 to {LONGEST:,} printable characters"
+            raise InvalidParameter("metadata", name, problem, hint="shorten it, or do not keep it")
+        if name == "date" and not DATE.fullmatch(text):
+            raise InvalidParameter("metadata", name, "is not written as in 2024:05:31 18:00:00")
+    return {name: texts[name] for name in NAMES if name in texts}
+
+
+def texts_of(exif: bytes, names: Iterable[str]) -> dict[str, str]:
+    """Return those of the named texts that EXIF has, each in one line; raises `Refused` for a long one."""
+    tags = Image.Exif()
+    try:
+        tags.load(exif)
+        held = {"date": tags.get_ifd(POINTER).get(TAKEN), "copyright": tags.get(COPYRIGHT)}
+        held["caption"] = tags.get(CAPTION)
+    except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
+        return {}
+    texts = {name: _plain(_decoded(held[name])) for name in names}
+    if not DATE.fullmatch(texts.get("date", "")):
+        texts.pop("date", None)
+    for name, text in texts.items():
+        if len(text) > LONGEST:
+            raise Refused(f"has a {name} of more than {LONGEST:,} characters", WITHOUT, KEEPING)
+    return {name: text for name, text in texts.items() if text}
+
+
+def _decoded(value: Any) -> str:
+    """Return a text as it was meant: most programs write UTF-8, of which Pillow makes Latin-1."""
+    text = value if isinstance(value, str) else ""
+    try:
+        return text.encode("latin-1").decode()
+    except UnicodeError:
+        return text
+
+
+def _plain(text: str) -> str:
+    return "".join(each for each in " ".join(text.split()) if each.isprintable())
+
+
+def exif_block(texts: Mapping[str, str], orientation: int = 1) -> bytes:
+    """Return the one block of EXIF that states these texts and an orientation other than upright.
+
+    >>> exif_block({}, 6).hex(" ", -4)
+    '4d4d002a 00000008 00010112 00030000 00010006 00000000 0000'
+    """
+    stored = {name: text.encode() + b"\0" for name, text in texts.items()}
+    first: list[tuple[int, int, bytes]] = []
+    if "caption" in stored:
+        first.append((CAPTION, ASCII, stored["caption"]))
+    if orientation != 1:
+        first.append((TURN, SHORT, struct.pack(">H", orientation)))
+    if "copyright" in stored:
+        first.append((COPYRIGHT, ASCII, stored["copyright"]))
+    if "date" in stored:
+        first.append((POINTER, LONG, bytes(4)))
+    block = b"MM\0\x2a\0\0\0\x08" + _directory(first, 8)
+    if "date" not in stored:
+        return block
+    entry = 10 + 12 * (len(first) - 1)
+    pointed = block[: entry + 8] + struct.pack(">I", len(block)) + block[entry + 12 :]
+    return pointed + _directory([(TAKEN, ASCII, stored["date"])], len(block))
+
+
+def _directory(entries: list[tuple[int, int, bytes]], start: int) -> bytes:
+    """Return a directory of TIFF (6.0 §2) at an offset: tag, type and value of each entry."""
+    at, rows, values = start + 2 + 12 * len(entries) + 4, b"", b""
+    for tag, kind, value in entries:
+        count = len(value) if kind == ASCII else 1
+        here = value.ljust(4, b"\0") if len(value) <= 4 else struct.pack(">I", at + len(values))
+        values += b"" if len(value) <= 4 else value + b"\0" * (len(value) % 2)
+        rows += struct.pack(">HHI", tag, kind, count) + here
+    return struct.pack(">H", len(entries)) + rows + bytes(4) + values
+
+
+def with_exif(contents: bytes, format_: str, texts: Mapping[str, str], orientation: int = 1) -> bytes:
+    """Return a file of dpveil's, which has none yet, with a block of EXIF; raises `OutputError`."""
+    if not texts and orientation == 1:
+        return contents
+    if format_ not in PLACES:
+        hint = f"write {' or '.join(PLACES)}, or keep none"
+        raise OutputError(f"a {format_} file gets no metadata", hint=hint)
+    part, place = PARTS[format_](exif_block(check_texts(texts), orientation)), PLACES[format_]
+    return contents[:place] + part + contents[place:]
+
+
+def _segment(block: bytes) -> bytes:
+    return b"\xff\xe1" + struct.pack(">H", 2 + len(HEAD) + len(block)) + HEAD + block
+
+
+def _chunk(block: bytes) -> bytes:
+    named = b"eXIf" + block
+    return struct.pack(">I", len(block)) + named + struct.pack(">I", zlib.crc32(named))
+
+
+PARTS: Final = {"jpeg": _segment, "png": _chunk}
+"""What makes a part of a file of a block."""
+
+
+def exif_parts(format_: str, texts: Mapping[str, str]) -> list[bytes]:
+    """Return the parts with EXIF that a file with these texts may have; it has one if there are any."""
+    if format_ not in PARTS:
+        return []
+    turns = range(1 if texts else 2, 9) if format_ == "jpeg" else range(1, 1 + bool(texts))
+    return [PARTS[format_](exif_block(texts, turn)) for turn in turns]
