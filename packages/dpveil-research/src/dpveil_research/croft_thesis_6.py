@@ -38,8 +38,8 @@ RATIO: Final = Fraction(9, 10)
 PRIVATE: Final = PCABasis.name
 SAME: Final = KSameM.name
 REPLACED: Final = "head replaced"
-"""The third method, for DeepPrivacy: rendered heads, drawn without a look at the photo, so that ε = 0. What is
-kept of the photo is where its face is, as in every aligned crop.
+"""The third method, for DeepPrivacy: rendered heads, drawn without a look at the photo, so that ε = 0. What
+is kept of the photo is where its face is, as in every aligned crop.
 """
 
 
