@@ -95,7 +95,7 @@ def test_faces_of_a_clip_have_eyes_in_every_frame() -> None:
         seen = finder.find_in_frame(Photo(np.roll(image, moved, axis=1)))
         boxes = [Box(*map(int, one.box)) for one in seen]
         assert {one.kind for one in seen} == {"eye"}
-        assert all(any(holds(box, point + (moved, 0)) for box in boxes) for point in corners)
+        assert all(any(holds(box, point + np.array([moved, 0])) for box in boxes) for point in corners)
     assert finder.find_in_frame(Photo(data.coffee())) == []
 
 

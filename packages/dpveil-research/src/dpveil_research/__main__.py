@@ -14,7 +14,9 @@ from dpveil.io import make_folder, write_together
 from dpveil_research import (
     attributes,
     croft_2022,
+    croft_2022_expressions,
     croft_2022_faces,
+    croft_2022_networks,
     croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
@@ -46,6 +48,7 @@ ON_DATA: Final[dict[str, Callable[..., Files]]] = {
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
     "croft-2022-faces": croft_2022_faces.make,
+    "croft-2022-networks": croft_2022_networks.make,
     "croft-thesis-6": croft_thesis_6.make,
     "croft-thesis-6-aam": croft_thesis_6_aam.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
@@ -61,6 +64,7 @@ The count is of photos, pairs, people or splits; None is the experiment's own de
 DRAWN: Final[dict[str, Callable[..., Files]]] = {
     reilly_fan_2021.IRIS.name: partial(measure, reilly_fan_2021.IRIS, Path()),
     "reilly-fan-2021-eyes": reilly_fan_eyes.make,
+    "croft-2022-expressions": croft_2022_expressions.make,
 }
 """Functions of (count, progress callback) of what dpveil draws."""
 
@@ -76,7 +80,9 @@ OWN: Final = {
     "reilly-fan-2021-eyes": "CASIA-Iris (tables II to V)",
     "croft-2022": "FaceScrub (figures 12, 14, 16, 17)",
     "croft-2022-risk": "FaceScrub (figure 15)",
+    "croft-2022-expressions": "RaFD or KDEF (figures 8, 9)",
     "croft-2022-faces": "RaFD or KDEF (figures 5, 7, 10, 11)",
+    "croft-2022-networks": "any faces (figures 5 and 15, networks)",
     "croft-2022-ksame": "RaFD or KDEF (the same in eigenfaces)",
     "croft-thesis-6": "FaceScrub (figures 6.14 to 6.17)",
     "croft-thesis-6-aam": "RaFD or KDEF (figure 6.7)",

@@ -316,7 +316,7 @@ AXES: Final = {PRIVATE: ("differential privacy", "ε of the metric promise"), SA
 MODEL: Final = {BASIC: "basic model", TOLD: "model that is told the gender"}
 
 
-def figures(found: Sequence[Row], said: Sequence[Row], name: str = "LFW") -> dict[str, bytes]:
+def figures(found: Sequence[Row], said: Sequence[Row], dataset: str = "LFW") -> dict[str, bytes]:
     """Return every figure as PNG by its name. Raises `UsageError` without matplotlib."""
     drawing, people = Drawing(), int(found[0]["people"])
     hidden = [{**row, "hidden": f"{1 - float(row['named']):.4f}"} for row in found]
@@ -371,7 +371,7 @@ def figures(found: Sequence[Row], said: Sequence[Row], name: str = "LFW") -> dic
     ]
     last = drawing.panel("11", "gain", "share named in one release", "Gain by a second release", beside=True)
     panels = {5: curves[5], 7: beside, 10: ten, 11: [*curves[11], last]}
-    about = f"{people} people of {name}, one photo each; 95 % intervals over people"
+    about = f"{people} people of {dataset}, one photo each; 95 % intervals over people"
     return {
         f"figure-{n}.png": draw(Figure("", f"Figure {n}: {about}", tuple(own), n in (5, 7)), drawing.table)
         for n, own in panels.items()

@@ -362,7 +362,7 @@ RISK: Final = "share of releases named by the strongest attacker"
 NAMES: Final = {PRIVATE: "differential privacy, ε beside", SAME: "k-same-m, k beside"}
 
 
-def figure(rows: Sequence[Row], name: str = "LFW") -> bytes:
+def figure(rows: Sequence[Row], dataset: str = "LFW") -> bytes:
     """Return risk over ε, and SSIM and gender over risk, as PNG. Raises `UsageError` without matplotlib."""
     drawing = Drawing()
     drawing.add("ε", Line("differential privacy", 0), rows, "named", method=PRIVATE)
@@ -378,7 +378,7 @@ def figure(rows: Sequence[Row], name: str = "LFW") -> bytes:
         drawing.panel("ssim", "ssim", RISK, "Quality (figure 6.16)", beside=True),
         drawing.panel("gender", "gender", RISK, "Utility (figure 6.17)", beside=True),
     )
-    title = f"{rows[0]['people']} people of {name}; 95 % intervals over people"
+    title = f"{rows[0]['people']} people of {dataset}; 95 % intervals over people"
     return draw(Figure("trade-off", title, panels), drawing.table)
 
 

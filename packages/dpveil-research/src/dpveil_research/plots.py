@@ -28,6 +28,7 @@ MEASURES: Final = {
     "accuracy": "accuracy (higher is better)",
     "passed": "share of releases that pass for their eye",
     "named": "share of photos that are named (lower is more private)",
+    "expression": "share of photos whose expression is read rightly",
     "cpu_ms": "processor time of one photo, ms",
     "error": "expected absolute error",
     "bayes": "expected absolute error, after Bayesian remapping",
