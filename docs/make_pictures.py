@@ -22,6 +22,7 @@ import make_geometry
 import make_ksame_picture
 import make_latent
 import make_plots
+import make_samples
 import make_scale
 import make_start
 import make_synthesis
@@ -153,6 +154,9 @@ def pictures() -> dict[str, bytes]:
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
+        "croft-2022-13.png": sheet(make_samples.figure_13()),
+        "reilly-fan-2.png": sheet(make_samples.figure_2()),
+        "reilly-fan-10.png": sheet(make_samples.figure_10()),
         "one-generator.png": sheet(make_thesis_6.rows()),
         "latent-budgets.png": sheet(make_latent.rows()),
         "latent-networks.png": sheet(make_latent.networks()),

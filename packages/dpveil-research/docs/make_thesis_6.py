@@ -1,4 +1,6 @@
-"""Figure 6.14 of Croft's thesis, on faces of nobody: differential privacy and k-same in one generator."""
+"""Figure 6.14 of Croft's thesis, on faces of nobody: private releases, a head replaced without a look, and
+k-same.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from dpveil.codecs import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import Told, private, seen
+from dpveil_research.croft_thesis_6 import Told, nobodies, private, seen
 
 EPSILON, K = 200, 5
 SHOWN = 7
@@ -20,7 +22,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def rows() -> list[list[Tile]]:
-    """Return faces of nobody, decoded, released twice by differential privacy, and by k-same."""
+    """Return faces of nobody, decoded, released twice by differential privacy, replaced, and by k-same."""
     gallery, codec = FaceGallery.load(default_path("gallery")), load(default_path("gan"))
     read = gallery.values["gender"].index("female")
     women = np.flatnonzero(gallery.labels["gender"] == read)[:MANY]
@@ -32,6 +34,7 @@ def rows() -> list[list[Tile]]:
         (faces, "a face of nobody"),
         (space.decode(codes), "encoded, decoded"),
         *((space.decode(one), f"epsilon {EPSILON}") for one in drawn),
+        (nobodies(codec.canvas[0]), "replaced, epsilon 0"),
         (KSameM(k=K, space=space).release_codes(codes, people=names).faces, f"k-same-m, k = {K}"),
     ]
     return [[(_large(face), words) for face in crops[:SHOWN]] for crops, words in made]

@@ -59,7 +59,8 @@ def falls(values):
 
 
 def test_tables_are_those_of_the_settings():
-    for paper, experiment in GRIDS.items():
+    for paper in RESULTS:
+        experiment = GRIDS[paper]
         points = [(setting.sweep, setting.series, setting.x) for setting in experiment.settings]
         assert [(row["sweep"], row["series"], row["x"]) for row in RESULTS[paper]] == points
         assert {row["images"] for row in RESULTS[paper]} == {str(experiment.images)}

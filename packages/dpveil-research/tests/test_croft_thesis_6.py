@@ -20,6 +20,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import (
     PLAN,
     PRIVATE,
+    REPLACED,
     SAME,
     SEED,
     Measures,
@@ -61,9 +62,9 @@ def test_both_methods_release_every_photo_at_every_setting() -> None:
     settings = [(one.method, one.x) for one in found]
     # There are three women, so nobody can be one of four.
     wanted = [(PRIVATE, "100"), (PRIVATE, "1000"), (SAME, "2"), (SAME, "3")]
-    assert settings == [("none", ""), ("codec alone", ""), *wanted]
+    assert settings == [("none", ""), ("codec alone", ""), (REPLACED, ""), *wanted]
     draws = [len(one.faces) for one in found]
-    assert draws == [1, 1, 2, 2, 1, 1]
+    assert draws == [1, 1, 2, 2, 2, 1, 1]
     assert all(one.faces.shape[1:] == scene().faces.shape for one in found)
     np.testing.assert_array_equal(found[0].faces[0], scene().faces)
 
@@ -76,6 +77,16 @@ def test_the_private_release_is_the_mechanism_and_a_decoder_that_is_told_the_gen
     codes = private(100).release(own.codec.encode(own.faces[women]), own.codec.statistics, bits=bits)
     np.testing.assert_array_equal(first[women], own.codec.render(codes, gender=CLEAR))
     assert (first[women] != own.codec.render(codes, gender=-CLEAR)).any()
+
+
+def test_heads_are_replaced_without_a_look_at_the_photos() -> None:
+    """The same heads whatever the faces are, in the same shape, and nothing beyond the public ellipse."""
+    own = scene()
+    other = replace(own, faces=255 - own.faces)
+    shown, again = own._replaced(), other._replaced()
+    np.testing.assert_array_equal(shown, again)
+    assert (shown[:, :, 0, 0] == 128).all()
+    assert len({face.tobytes() for face in shown.reshape(-1, *shown.shape[2:])}) > len(own.faces)
 
 
 def test_k_same_shares_pictures_in_a_gallery_and_a_gender_alone() -> None:
@@ -143,7 +154,7 @@ def test_the_whole_run_on_a_tree_of_faces(tmp_path: Path) -> None:
     files = make(tmp_path, 8, plan=plan)
     assert set(files) == {"results.csv", "ahead.csv", "trade-off.png"}
     made = read(files["results.csv"])
-    assert [one["method"] for one in made][:3] == ["none", "codec alone", PRIVATE]
+    assert [one["method"] for one in made][:4] == ["none", "codec alone", REPLACED, PRIVATE]
     assert files["trade-off.png"].startswith(b"\x89PNG")
 
 

@@ -41,8 +41,8 @@ from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)
 SETS = (
-    Set("colour", Dataset("colour", ".png", "RGB"), Box(8, 8, 48, 48)),
-    Set("grey", Dataset("grey", ".png", "L"), Box(8, 8, 48, 48)),
+    Set("colour", Dataset("colour", "RGB"), Box(8, 8, 48, 48)),
+    Set("grey", Dataset("grey", "L"), Box(8, 8, 48, 48)),
 )
 TINY = Plan(
     sets=SETS[:1],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -56,7 +56,7 @@ LedgerUrl = Annotated[
 ]
 
 COVER: Final = "fill"
-COVERED: Final = ("text", "plates", "codes", "detected")
+COVERED: Final = ("text", "plates", "codes", "eyes", "irises", "detected")
 """The default method for these regions alone, as of `release.asked`."""
 FLAG: Final = ""
 """The metavar of options without a value."""
@@ -342,8 +342,8 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, text, plates, codes, faces+text, detected (with --detector-model), x,y,w,h,"
-        " object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
+        help="whole, faces, text, plates, codes, eyes, irises, faces+text, detected (with --detector-model),"
+        " x,y,w,h, object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
     ),
 ]
 RUNS_ON: Final = Annotated[
@@ -437,6 +437,8 @@ OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "text": ("threshold", "margin", "smallest", "text_like"),
     "plates": ("threshold", "margin", "smallest"),
     "codes": ("margin",),
+    "eyes": ("margin",),
+    "irises": ("margin",),
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
@@ -474,7 +476,7 @@ class Chosen:
 
     def build_finder(self, name: str) -> Finder:
         """Return the finder of that name with these settings, as far as they are for it."""
-        from dpveil.regions import Codes, Detected, Plates, Text
+        from dpveil.regions import Codes, Detected, Eyes, Plates, Text
 
         if name == "faces":
             return self.faces()
@@ -482,6 +484,7 @@ class Chosen:
         if "smallest" in given:
             given["smallest"] = _parse_pixels("smallest", given["smallest"])  # type: ignore[assignment]
         kinds: dict[str, Any] = {"text": Text, "plates": Plates, "codes": Codes, "detected": Detected}
+        kinds |= {"eyes": Eyes, "irises": partial(Eyes, iris=True)}
         found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
         return found
 

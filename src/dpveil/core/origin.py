@@ -20,6 +20,7 @@ FACE: Final = "face"
 TEXT: Final = "text"
 PLATE: Final = "plate"
 CODE: Final = "code"
+EYE: Final = "eye"
 KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 """Names of kinds of regions: a lower-case noun, such as "licence plate"."""
 CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
@@ -48,7 +49,7 @@ BESIDE: Final = (
     f" pixels that are replaced, and may cut what is replaced; {SAME}"
 )
 """What certificates say of faces beside one that was kept."""
-NO_FACES: Final = {"text": TEXT, "plates": PLATE, "codes": CODE, "detected": ""}
+NO_FACES: Final = {"text": TEXT, "plates": PLATE, "codes": CODE, "eyes": EYE, "irises": EYE, "detected": ""}
 """The first words of requests for what is found and is no face, and the kind of that; empty for any."""
 REDUCED: Final = frozenset({"palette", "1-bit", "2-bit", "4-bit"})
 """Sources of few levels: which ones, and how they are dithered, may follow from all of the original."""

@@ -6,6 +6,7 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.regions.codes import Codes
+    from dpveil.regions.eyes import Eyes
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, describe, find, parse, search
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes",
     "Detected",
+    "Eyes",
     "FaceFound",
     "Faces",
     "Finder",
@@ -31,6 +33,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "codes": "Codes",
+        "eyes": "Eyes",
         "user_detectors": "Detected",
         "faces": "FaceFound Faces",
         "finder": "Finder",

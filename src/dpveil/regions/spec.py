@@ -26,6 +26,7 @@ from dpveil.regions.boxes import (
     mask_of_file,
 )
 from dpveil.regions.codes import Codes
+from dpveil.regions.eyes import Eyes
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
@@ -56,13 +57,16 @@ TABLE: Final[dict[str, Finder]] = {
     "text": Text(),
     "plates": Plates(),
     "codes": Codes(),
+    "eyes": Eyes(),
+    "irises": Eyes(iris=True),
 }
 """Finders by their names on the command line."""
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 FORMS: Final = (
-    "whole, faces, text, plates, codes, a box x,y,w,h in pixels, object:x,y,w,h, or the name of a mask image"
+    "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, object:x,y,w,h, or the name of"
+    " a mask image"
 )
 JOIN: Final = "+"
 """Between the names of several finders."""

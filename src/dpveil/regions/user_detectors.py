@@ -20,7 +20,7 @@ from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
-from dpveil.core.origin import BOX, CODE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin
+from dpveil.core.origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin
 from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
@@ -345,7 +345,7 @@ OVERLAP: Final = 0.6
 """Intersection over union above which two boxes of a class are one thing."""
 GREY: Final = 114
 """Level of what is around the photo in the network's image, as YOLO is trained."""
-TAKEN: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE)
+TAKEN: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE, EYE)
 """Kinds of regions that others find."""
 LARGEST: Final = 4
 """A box is at most so many times as wide and high as the network's image."""

@@ -17,7 +17,7 @@ from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.arrays import UInt16
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import CODE, EXCEPT, FACE, LIKE, PLATE, SAME, TEXT, Origin
+from dpveil.core.origin import CODE, EXCEPT, EYE, FACE, LIKE, PLATE, SAME, TEXT, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
@@ -58,6 +58,8 @@ FACES_TOO: Final = (
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 CODE_BOX: Final = f"position and size of the code's box, {SAME}"
+EYE_BOX: Final = f"position and size of the eye's box, rounded to a public grid, {SAME}"
+EYE_COUNT: Final = "how many faces with eyes were found, and that none was found elsewhere"
 CODE_COUNT: Final = "how many QR and bar codes were found, and that none was found elsewhere"
 TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
 TEXT_CHOICE: Final = (
@@ -70,12 +72,16 @@ NO_OTHER_TEXT: Final = "everything outside the region, with all text that was no
 NO_OTHER_CHOICE: Final = f"{NO_OTHER_TEXT}, or that was read as something else than what was asked for"
 NO_OTHER_CODE: Final = "everything outside the region, with every code that was not found"
 NO_OTHER_PLATE: Final = "everything outside the region, with every plate that was not found"
+NO_OTHER_EYE: Final = (
+    "everything outside the region, with the face around it and all eyes that were not found"
+)
 OUTSIDE: Final = "everything outside the region"
 NO_OTHER: Final = "everything outside the region, with every {} that was not found"
 BY_REQUEST: Final = {
     "text": (TEXT, TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT),
     "plates": (PLATE, PLATE_BOX, PLATE_COUNT, NO_OTHER_PLATE),
     "codes": (CODE, CODE_BOX, CODE_COUNT, NO_OTHER_CODE),
+    **dict.fromkeys(("eyes", "irises"), (EYE, EYE_BOX, EYE_COUNT, NO_OTHER_EYE)),
 }
 """By the first word of a request: the kind of what it finds, and the three sentences about that."""
 DETECTED: Final = "detected"
@@ -85,6 +91,7 @@ NONE_FOUND: Final = {
     "text": ("no text was found", "text that was missed stays visible"),
     "plates": ("no plate was found", "plates that were missed stay visible"),
     "codes": ("no QR or bar code was found", "codes that were missed stay visible"),
+    **dict.fromkeys(("eyes", "irises"), ("no eye was found", "eyes that were missed stay visible")),
 }
 """By the first word of a request: what is so if it is passed over, and what follows from that."""
 NONE_BUT_KEPT: Final = (

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.origin import BOX, CODE, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
+from dpveil.core.origin import BOX, CODE, EYE, FACE, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
@@ -111,7 +111,7 @@ def origin_problems(certificate: Certificate, output: Output, *, heads: bool) ->
 
 SURE: Final = (WHOLE, BOX, MASK, OBJECT)
 """The kinds of regions that are not searched for."""
-TAKEN: Final = (*SURE, FACE, TEXT, PLATE, CODE)
+TAKEN: Final = (*SURE, FACE, TEXT, PLATE, CODE, EYE)
 """Kinds of regions that no detector of a user's gives."""
 
 

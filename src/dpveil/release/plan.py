@@ -341,9 +341,9 @@ def plan(
     `photo` is whatever `dpveil.read` accepts. `method` is a name with its `parameters`, or a ready-made
     method; without one every face is replaced by a synthetic face (`catalogue.DEFAULT`), and text alone is
     filled. Face-space methods, such as "latent", replace faces by others and cover text.
-    `regions` is one choice or several: "whole", "faces", "text", "plates", "codes", "faces+text", a box
-    "x,y,w,h" in pixels, a mask. The original is read for each, so overlaps cost twice. The default is
-    "whole", and "faces" for face-space methods.
+    `regions` is one choice or several: "whole", "faces", "text", "plates", "codes", "eyes", "irises",
+    "faces+text", a box "x,y,w,h" in pixels, a mask. The original is read for each, so overlaps cost twice.
+    The default is "whole", and "faces" for face-space methods.
     `post_processing` names steps, such as "median:3", that are applied to each region after the draw at no
     cost. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect the
     whole photo), "copy" (protect what the other choices found, possibly nothing, and warn), or "others"

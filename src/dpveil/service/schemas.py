@@ -55,8 +55,8 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXAMPLE})
     method: str = _optional_field("A name of /v1/methods.")
     regions: Any = _optional_field(
-        "whole, faces, text, plates, codes, faces+text, a box x,y,w,h in pixels, object:x,y,w,h for no"
-        " face, or a list."
+        "whole, faces, text, plates, codes, eyes, irises, faces+text, a box x,y,w,h in pixels,"
+        " object:x,y,w,h for no face, or a list."
     )
     if_none: Literal["whole", "copy", "others", "others+whole", "others+copy"] = _optional_field()
     at_least: Literal["weak", "moderate", "strong"] = _optional_field()

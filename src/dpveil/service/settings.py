@@ -95,7 +95,7 @@ SUBJECT: Final = "subject"
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
 """Words for arguments of Python whose settings have other names."""
 BOX: Final = re.compile(rf"(?:{OBJECTS})?[-+ 0-9,]{{7,100}}")
-FORMS: Final = "whole, faces, text, plates, codes, a box x,y,w,h in pixels, or object:x,y,w,h"
+FORMS: Final = "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, or object:x,y,w,h"
 MOST_LISTED: Final = 1000
 """Most regions, steps and numbers of faces in a request."""
 

@@ -36,6 +36,7 @@ BY_HAND: Final = {
     "text": "text by hand",
     "plate": "plates by hand",
     "code": "codes by hand",
+    "eye": "eyes by hand",
 }
 """The finder of a track that a user added, by its kind."""
 OTHERS: Final = "detected by hand"

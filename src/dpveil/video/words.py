@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import to_json
-from dpveil.core.origin import CODE, FACE, PLATE, TEXT, WHOLE
+from dpveil.core.origin import CODE, EYE, FACE, PLATE, TEXT, WHOLE
 from dpveil.release.origins import kind_of
 from dpveil.release.words import UNSURE
 from dpveil.video.choices import FIXED, SPLIT
@@ -348,7 +348,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     kinds = dict.fromkeys(track.kind for track in replaced)
     found = {track.kind for track in quote.tracks}
     searched = found - {*FIXED}  # or a whole clip is replaced, or given boxes
-    looked = {FACE, TEXT, PLATE, CODE} if searched else set()
+    looked = {FACE, TEXT, PLATE, CODE, EYE} if searched else set()
     unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {

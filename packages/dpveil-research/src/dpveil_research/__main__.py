@@ -14,7 +14,9 @@ from dpveil.io import make_folder, write_together
 from dpveil_research import (
     attributes,
     croft_2022,
+    croft_2022_expressions,
     croft_2022_faces,
+    croft_2022_networks,
     croft_pixels,
     croft_thesis_5,
     croft_thesis_6,
@@ -32,18 +34,21 @@ from dpveil_research import (
 )
 from dpveil_research.grid import Grid, measure
 
-GRIDS: Final[dict[str, Grid]] = {module.GRID.name: module.GRID for module in (reilly_fan_2021, croft_2022)}
+GRIDS: Final[dict[str, Grid]] = {
+    one.name: one for one in (reilly_fan_2021.GRID, reilly_fan_2021.IRIS, croft_2022.GRID)
+}
 """Experiments of settings × photos of one data set, all run by `grid.measure`."""
 
-ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
-    **{name: partial(measure, grid) for name, grid in GRIDS.items()},
+Files = dict[str, bytes]
+ON_DATA: Final[dict[str, Callable[..., Files]]] = {
+    **{name: partial(measure, grid) for name, grid in GRIDS.items() if name != reilly_fan_2021.IRIS.name},
     "naive-bayes": naive_bayes.make,
     "reilly-fan-2021-risk": reilly_fan_risk.make,
-    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
     "croft-2022-faces": croft_2022_faces.make,
+    "croft-2022-networks": croft_2022_networks.make,
     "croft-thesis-6": croft_thesis_6.make,
     "croft-thesis-6-aam": croft_thesis_6_aam.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
@@ -56,29 +61,63 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
 The count is of photos, pairs, people or splits; None is the experiment's own default.
 """
 
-COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
+DRAWN: Final[dict[str, Callable[..., Files]]] = {
+    reilly_fan_2021.IRIS.name: partial(measure, reilly_fan_2021.IRIS, Path()),
+    "reilly-fan-2021-eyes": reilly_fan_eyes.make,
+    "croft-2022-expressions": croft_2022_expressions.make,
+}
+"""Functions of (count, progress callback) of what dpveil draws."""
+
+COMPUTED: Final[dict[str, Callable[..., Files]]] = {
     "croft-thesis-5": croft_thesis_5.make,
     "errata-e1": errata_e1.make,
     "faceidp-faces": faceidp_faces.make,
 }
 """Experiments without data."""
 
-NAMES: Final = (*ON_DATA, *COMPUTED)
+OWN: Final = {
+    "reilly-fan-2021-iris": "CASIA-Iris (figures 3, 7)",
+    "reilly-fan-2021-eyes": "CASIA-Iris (tables II to V)",
+    "croft-2022": "FaceScrub (figures 12, 14, 16, 17)",
+    "croft-2022-risk": "FaceScrub (figure 15)",
+    "croft-2022-expressions": "RaFD or KDEF (figures 8, 9)",
+    "croft-2022-faces": "RaFD or KDEF (figures 5, 7, 10, 11)",
+    "croft-2022-networks": "any faces (figures 5 and 15, networks)",
+    "croft-2022-ksame": "RaFD or KDEF (the same in eigenfaces)",
+    "croft-thesis-6": "FaceScrub (figures 6.14 to 6.17)",
+    "croft-thesis-6-aam": "RaFD or KDEF (figure 6.7)",
+    "croft-thesis-6-pixels": "any faces (figures 6.18 to 6.20)",
+    "faceidp": "PubFig (figures 9, 11, 14)",
+    "faceidp-faces": "PubFig (figures 6, 8)",
+    "croft-thesis-5": "a census file (figures 5.13, 5.14)",
+}
+"""Experiments that take a data set of the user's, with --own, and the paper's one."""
+
+NAMES: Final = (*ON_DATA, *DRAWN, *COMPUTED)
 
 
-def run(name: str, data: Path | None, out: Path, count: int | None = None) -> list[Path]:
+def run(
+    name: str, data: Path | None, out: Path, count: int | None = None, own: Path | None = None
+) -> list[Path]:
     """Run an experiment, write its files to `out`/NAME, and return their paths.
 
-    Files that are there are replaced.
+    `own` is a data set of the user's in place of the experiment's. Files that are there are replaced.
 
     Raises `UsageError` if its data are missing, and `OutputError`.
     """
+    given = {} if own is None else {"own": own}
+    if own is not None and name not in OWN:
+        raise UsageError(f"{name} takes no --own", hint=f"these do: {', '.join(OWN)}")
+    if own is not None and not own.exists():
+        raise UsageError(f"{own} does not exist", hint=f"give your copy of {OWN[name]} with --own")
     if name in COMPUTED:
-        files = COMPUTED[name]()
-    elif data is None:
+        files = COMPUTED[name](**given)
+    elif name in DRAWN:
+        files = DRAWN[name](count, _say, **given)
+    elif data is None and own is None:
         raise UsageError(f"{name} needs --data", hint="the folder that holds your copies of the data sets")
     else:
-        files = ON_DATA[name](data, count, _say)
+        files = ON_DATA[name](data or own, count, _say, **given)
     folder = out / name
     make_folder(folder)
     written = [(folder / file, content) for file, content in files.items()]
@@ -99,13 +138,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all of them")
     parser.add_argument(
-        "--data", type=Path, help=f"the folder of your data sets; not for {', '.join(COMPUTED)}"
+        "--data", type=Path, help=f"the folder of your data sets; not for {', '.join((*DRAWN, *COMPUTED))}"
     )
     parser.add_argument(
         "--out", type=Path, required=True, help="gets a folder for each; files there are replaced"
     )
     parser.add_argument(
         "--count", type=int, help="how many photos, pairs, people or splits; default: as the pages say"
+    )
+    parser.add_argument(
+        "--own",
+        type=Path,
+        help=f"a data set of yours in the place of ours: {', '.join(f'{n}: {w}' for n, w in OWN.items())}",
     )
     given = parser.parse_args(arguments)
     try:
@@ -115,7 +159,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if given.count is not None and given.count < 1:
             raise UsageError(f"--count {given.count} is not above 0", hint="such as 20")
         for name in given.names or NAMES:
-            for path in run(name, given.data, given.out, given.count):
+            for path in run(name, given.data, given.out, given.count, given.own):
                 sys.stdout.write(f"wrote {path}\n")
     except DPVeilError as error:
         sys.stderr.write(f"{error}\n")

@@ -29,7 +29,6 @@ from dpveil.io.tar import SHARD
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil_research.data import levels
 from dpveil_research.faces import FACE, FOLDER, aligned
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
 from dpveil_research.results import Row, to_csv
@@ -74,7 +73,7 @@ def read_people(data: Path, each: int, say: Say) -> People:
 
 
 def _crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
-    image = levels(path)
+    image = np.asarray(read(path).image)
     try:
         return aligned(image, FACE, FRAME)
     except RegionError:

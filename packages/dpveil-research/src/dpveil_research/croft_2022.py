@@ -125,7 +125,8 @@ def _contrasts() -> tuple[Contrast, ...]:
 
 GRID: Final = Grid(
     name="croft-2022",
-    dataset=Dataset("lfw10_128", ".jpg", "RGB"),
+    about="LFW",
+    dataset=Dataset("lfw10_128", "RGB", (128, 128)),
     images=79,
     settings=tuple(_settings()),
     contrasts=_contrasts(),

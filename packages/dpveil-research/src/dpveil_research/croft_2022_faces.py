@@ -316,7 +316,7 @@ AXES: Final = {PRIVATE: ("differential privacy", "ε of the metric promise"), SA
 MODEL: Final = {BASIC: "basic model", TOLD: "model that is told the gender"}
 
 
-def figures(found: Sequence[Row], said: Sequence[Row]) -> dict[str, bytes]:
+def figures(found: Sequence[Row], said: Sequence[Row], dataset: str = "LFW") -> dict[str, bytes]:
     """Return every figure as PNG by its name. Raises `UsageError` without matplotlib."""
     drawing, people = Drawing(), int(found[0]["people"])
     hidden = [{**row, "hidden": f"{1 - float(row['named']):.4f}"} for row in found]
@@ -371,7 +371,7 @@ def figures(found: Sequence[Row], said: Sequence[Row]) -> dict[str, bytes]:
     ]
     last = drawing.panel("11", "gain", "share named in one release", "Gain by a second release", beside=True)
     panels = {5: curves[5], 7: beside, 10: ten, 11: [*curves[11], last]}
-    about = f"{people} people of LFW, one photo each; 95 % intervals over people"
+    about = f"{people} people of {dataset}, one photo each; 95 % intervals over people"
     return {
         f"figure-{n}.png": draw(Figure("", f"Figure {n}: {about}", tuple(own), n in (5, 7)), drawing.table)
         for n, own in panels.items()
@@ -379,9 +379,13 @@ def figures(found: Sequence[Row], said: Sequence[Row]) -> dict[str, bytes]:
 
 
 def make(
-    data: Path, count: int | None = None, told: Say = lambda done: None, plan: Plan = PLAN
+    data: Path,
+    count: int | None = None,
+    told: Say = lambda done: None,
+    plan: Plan = PLAN,
+    own: Path | None = None,
 ) -> dict[str, bytes]:
-    """Return results.csv, verdicts.csv and four figures; with at most `count` people.
+    """Return results.csv, verdicts.csv and four figures; with at most `count` people, of LFW or of `own`.
 
     Needs the default `gan`, the model of attributes and dlib. Raises `UsageError` if something is missing, or
     there are too few people for the largest groups.
@@ -391,18 +395,18 @@ def make(
         raise UsageError(
             f"{people} people are too few", hint=f"--count {fewest} or more, for groups of men and of women"
         )
-    scene = read_scene(data, replace(SCENE, people=people, photos=plan.known + 1), told)
+    scene = read_scene(data, replace(SCENE, people=people, photos=plan.known + 1), told, own)
     points = []
     for point in Attacked(scene, plan).points():
         points.append(point)
         told(f"{point.method} {point.model} {point.x}".strip())
-    return tables(points)
+    return tables(points, own.name if own else "LFW")
 
 
-def tables(points: Sequence[Point]) -> dict[str, bytes]:
+def tables(points: Sequence[Point], name: str = "LFW") -> dict[str, bytes]:
     """Return the files of measured points, by name."""
     found, said = [_row(point) for point in points], [claim.row() for claim in claims(points)]
-    return {"results.csv": to_csv(found), "verdicts.csv": to_csv(said)} | figures(found, said)
+    return {"results.csv": to_csv(found), "verdicts.csv": to_csv(said)} | figures(found, said, name)
 
 
 def _row(point: Point) -> Row:

@@ -20,6 +20,7 @@ from jaxtyping import Float64
 from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import Cell
+from dpveil.bench.data import Dataset as Faces
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
@@ -27,6 +28,7 @@ from dpveil.bench.run import one_thread
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil_research.data import Resized, Size
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
@@ -41,12 +43,13 @@ Make = Callable[[str, int], PixelMethod]
 class Comparison:
     """One comparison: the data, the mechanism that is put beside Laplace noise, and the settings.
 
-    `people` of the data set, None for all. `figures` are the names of those of risk by ε, None for none, of
-    utility by ε, likewise, and of utility by risk.
+    `people` of the data set, None for all, and `size`, to which photos of a user's own are resized. `figures`
+    are the names of those of risk by ε, None for none, of utility by ε, likewise, and of utility by risk.
     """
 
     folder: str
     people: int | None
+    size: Size | None
     about: str
     exponential: Make
     blocks: tuple[int, ...]
@@ -64,6 +67,7 @@ class Comparison:
 THESIS: Final = Comparison(
     folder="att_faces",
     people=None,
+    size=None,
     about="AT&T, 80 photos of 40 people",
     exponential=lambda epsilon, block: MSEExponential(epsilon=epsilon, block=block),
     blocks=(4, 2, 1),
@@ -75,6 +79,7 @@ THESIS: Final = Comparison(
 PAPER: Final = Comparison(
     folder="lfw10_128",
     people=79,
+    size=(128, 128),
     about="LFW, 467 photos of 79 people",
     exponential=lambda epsilon, block: SSIMExponential(epsilon=epsilon, block=block),
     blocks=(4, 8, 16),
@@ -155,12 +160,25 @@ def points(of: Comparison) -> list[Point]:
     ]
 
 
-def make(of: Comparison, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
-    """Return results.csv, gains.csv and the plots; `count` is the number of people."""
-    if not (data / of.folder).is_dir():
-        hint = "say with --data where your data sets are"
-        raise UsageError(f"{data / of.folder} is not a folder", hint=hint)
-    faces, every = load(data / of.folder, people=of.people if count is None else count), points(of)
+def people_of(of: Comparison, data: Path, count: int | None, own: Path | None) -> Faces:
+    """Return the photos of the comparison, or a user's own in its size. Raises `UsageError`."""
+    folder = own or data / of.folder
+    if not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder", hint="say with --data where your data sets are")
+    faces = load(folder, people=of.people if count is None else count)
+    items = faces.items if own is None else tuple(Resized.of(item, of.size) for item in faces.items)
+    return replace(faces, items=items)
+
+
+def make(
+    of: Comparison, data: Path, count: int | None, told: Callable[[str], None], own: Path | None = None
+) -> dict[str, bytes]:
+    """Return results.csv, gains.csv and the plots; `count` is the number of people, and `own` a data set in
+    place of the comparison's.
+    """
+    faces = people_of(of, data, count, own)
+    of = of if own is None else replace(of, about=f"{own.name}, {len(faces.people)} people")
+    every = points(of)
     found: dict[Point, Measured] = {}
     with one_thread():
         for done, point in enumerate(every, 1):

@@ -5,16 +5,19 @@ does not give the values of an axis, they are ours. The linear programs are solv
 repaired: for comparing errors, not for releases. By symmetry only half of their entries are variables, which
 changes no optimum: the mean of a solution and its mirror image is a solution as well. The survey stands in
 place of the thesis's census file, which may not be redistributed: its means are those that the thesis gives,
-family size 2.02 from 1 to 7 and 2.27 of 10 people with a degree, and its people are independent.
+family size 2.02 from 1 to 7 and 2.27 of 10 people with a degree, and its people are independent. Who has the
+file gives it as CSV.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import exp
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -22,7 +25,7 @@ from jaxtyping import Float64, Int64
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix
 
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, UsageError
 from dpveil.mechanisms.scalar import (
     ExplicitFair,
     Exponential,
@@ -33,7 +36,7 @@ from dpveil.mechanisms.scalar import (
     TruncatedLaplace,
 )
 from dpveil.noise.bits import SeededBits
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Figure, Line, Panel, draw, renamed
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 POWERS: Final = {"error": (1, False), "bayes": (1, True), "squared": (2, False), "bayes_squared": (2, True)}
@@ -384,15 +387,39 @@ def by_epsilon() -> Iterable[Row]:
                 yield row(f"{EXTENDED}, {name}", extended(series), epsilon, table)
 
 
-def surveys() -> tuple[tuple[str, Query, Floats], ...]:
-    """Return name, query and true answers for both queries about the survey's groups."""
-    sizes, degrees = groups(SEED)
+COLUMNS: Final = ("family_size", "degree")
+"""Columns of a census file in CSV: family size from 1 to 7, and whether somebody has a degree, 0 or 1."""
+Surveys = tuple[tuple[str, Query, Floats], ...]
+
+
+def census(path: Path) -> tuple[Floats, Floats]:
+    """Return mean family size and number of degrees of groups of ten people, in the order of a census file.
+
+    Its last records are left out if they make no group. Raises `UsageError` for another file.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = np.array([[int(row[name]) for name in COLUMNS] for row in csv.DictReader(file)])
+    except (OSError, ValueError, TypeError, KeyError, csv.Error) as error:
+        problem = f"{path} is no CSV of whole numbers with the columns {', '.join(COLUMNS)}"
+        raise UsageError(problem, hint="write it from your copy of the census file") from error
+    whole = len(rows) // PEOPLE * PEOPLE
+    if whole < 2 * PEOPLE or rows.min() < 0 or not ((rows >= (1, 0)) & (rows <= (7, 1))).all():
+        problem = f"{path} has not two groups of ten people with families of 1 to 7 and degrees of 0 or 1"
+        raise UsageError(problem, hint="7 stands for 7 or more, and 1 for a degree")
+    sizes, degrees = rows[:whole].reshape(-1, PEOPLE, 2).astype(np.float64).transpose(2, 0, 1)
+    return sizes.mean(axis=1), degrees.sum(axis=1)
+
+
+def surveys(own: Path | None = None) -> Surveys:
+    """Return name, query and true answers for both queries about the survey's groups, or a census file's."""
+    sizes, degrees = groups(SEED) if own is None else census(own)
     return ("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)
 
 
-def by_survey() -> Iterable[Row]:
+def by_survey(those: Surveys) -> Iterable[Row]:
     """Yield the rows of figures 5.13 and 5.14: losses by ε on groups of ten people."""
-    for name, query, truths in surveys():
+    for name, query, truths in those:
         for epsilon in EPSILONS:
             for series in SERIES[name]:
                 table = tabled(query, series, epsilon)
@@ -400,13 +427,13 @@ def by_survey() -> Iterable[Row]:
                 yield _row(f"{SURVEY}, {name}", series, epsilon, found)
 
 
-def differences() -> list[Row]:
+def differences(those: Surveys) -> list[Row]:
     """Return differences of expected losses on the same groups of the survey, with their intervals.
 
     Four decimals: smaller differences are rounding of integer weights and of the solver.
     """
     found = []
-    for name, query, truths in surveys():
+    for name, query, truths in those:
         for first, second in CONTRASTS[name]:
             for epsilon in EPSILONS:
                 one, other = tabled(query, first, epsilon), tabled(query, second, epsilon)
@@ -479,8 +506,14 @@ def figures() -> list[Figure]:
     return found
 
 
-def make() -> dict[str, bytes]:
-    """Return every file of the experiment by its name: two tables and a plot per figure."""
-    rows = [one for sweep in (by_size, by_factor, by_epsilon, by_survey) for one in sweep()]
-    plots = {f"{figure.name}.png": draw(figure, rows) for figure in figures()}
-    return {"results.csv": to_csv(rows), "differences.csv": to_csv(differences()), **plots}
+def make(own: Path | None = None) -> dict[str, bytes]:
+    """Return every file of the experiment by its name: two tables and a plot per figure.
+
+    `own` is a census file: then figures 5.13 and 5.14 alone are made, of its people. Raises `UsageError`.
+    """
+    those = surveys(own)
+    rows = [] if own else [one for sweep in (by_size, by_factor, by_epsilon) for one in sweep()]
+    rows += by_survey(those)
+    shown = renamed(figures()[-2:] if own else figures(), "made-up survey", own)
+    plots = {f"{figure.name}.png": draw(figure, rows) for figure in shown}
+    return {"results.csv": to_csv(rows), "differences.csv": to_csv(differences(those)), **plots}

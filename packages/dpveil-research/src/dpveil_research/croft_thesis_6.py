@@ -20,12 +20,15 @@ from dpveil.codecs import GAN, load
 from dpveil.codecs.neural import CLEAR, ellipse_mask
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
+from dpveil.faces.head_gallery import default_heads
+from dpveil.faces.released import HeadFace
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import PCABasis
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.attributes import Say, read_people
-from dpveil_research.ksame_data import SIDE, Embed, embedding
+from dpveil_research.ksame_data import FRAME, SIDE, Embed, Set, embedding
+from dpveil_research.ksame_data import read_people as read_own
 from dpveil_research.plots import Drawing, Figure, Line, draw
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
@@ -34,6 +37,10 @@ RATIO: Final = Fraction(9, 10)
 """The thesis' ratio of noise to deviation at the time of release."""
 PRIVATE: Final = PCABasis.name
 SAME: Final = KSameM.name
+REPLACED: Final = "head replaced"
+"""The third method, for DeepPrivacy: rendered heads, drawn without a look at the photo, so that ε = 0. What
+is kept of the photo is where its face is, as in every aligned crop.
+"""
 
 
 @dataclass(frozen=True)
@@ -61,6 +68,7 @@ def private(epsilon: int) -> PCABasis:
     return PCABasis(epsilon=epsilon, ratio=RATIO, clip=0)
 
 
+OVERHEAD: Final = 2
 GREY: Final = 128
 FEMALE: Final = VALUES["gender"].index("female")
 Crops = UInt8[np.ndarray, "n s s 3"]
@@ -119,6 +127,7 @@ class Scene:
         for space, rows in self._genders():
             alone[rows] = space.decode(self.codes[rows])
         yield Released("codec alone", "", alone[None])
+        yield Released(REPLACED, "", self._replaced())
         for epsilon in self.plan.epsilons:
             yield Released(PRIVATE, str(epsilon), self._private(epsilon))
         for k in self.sizes:
@@ -137,6 +146,13 @@ class Scene:
             (Told(self.codec, told), np.flatnonzero(here & (self.female == told))) for told in (True, False)
         ]
         return [(space, rows) for space, rows in both if len(rows)]
+
+    def _replaced(self) -> UInt8[np.ndarray, "draws n s s 3"]:
+        """Return rendered heads, each as likely as any other for every photo."""
+        words = SeededBits(SEED, REPLACED).words(self.plan.draws * len(self.faces))
+        heads = nobodies(self.faces.shape[1])
+        shown: UInt8[np.ndarray, "draws n s s 3"] = heads[(words % np.uint64(len(heads))).astype(np.int64)]
+        return shown.reshape(self.plan.draws, *self.faces.shape)
 
     def _private(self, epsilon: int) -> UInt8[np.ndarray, "draws n s s 3"]:
         mechanism, bits = private(epsilon), SeededBits(SEED, f"{epsilon}")
@@ -157,21 +173,27 @@ class Scene:
         return out
 
 
-def read_scene(data: Path, plan: Plan, say: Say) -> Scene:
-    """Return the scene: LFW in the space of the default `gan`.
+def read_scene(data: Path, plan: Plan, say: Say, own: Path | None = None) -> Scene:
+    """Return the scene: LFW, or a user's `own` data set, in the space of the default `gan`.
 
-    Raises `UsageError` if either is missing, or a gender has too few people for a group.
+    Of one's own, `OVERHEAD` times as many people are read, to balance genders. Raises `UsageError` if
+    something is missing, or a gender has too few people for a group.
     """
-    everybody = read_people(data, plan.photos, say)
+    if own is None:
+        everybody = read_people(data, plan.photos, say)
+        known, faces = everybody.names, everybody.crops
+    else:
+        theirs = read_own(Set.of(own), data, plan.photos, OVERHEAD * plan.people)
+        known, faces = theirs.people, theirs.crops
     model, codec = AttributeModel.load(default_path("attributes")), load(default_path("gan"))
     if not isinstance(codec, GAN):
         raise UsageError("the default gan is another codec", hint="dpveil install faces")
-    shape = everybody.crops.shape
-    read = model.read(everybody.crops.reshape(-1, *shape[2:]))["gender"].reshape(shape[:2])
+    shape = faces.shape
+    read = model.read(faces.reshape(-1, *shape[2:]))["gender"].reshape(shape[:2])
     female = (read == FEMALE).mean(axis=1) > 1 / 2
     chosen = balanced(female, plan.people)
-    crops = everybody.crops[chosen].reshape(-1, *shape[2:])
-    names = [everybody.names[row] for row in chosen for _ in range(plan.photos)]
+    crops = faces[chosen].reshape(-1, *shape[2:])
+    names = [known[row] for row in chosen for _ in range(plan.photos)]
     number = np.tile(np.arange(plan.photos), len(chosen))
     told = np.repeat(female[chosen], plan.photos)
     scene = Scene(seen(crops, codec.canvas[0]), tuple(names), number, told, codec, plan)
@@ -198,6 +220,13 @@ def seen(crops: Crops, side: int) -> Crops:
     small = np.stack([cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA) for crop in crops])
     small[:, ~ellipse_mask(side)] = GREY
     return small
+
+
+def nobodies(side: int) -> Crops:
+    """Return every rendered head, aligned as photos are and of this side."""
+    gallery = default_heads()
+    every = [HeadFace(gallery, np.array([person]), person) for person in range(len(gallery))]
+    return seen(np.stack([head.crop(FRAME) for head in every]), side)
 
 
 MEASURES: Final = ("named", "ssim", "gender")
@@ -333,7 +362,7 @@ RISK: Final = "share of releases named by the strongest attacker"
 NAMES: Final = {PRIVATE: "differential privacy, ε beside", SAME: "k-same-m, k beside"}
 
 
-def figure(rows: Sequence[Row]) -> bytes:
+def figure(rows: Sequence[Row], dataset: str = "LFW") -> bytes:
     """Return risk over ε, and SSIM and gender over risk, as PNG. Raises `UsageError` without matplotlib."""
     drawing = Drawing()
     drawing.add("ε", Line("differential privacy", 0), rows, "named", method=PRIVATE)
@@ -343,25 +372,30 @@ def figure(rows: Sequence[Row]) -> bytes:
     for measure in ("ssim", "gender"):
         for colour, (method, name) in enumerate(NAMES.items()):
             drawing.add(measure, Line(name, colour), rows, measure, x="named", method=method)
+        drawing.add(measure, Line(f"{REPLACED}, ε = 0", 3), rows, measure, x="named", method=REPLACED)
     panels = (
         drawing.panel("ε", "named", "ε of the metric promise", "Risk (figure 6.15)"),
         drawing.panel("ssim", "ssim", RISK, "Quality (figure 6.16)", beside=True),
         drawing.panel("gender", "gender", RISK, "Utility (figure 6.17)", beside=True),
     )
-    title = f"{rows[0]['people']} people of LFW; 95 % intervals over people"
+    title = f"{rows[0]['people']} people of {dataset}; 95 % intervals over people"
     return draw(Figure("trade-off", title, panels), drawing.table)
 
 
 def make(
-    data: Path, count: int | None = None, told: Say = lambda done: None, plan: Plan = PLAN
+    data: Path,
+    count: int | None = None,
+    told: Say = lambda done: None,
+    plan: Plan = PLAN,
+    own: Path | None = None,
 ) -> dict[str, bytes]:
-    """Return results.csv, ahead.csv and trade-off.png; with at most `count` people.
+    """Return results.csv, ahead.csv and trade-off.png; with at most `count` people, of LFW or of `own`.
 
     Needs the default `gan`, the model of attributes and dlib. Raises `UsageError` if something is missing.
     """
     if count is not None:
         plan = replace(plan, people=min(count, plan.people))
-    scene = read_scene(data, plan, told)
+    scene = read_scene(data, plan, told, own)
     measures, points = Measures(scene), []
     for released in scene.releases():
         points.append(measures.point(released))
@@ -369,4 +403,5 @@ def make(
     by_method = {name: [one for one in points if one.method == name] for name in (PRIVATE, SAME)}
     rows = [point.row() for point in points]
     more = ahead(by_method[PRIVATE], by_method[SAME])
-    return {"results.csv": to_csv(rows), "ahead.csv": to_csv(more), "trade-off.png": figure(rows)}
+    plot = figure(rows, own.name if own else "LFW")
+    return {"results.csv": to_csv(rows), "ahead.csv": to_csv(more), "trade-off.png": plot}

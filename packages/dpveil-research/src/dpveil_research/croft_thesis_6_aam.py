@@ -26,7 +26,17 @@ from dpveil.noise.bits import SeededBits
 from dpveil_research.attributes import Say
 from dpveil_research.croft_2022_faces import MARGIN, PRIVATE, SAME, Claim, Extent
 from dpveil_research.croft_thesis_6 import GREY, large, seen
-from dpveil_research.ksame_data import SETS, Embed, People, Set, card_of, embedding, public_crops, read_people
+from dpveil_research.ksame_data import (
+    SETS,
+    Embed,
+    People,
+    Set,
+    card_of,
+    embedding,
+    public_crops,
+    read_people,
+    sets_of,
+)
 from dpveil_research.plots import Drawing, Figure, Line, draw
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 from dpveil_train.aam import train_aam
@@ -270,15 +280,21 @@ def figure(dataset: str, found: Sequence[Row]) -> bytes:
 
 
 def make(
-    data: Path, count: int | None = None, told: Say = lambda done: None, plan: Plan = PLAN
+    data: Path,
+    count: int | None = None,
+    told: Say = lambda done: None,
+    plan: Plan = PLAN,
+    own: Path | None = None,
 ) -> dict[str, bytes]:
     """Return results.csv, verdicts.csv and a figure of each data set; with at most `count` people of each.
+
+    `own` is a data set in place of LFW and AT&T.
 
     Needs UTKFace, LFW and AT&T, the default `gan`, dlib, and its 68 landmarks. Raises `UsageError` if
     something is missing.
     """
     people = min(count or plan.people, plan.people)
-    sets = [read_people(one, data, plan.known + 1, people) for one in plan.sets]
+    sets = [read_people(one, data, plan.known + 1, people) for one in sets_of(plan.sets, own)]
     told("faces aligned")
     model, generator, embed = trained(data, plan), load(default_path("gan")), embedding()
     if not isinstance(generator, GAN):

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
 
+import cv2
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
+from dpveil.bench.items import Item
+from dpveil.bench.layouts import facts_of, items_of
+from dpveil.bench.synthetic_photos import DRAWN, draw_items
+from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
+
+Size = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder with one folder per person; files end in `suffix` and are read in `mode`, "L" or "RGB"."""
+    """A folder of photos of people, in any layout of `dpveil evaluate`, or the name of photos that it draws.
+
+    They are read in `mode`, "L" or "RGB", and resized to `size`, height and width, None for none.
+    """
 
     folder: str
-    suffix: str
     mode: str
+    size: Size | None = None
+
+    def at(self, own: Path | None) -> Dataset:
+        """Return the same, with a user's own folder in place of this one if there is one."""
+        return self if own is None else replace(self, folder=str(own.resolve()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,33 +46,73 @@ class Picture:
     image: UInt8[np.ndarray, "h w *c"]
 
 
-def choose(dataset: Dataset, data: Path, count: int) -> list[Path]:
-    """Return `count` files: everybody's first, then everybody's second; evenly spaced people if fewer.
+@dataclass(frozen=True)
+class Resized(Item):
+    """A photo that is resized, whatever its shape is."""
 
-    Raises `UsageError` if the data set is missing or has fewer files.
+    item: Item
+    size: Size
+
+    @classmethod
+    def of(cls, item: Item, size: Size | None) -> Item:
+        """Return a photo in this size, or as it is for None."""
+        return item if size is None else cls(item.person, item.name, item, size)
+
+    def read(self) -> Photo:
+        """Return the photo; raises `PhotoError`."""
+        image = self.item.read().image
+        if image.shape[:2] == self.size:
+            return Photo(image)
+        how = cv2.INTER_AREA if image.shape[0] > self.size[0] else cv2.INTER_CUBIC
+        return Photo(cv2.resize(image, self.size[::-1], interpolation=how))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of the file."""
+        return self.item.digest
+
+
+def people_of(folder: Path) -> list[list[Item]]:
+    """Return everybody's photos, sorted; frontal ones alone where names tell the side (RaFD, KDEF).
+
+    Raises `UsageError` if there are none.
+    """
+    own: dict[str, list[Item]] = {}
+    there = folder.is_dir()
+    found = draw_items(folder.name, None, None) if folder.name in DRAWN and not there else []
+    for item in items_of(folder) if there else found:
+        if facts_of(item.name).get("view", "frontal") == "frontal":
+            own.setdefault(item.person, []).append(item)
+    if not own:
+        hint = "say with --data where your data sets are, or with --own where this one is"
+        raise UsageError(f"{folder} holds no photos of people", hint=hint)
+    return [sorted(own[person], key=lambda one: one.name.split("/")) for person in sorted(own)]
+
+
+def choose(dataset: Dataset, data: Path, count: int) -> list[Item]:
+    """Return `count` photos: everybody's first, then everybody's second; evenly spaced people if fewer.
+
+    Raises `UsageError` if the data set is missing or has fewer photos.
     """
     folder = data / dataset.folder
-    people = [sorted(person.glob(f"*{dataset.suffix}")) for person in sorted(folder.glob("*/"))]
-    people = [files for files in people if files]
+    people = people_of(folder)
     found = sum(map(len, people))
     if found < count:
-        raise UsageError(
-            f"{folder} holds {found} files *{dataset.suffix} in folders of people, not {count}",
-            hint="say with --data where your data sets are, and with --count how many to take",
-        )
+        hint = "say with --data where your data sets are, and with --count how many to take"
+        raise UsageError(f"{folder} holds {found} photos of people, not {count}", hint=hint)
     if count < len(people):
         people = [people[i * len(people) // count] for i in range(count)]
     in_turn = chain.from_iterable(zip_longest(*people))
-    return [path for path in in_turn if path is not None][:count]
+    return [Resized.of(item, dataset.size) for item in in_turn if item is not None][:count]
 
 
 def read_pictures(dataset: Dataset, data: Path, count: int) -> Iterator[Picture]:
     """Yield the chosen photos. Released images are never written, so metadata does not matter."""
-    for path in choose(dataset, data, count):
-        yield Picture(f"{path.parent.name}/{path.name}", path.parent.name, levels(path, dataset.mode))
+    for item in choose(dataset, data, count):
+        yield Picture(item.name, item.person, levels(item, dataset.mode))
 
 
-def levels(path: Path, mode: str = "RGB") -> UInt8[np.ndarray, "h w *c"]:
+def levels(item: Item, mode: str = "RGB") -> UInt8[np.ndarray, "h w *c"]:
     """Return the levels of a photo, read in `mode`, "L" or "RGB"."""
-    with Image.open(path) as opened:
-        return np.asarray(opened.convert(mode))
+    image = item.read().image
+    return np.asarray(Image.fromarray(image[..., 0] if image.shape[2] == 1 else image).convert(mode))

@@ -21,7 +21,7 @@ from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, LatentMechanism
 from dpveil.noise.bits import BitSource, SeededBits, normals
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Figure, Line, Panel, draw, renamed
 from dpveil_research.published_faceidp import ALLOCATIONS, Moves, Pair, alpha_of, edges, moved, release
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
@@ -368,15 +368,17 @@ def measure(codec: Dictionary, faces: Faces, count: int, embed: Embed, told: Tol
     }
 
 
-def make(data: Path, count: int | None, told: Told) -> dict[str, bytes]:
-    """Return the tables and plots; `count` is the number of pairs. Raises `UsageError`."""
-    crops = read_faces(data, CHIP, TRAINING, half=0).crops
-    faces = read_faces(data, CHIP, PEOPLE * EACH, half=1, each=EACH)
+def make(data: Path, count: int | None, told: Told, own: Path | None = None) -> dict[str, bytes]:
+    """Return the tables and plots; `count` is the number of pairs, and `own` a data set in place of LFW, such
+    as PubFig for figures 9, 11 and 14. Raises `UsageError`.
+    """
+    crops = read_faces(data, CHIP, TRAINING, half=0, own=own).crops
+    faces = read_faces(data, CHIP, PEOPLE * EACH, half=1, each=EACH, own=own)
     told("faces aligned")
     codec = trained(Dictionary, crops, ATOMS, SEED)
     told("dictionary learned")
     tables = measure(codec, faces, PAIRS if count is None else count, embedder(), told)
     every = [row for name, table in tables.items() if name != "differences" for row in table]
     every += farther(tables["differences"])
-    made = {f"{figure.name}.png": draw(figure, every) for figure in FIGURES}
+    made = {f"{figure.name}.png": draw(figure, every) for figure in renamed(FIGURES, "LFW", own)}
     return made | {f"{name}.csv": to_csv(table) for name, table in tables.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +17,7 @@ from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp import ATOMS, ORIGINAL, SEED, SHOWN, TOP, TRAINING, Embed, Looked, look
-from dpveil_research.faces import Crops, closest_pairs, trained
+from dpveil_research.faces import Crops, closest_pairs, read_faces, trained
 from dpveil_research.plots import INK, SOFT, grid_of, png
 from dpveil_research.published_faceidp import ALLOCATIONS, release
 from dpveil_research.results import Row, to_csv
@@ -49,21 +50,28 @@ class Shown:
     budget: float | None
 
 
-def make() -> dict[str, bytes]:
-    """Return the table and both figures. Needs dlib; raises `UsageError` without it or matplotlib."""
-    crops = heads(PEOPLE + TRAINING)
-    codec = trained(Dictionary, crops[PEOPLE:], ATOMS, SEED, "drawn people")
-    return files(codec, crops[:PEOPLE], embedder())
+def make(own: Path | None = None) -> dict[str, bytes]:
+    """Return the table and both figures, of drawn people or of a user's own data set: of PubFig they are
+    figures 6 and 8, and show its photos. Needs dlib; raises `UsageError` without it or matplotlib.
+    """
+    if own is None:
+        crops = heads(PEOPLE + TRAINING)
+        people, others, whose = crops[:PEOPLE], crops[PEOPLE:], "drawn people"
+    else:
+        others = read_faces(own, CHIP, TRAINING, half=0, own=own).crops
+        people = read_faces(own, CHIP, PEOPLE, half=1, each=1, own=own).crops
+        whose = f"people of {own.name}"
+    return files(trained(Dictionary, others, ATOMS, SEED, whose), people, embedder(), whose)
 
 
-def files(codec: Dictionary, crops: Crops, embed: Embed) -> dict[str, bytes]:
+def files(codec: Dictionary, crops: Crops, embed: Embed, whose: str = "drawn people") -> dict[str, bytes]:
     """Return the files for a dictionary, one crop of each person, and a recogniser."""
     at, table, found = embed(crops), list[Row](), list[Shown]()
     for words, both in pairs(at).items():
         pair = look(codec, crops[both], at[both], words, embed)
         found = list(shown(codec, pair, embed))
         table += [row for one in found for row in rows(words, pair, one)]
-    about = f"two of {len(crops)} drawn people, {APART} apart; {codec.length} atoms learned from others"
+    about = f"two of {len(crops)} {whose}, {APART} apart; {codec.length} atoms learned from others"
     once = f"one draw each, seed {SEED}; ε′ is the published budget, which promises nothing"
     return {
         "faces.csv": to_csv(table),

@@ -12,12 +12,15 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.assets import Card
+from dpveil.bench.items import Item
 from dpveil.codecs import Codec
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
-from dpveil_research.data import levels
+from dpveil.faces.portrait import canonical
+from dpveil_research.data import levels, people_of
 from dpveil_train import TRAINERS
 from dpveil_train.crops import BATCH
 
@@ -37,28 +40,41 @@ class Faces:
     people: tuple[str, ...]
 
 
-def read_faces(data: Path, frame: Frame, count: int, *, half: int, each: int | None = None) -> Faces:
+def read_faces(
+    data: Path, frame: Frame, count: int, *, half: int, each: int | None = None, own: Path | None = None
+) -> Faces:
     """Return `count` crops of the people with even (`half` 0) or odd (1) indices, everybody's first photo
     first.
 
-    `each` is the most photos of one person. Raises `UsageError` if there are fewer photos.
+    `each` is the most photos of one person, and `own` a data set in place of LFW: fewer of its photos will
+    do. Raises `UsageError` if there are fewer of LFW's.
     """
-    people = [sorted(person.glob("*.jpg"))[:each] for person in sorted((data / FOLDER).glob("*/"))[half::2]]
-    paths = [path for path in chain.from_iterable(zip_longest(*people)) if path is not None]
-    if len(paths) < count or not count:
+    folder = data / FOLDER if own is None else own
+    people = [photos[:each] for photos in people_of(folder)[half::2]]
+    items = [item for item in chain.from_iterable(zip_longest(*people)) if item is not None]
+    if (len(items) < count and own is None) or not items or not count:
         raise UsageError(
-            f"{data / FOLDER} holds {len(paths)} photos *.jpg of half of its people, not {count}",
+            f"{folder} holds {len(items)} photos of half of its people, not {count}",
             hint="say with --data where your data sets are, and with --count how many to take",
         )
-    found = [(crop, path.parent.name) for path in paths[:count] if (crop := _crop(path, frame)) is not None]
+    found = [(crop, one.person) for one in items[:count] if (crop := _crop(one, frame, own)) is not None]
     return Faces(np.stack([crop for crop, _ in found]), tuple(name for _, name in found))
 
 
-def _crop(path: Path, frame: Frame) -> UInt8[np.ndarray, "s s 3"] | None:
+def _crop(item: Item, frame: Frame, own: Path | None) -> UInt8[np.ndarray, "s s 3"] | None:
+    if own is not None:
+        return crop_of(item, frame)
     try:
-        return aligned(levels(path), FACE, frame)
+        return aligned(levels(item), FACE, frame)
     except RegionError:
         return None
+
+
+def crop_of(item: Item, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+    """Return the largest face of any photo, aligned; its middle where none is found, so that none is left
+    out.
+    """
+    return np.asarray(canonical(Photo(levels(item)), frame))
 
 
 def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[np.ndarray, "s s c"]:

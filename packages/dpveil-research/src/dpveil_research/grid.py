@@ -17,7 +17,7 @@ from dpveil.metrics import mse, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil_research.data import Dataset, Picture, read_pictures
-from dpveil_research.plots import Figure, draw
+from dpveil_research.plots import Figure, draw, renamed
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 MEASURES: Final = ("mse", "ssim", "cpu_ms")
@@ -48,9 +48,12 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Grid:
-    """The settings, data and figures of one paper; `images` is the number of photos."""
+    """The settings, data and figures of one paper; `images` is the number of photos, and `about` the name of
+    the data set.
+    """
 
     name: str
+    about: str
     dataset: Dataset
     images: int
     settings: tuple[Setting, ...]
@@ -58,17 +61,19 @@ class Grid:
     figures: tuple[Figure, ...]
 
 
-def measure(grid: Grid, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+def measure(
+    grid: Grid, data: Path, count: int | None, told: Callable[[str], None], own: Path | None = None
+) -> dict[str, bytes]:
     """Return results.csv, differences.csv and a plot for each figure; `count` is the number of photos.
 
-    Raises `UsageError` if `data` has fewer.
+    `own` is a data set in place of the grid's. Raises `UsageError` if it has fewer photos.
     """
     images = grid.images if count is None else count
-    pictures = read_pictures(grid.dataset, data, images)
+    pictures = read_pictures(grid.dataset.at(own), data, images)
     values, seen = run(grid.settings, pictures, seed=SEED, told=lambda n: told(f"{n} of {images} photos"))
     table = rows(values, seen)
     return {
-        **{f"{figure.name}.png": draw(figure, table) for figure in grid.figures},
+        **{f"{figure.name}.png": draw(figure, table) for figure in renamed(grid.figures, grid.about, own)},
         "results.csv": to_csv(table),
         "differences.csv": to_csv(differences(values, seen, grid.contrasts)),
     }

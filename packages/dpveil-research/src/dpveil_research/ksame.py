@@ -38,6 +38,7 @@ from dpveil_research.ksame_data import (
     read_people,
     repeated,
     row,
+    sets_of,
     share,
     strongest,
     trained,
@@ -429,14 +430,21 @@ def _likeliest(
 
 
 def make(
-    data: Path, count: int | None = None, told: Callable[[str], None] = lambda done: None, plan: Plan = PLAN
+    data: Path,
+    count: int | None = None,
+    told: Callable[[str], None] = lambda done: None,
+    plan: Plan = PLAN,
+    own: Path | None = None,
 ) -> dict[str, bytes]:
     """Return results.csv and a plot for each question, by name; at most `count` people of each set.
+
+    `own` is a data set in place of LFW and AT&T.
 
     Uses UTKFace for training, LFW and AT&T for attacks. Raises `UsageError` if one is missing.
     """
     people = [
-        read_people(one, data, plan.photos, min(count or plan.people, plan.people)) for one in plan.sets
+        read_people(one, data, plan.photos, min(count or plan.people, plan.people))
+        for one in sets_of(plan.sets, own)
     ]
     told("faces are aligned")
     codec, embed, found = trained(data, plan), embedding(), list[Row]()

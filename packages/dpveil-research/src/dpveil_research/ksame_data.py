@@ -13,6 +13,7 @@ from jaxtyping import Float64, UInt8
 
 from dpveil.assets import Card
 from dpveil.attacks import Identified
+from dpveil.bench.items import Item
 from dpveil.codecs import PCA
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -21,8 +22,8 @@ from dpveil.faces.embedding import LENGTH, embedder, of_crop
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import centred
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
-from dpveil_research.data import Dataset, levels
-from dpveil_research.faces import aligned
+from dpveil_research.data import Dataset, levels, people_of
+from dpveil_research.faces import aligned, crop_of
 from dpveil_research.results import Row, estimate
 from dpveil_train import train_pca
 from dpveil_train.crops import photos
@@ -40,18 +41,28 @@ PRIVATE: Final[dict[str, type[CroftMetric] | type[BoxLaplace]]] = {
 @dataclass(frozen=True)
 class Set:
     """A data set of faces of known people; `box` is the position of the face, forehead to chin, on every
-    photo.
+    photo, None where it has to be looked for.
     """
 
     name: str
     dataset: Dataset
-    box: Box
+    box: Box | None
+
+    @classmethod
+    def of(cls, own: Path) -> Set:
+        """Return a user's own data set, in any layout of `dpveil evaluate`."""
+        return cls(own.resolve().name, Dataset(str(own.resolve()), "RGB"), None)
 
 
 SETS: Final = (
-    Set("LFW", Dataset("lfw10_128", ".jpg", "RGB"), Box(19, 19, 90, 90)),
-    Set("AT&T", Dataset("att_faces", ".pgm", "L"), Box(6, 16, 80, 80)),
+    Set("LFW", Dataset("lfw10_128", "RGB"), Box(19, 19, 90, 90)),
+    Set("AT&T", Dataset("att_faces", "L"), Box(6, 16, 80, 80)),
 )
+
+
+def sets_of(usual: Sequence[Set], own: Path | None) -> Sequence[Set]:
+    """Return the data sets of an experiment, or a user's own alone."""
+    return usual if own is None else [Set.of(own)]
 
 
 @dataclass(frozen=True)
@@ -118,18 +129,19 @@ def read_people(of: Set, data: Path, photos_each: int, count: int) -> People:
     All photos are aligned by their landmarks, however good. Raises `UsageError` if nobody has enough photos.
     """
     folder = data / of.dataset.folder
-    every = [sorted(person.glob(f"*{of.dataset.suffix}")) for person in sorted(folder.glob("*/"))]
-    every = [files[:photos_each] for files in every if len(files) >= photos_each]
+    every = [photos[:photos_each] for photos in people_of(folder) if len(photos) >= photos_each]
     if count < len(every):
         every = [every[i * len(every) // count] for i in range(count)]
     if not every:
         raise UsageError(f"{folder} holds nobody with {photos_each} photos", hint="see --data")
-    crops = np.stack([np.stack([_aligned(path, of) for path in files]) for files in every])
-    return People(of.name, crops, tuple(files[0].parent.name for files in every))
+    crops = np.stack([np.stack([_aligned(item, of) for item in photos]) for photos in every])
+    return People(of.name, crops, tuple(photos[0].person for photos in every))
 
 
-def _aligned(path: Path, of: Set) -> UInt8[np.ndarray, "s s 3"]:
-    return aligned(np.atleast_3d(levels(path, of.dataset.mode)), of.box, FRAME)
+def _aligned(item: Item, of: Set) -> UInt8[np.ndarray, "s s 3"]:
+    if of.box is None:
+        return crop_of(item, FRAME)
+    return aligned(np.atleast_3d(levels(item, of.dataset.mode)), of.box, FRAME)
 
 
 def public_crops(data: Path, shards: int) -> tuple[int, Callable[[], Iterator[Crops]]]:

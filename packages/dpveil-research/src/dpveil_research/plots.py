@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log10
+from pathlib import Path
 from typing import Any, Final
 
 from dpveil.errors import UsageError
@@ -27,6 +28,7 @@ MEASURES: Final = {
     "accuracy": "accuracy (higher is better)",
     "passed": "share of releases that pass for their eye",
     "named": "share of photos that are named (lower is more private)",
+    "expression": "share of photos whose expression is read rightly",
     "cpu_ms": "processor time of one photo, ms",
     "error": "expected absolute error",
     "bayes": "expected absolute error, after Bayesian remapping",
@@ -124,6 +126,11 @@ class Drawing:
     def panel(self, sweep: str, measure: str, xlabel: str, title: str, **how: Any) -> Panel:
         """Return the panel of a sweep."""
         return Panel(sweep, measure, xlabel, tuple(self.lines[sweep]), title, **how)
+
+
+def renamed(figures: Sequence[Figure], name: str, own: Path | None) -> list[Figure]:
+    """Return the figures with the name of a user's data set in place of this one in their titles."""
+    return [replace(one, title=one.title.replace(name, own.name) if own else one.title) for one in figures]
 
 
 def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:

@@ -1,7 +1,7 @@
 """Reilly & Fan 2021, tables II to V, on eyes: pupils and gaze, and who passes for himself by his iris.
 
-The paper's eyes are CASIA-IrisV2. Where DATA holds a folder `casia_iris` (folders 001/L and 001/R), it is
-taken; else eyes that dpveil draws. Two photos of each eye are its baselines, and the others are released. A
+The paper's eyes are CASIA-IrisV2, which a user may give (folders 001/L and 001/R); else they are eyes that
+dpveil draws. Two photos of each eye are its baselines, and the others are released. A
 release passes if its iris code is nearer to a baseline than a threshold, which 1 in 1000 clean photos of
 other eyes pass (the paper: a Hamming distance of 0.35). Methods have the parameters of table I for CASIA,
 and m = 1: neighbours differ in one pixel.
@@ -29,7 +29,6 @@ from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 2021
-FOLDER: Final = "casia_iris"
 DRAWN: Final = "drawn-eyes"
 EYES, PHOTOS, BASELINES = 40, 5, 2
 FALSE: Final = 0.001
@@ -136,10 +135,11 @@ def baselines(eyes: Dataset) -> Baselines:
     return Baselines(codes, float(np.quantile(apart, FALSE)))
 
 
-def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
-    """Return results.csv and a plot; `count` is the number of eyes. Raises `UsageError`."""
-    real = (data / FOLDER).is_dir()
-    eyes = load(data / FOLDER if real else Path(DRAWN), people=count or EYES, photos=PHOTOS)
+def make(count: int | None, told: Callable[[str], None], own: Path | None = None) -> dict[str, bytes]:
+    """Return results.csv and a plot; `count` is the number of eyes, and `own` a data set in place of drawn
+    ones. Raises `UsageError`.
+    """
+    eyes = load(own or Path(DRAWN), people=count or EYES, photos=PHOTOS)
     table: list[Row] = []
     with one_thread():
         known = baselines(eyes)
