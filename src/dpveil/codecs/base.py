@@ -37,7 +37,8 @@ class Codec(ABC):
     `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
     `statistics` the public statistics of the codes, `in_the_clear` what a decoded picture shows besides its
     code, `frontal` whether every decoded head looks into the camera, as its pose is no part of the code, and
-    `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first.
+    `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first
+    if the mechanism gains by it.
     `posed` says whether `render` takes a pose: see `turning`.
     `attributes` are those that the decoder can be told, by their names in `VALUES` of attribute models: the
     name of the input in `render`, and its level for each value.

@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
-from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import (
     RULES,
     Allocation,
@@ -44,6 +44,7 @@ class BoxGaussian(LatentMechanism):
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "discrete Gaussian noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     rho: Positive = Positive()
 
@@ -90,6 +91,7 @@ class BoxTruncatedLaplace(LatentMechanism):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "truncated Laplace noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Croft thesis §5.1, errata E1"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
@@ -171,6 +173,7 @@ class CroftMetric(LatentMechanism):
     diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
 
@@ -215,6 +218,7 @@ class BoxLaplace(LatentMechanism):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "Laplace noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Li & Clifton 2021 algorithm 2, FaceIDP eq. 19, errata E4 and E7"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
