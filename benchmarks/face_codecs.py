@@ -1,15 +1,15 @@
 """The codecs of dpveil-faces at pure budgets, and private codes as they are drawn beside likely ones.
 
-`python benchmarks/face_codecs.py budgets` keeps `results/codec_files.json`. Portraits of LFW, whom no codec was
-trained on, 128 × 128: of each person `KNOWN` photos that the attacker has and `PROBES` that are released, all
+`python benchmarks/face_codecs.py budgets` keeps `results/codec_files.json`. Portraits of LFW, whom no
+codec was trained on, 128 × 128: of each person `KNOWN` photos that the attacker has and `PROBES` that are released, all
 different photos, aligned by their landmarks. "named" is the strongest of three attackers: the nearest mean of
 dlib's embeddings of originals; of releases (the parrot attack); and the parrot attack on codes of releases. A
 release without sure landmarks counts as not named. "face found": landmarks are sure. "apart" is the sliced
 Wasserstein distance of levels at 16 × 16 pixels to originals of other people, in grey levels. Intervals are
 95 %, by bootstrap over people. `gallery` releases the same crops by the method of that name, without a codec.
 
-`python benchmarks/face_codecs.py codes` keeps `results/latent_codes.json`. Held-out faces of UTKFace are encoded,
-released by each mechanism, and decoded from the private code (snapped) and from its likely code, both of one
+`python benchmarks/face_codecs.py codes` keeps `results/latent_codes.json`. Held-out faces of UTKFace are
+encoded, released by each mechanism, and decoded from the private code (snapped) and from its likely code, both of one
 draw, by `NETWORKS`. "SSIM" is to the same face decoded without noise, "Fréchet" the squared Fréchet distance
 to originals of other people on the hidden units of dpveil's attribute model, which is no FID; all pictures
 are seen within the public ellipse, grey beyond.
@@ -32,13 +32,12 @@ from dpveil.attacks.resampling import by_person
 from dpveil.catalogue import build
 from dpveil.codecs import Codec, load
 from dpveil.codecs.neural import ellipse_mask
-from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.embedding import LENGTH, aligned, embedder
 from dpveil.faces.geometry import Frame, place
-from dpveil.faces.geometry.landmarks import BOX, predictor
+from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.place import check
 from dpveil.faces.portrait import centred
 from dpveil.mechanisms.latent import TABLE
@@ -47,16 +46,18 @@ from dpveil.metrics.picture_sets import colours, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_train.crops import photos
+from dpveil_train.landmarks import _face
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 FILES = ("pca", "dictionary", "aam", "gan", "upconv")
 NETWORKS = ("gan",)
 SIDE, SMALL = 128, 64
+FACE = _face(Frame(SIDE))
 PEOPLE, KNOWN, PROBES = 40, 4, 2
 PURE = (1, 100, 300, 1000)
-BUDGETS = (10, 100, 200, 1000)
-FACES = 120
+BUDGETS = (10, 200, 1000)
+FACES = 80
 EVERY = 20
 """Networks hold out one face of UTKFace in so many, from the first on."""
 
@@ -69,18 +70,24 @@ def sized(crops: np.ndarray, side: int) -> np.ndarray:
     return np.stack([cv2.resize(crop, (side, side), interpolation=way) for crop in crops])
 
 
-def looked(crops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return dlib's embedding of each crop, NaN where landmarks are not sure, and whether they are."""
-    (left, top, wide, high), frame = BOX, Frame(SIDE)
-    (x, y), (x1, y1) = frame.pixels(np.array([[left, top], [left + wide, top + high]])).round().astype(int)
-    box, out = Box(int(x), int(y), int(x1 - x), int(y1 - y)), np.full((len(crops), LENGTH), np.nan)
+def found(crops: np.ndarray) -> np.ndarray:
+    """Return for which crops landmarks are sure."""
+    out = np.zeros(len(crops), np.bool_)
     for row, crop in enumerate(sized(crops, SIDE)):
         try:
-            check(predictor().near(crop, box))
-            out[row] = embedder()(aligned(crop, box)[None])[0]
-        except (RegionError, TypeError):
+            check(predictor().near(crop, FACE))
+            out[row] = True
+        except RegionError:
             continue
-    return out, np.isfinite(out).all(axis=1)
+    return out
+
+
+def embedded(crops: np.ndarray, sure: np.ndarray) -> np.ndarray:
+    """Return dlib's embedding of each crop, NaN where landmarks are not sure."""
+    out = np.full((len(crops), LENGTH), np.nan)
+    for row in np.flatnonzero(sure):
+        out[row] = embedder()(aligned(sized(crops[row : row + 1], SIDE)[0], FACE)[None])[0]
+    return out
 
 
 def share(right: np.ndarray, people: list[str]) -> list[float]:
@@ -112,12 +119,13 @@ def portraits() -> tuple[np.ndarray, list[str], np.ndarray]:
 def budgets() -> None:
     """Measure the codecs of dpveil-faces, and the gallery, at pure budgets."""
     crops, people, known = portraits()
-    clean, _ = looked(crops)
+    clean = embedded(crops, found(crops))
     others, probes = (np.array(people)[rows].tolist() for rows in (known, ~known))
     first = np.array([person in sorted(set(people))[: PEOPLE // 2] for person in people])
     rows = []
     for name, epsilon, made, codes in releases(crops):
-        seen, found = looked(made)
+        sure = found(made)
+        seen = embedded(made, sure)
         attacks = {
             "originals": identify(clean[known], others, seen[~known], probes),
             "releases": parrot(seen[known], others, seen[~known], probes),
@@ -131,7 +139,7 @@ def budgets() -> None:
             "epsilon": epsilon,
             "named": [round(float(one), 3) for one in (won.rate, *won.interval())],
             "by": best,
-            "face found": share(found[~known], probes),
+            "face found": share(sure[~known], probes),
             "apart": round(sliced_wasserstein(colours(mine), colours(crops[~known & ~first])), 1),
             "chance": round(won.chance, 4),
         }
@@ -184,7 +192,7 @@ def codes() -> None:
                 "budget": epsilon,
                 "codes": kind,
                 "SSIM": share(np.array(alike), [str(n) for n in range(FACES)]),
-                "found": round(float(looked(shown)[1].mean()), 3),
+                "found": round(float(found(shown).mean()), 3),
                 "apart": round(sliced_wasserstein(colours(shown), colours(real)), 1),
                 "Fréchet": round(frechet(model.units(sized(shown, SIDE)), units)),
             }

@@ -133,6 +133,15 @@ def test_codes_without_a_public_distribution_are_not_made_likely() -> None:
         Latent(epsilon=5, codec=plain, codes="likely")
 
 
+def test_codes_found_otherwise_are_released_as_those_of_the_encoder() -> None:
+    own = codec()
+    method = Latent(epsilon=50, codec=own)
+    again = method.release_codes(own.encode(crops()), bits=SeededBits(4))
+    assert np.array_equal(again, method.release(crops(), bits=SeededBits(4)))
+    with pytest.raises(InvalidParameter, match="codes"):
+        method.release_codes(own.encode(crops())[:, 1:], bits=SeededBits(4))
+
+
 def test_a_large_budget_gives_the_clipped_code_back() -> None:
     own = codec()
     near = own.decode(own.statistics.bounds(0).clip(own.encode(crops())))

@@ -30,7 +30,7 @@ from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, Points
 from dpveil.mechanisms.latent.mixtures import likely_in
-from dpveil.mechanisms.latent.posterior import RULES, likely
+from dpveil.mechanisms.latent.posterior import Allocation, likely
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
@@ -199,19 +199,20 @@ class Latent(FaceMethod):
     """A face is encoded, a latent mechanism releases a private code, and that code is decoded.
 
     `codec` is "default", a model file or a `Codec`; certificates contain its name, length and hash.
-    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`,
-    "box-gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance;
-    its epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out
-    at either end of each side, `allocation` "equal" or "optimal" if the mechanism divides its budget, `ratio`
-    the largest noise relative to a component's deviation (`pca-basis`). `codes` says which codes are decoded:
-    "snapped" is private codes as they are drawn, "likely" a draw from what they say of the original, under a
-    public distribution; no guarantee depends on it, as both are functions of the private code. The default is
-    that of the mechanism for codecs of networks and `mixture`, and "snapped" for others. `attributes` is what
-    a decoder with inputs for them is told beside the code: "gender=2", read by `model` and released by
-    randomised response, or "gender=female", which costs nothing. Both are functions of one face, so pure
-    guarantees add; others cannot, and what is read needs a pure one. `protect` and `placing` as in
-    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not installed.
-    Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
+    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-
+    gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance; its
+    epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out at
+    either end of each side, `allocation` how a budget is divided if the mechanism divides it: "equal",
+    "optimal" or weights, see `Allocation`. `ratio` is the largest noise relative to a component's deviation
+    (`pca-basis`). `codes` says which codes are decoded: "snapped" is private codes as they are drawn,
+    "likely" a draw from what they say of the original, under a public distribution; no guarantee depends on
+    it, as both are functions of the private code. The default is that of the mechanism for codecs of networks
+    and `mixture`, and "snapped" for others. `attributes` is what a decoder with inputs for them is told
+    beside the code: "gender=2", read by `model` and released by randomised response, or "gender=female",
+    which costs nothing. Both are functions of one face, so pure guarantees add; others cannot, and what is
+    read needs a pure one. `protect` and `placing` as in `FaceMethod`. Raises `InvalidParameter`,
+    `ModelError`, `UsageError` if the default codec is not installed. Source: Croft 2022; Li & Clifton 2021;
+    FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
@@ -228,7 +229,7 @@ class Latent(FaceMethod):
         "mechanism": "How a code is drawn anew.",
         "metric": "The distance that epsilon is for one unit of, with a metric guarantee.",
         "clip": "Per cent of public codes that each side of the box leaves out.",
-        "allocation": "equal or optimal: how a budget is divided over a code.",
+        "allocation": "equal, optimal, or weights such as 1-12=4: how a budget is divided over a code.",
         "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
         "codes": "snapped or likely: private codes as drawn, or what they say; default: by mechanism.",
         "codec": "The model of dpveil train, or default: that of dpveil-faces.",
@@ -242,7 +243,7 @@ class Latent(FaceMethod):
     mechanism: OneOf = OneOf(*TABLE, optional=True)
     metric: OneOf = OneOf(*METRICS.values(), optional=True)
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
-    allocation: OneOf = OneOf(*RULES, optional=True)
+    allocation: Allocation = Allocation(optional=True)
     ratio: OptionalPositive = OptionalPositive(optional=True)
     codes: OneOf = OneOf(SNAPPED, LIKELY, optional=True)
     codec: AssetField = AssetField(CODEC)
@@ -454,19 +455,34 @@ class Latent(FaceMethod):
         seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         return self._codec.encode(seen)
 
+    def release_codes(self, codes: Codes, *, bits: BitSource) -> Crops:
+        """Return a released crop for each code, n × m, that was not found by `Codec.encode`, such as by
+        `optimise`: a draw each, which promises what `guarantee` says if each code follows from one face.
+
+        Raises `InvalidParameter` for codes of another codec, and if attributes are read, as no face is given.
+        """
+        if self.told.costs:
+            problem, hint = "is read of a face, and only codes are given", "choose a value instead"
+            raise InvalidParameter(KEPT, self.told.written, problem, hint=hint)
+        nobody = np.zeros((len(codes), 0, 0, 3), np.uint8)
+        return self._shown(self._private(codes, check_bits(bits)), self.told.answers(nobody, None, bits))
+
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         return self._shown(*self._released(crops, bits))
 
     def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
         """Return private codes, and what the decoder is told."""
+        return self._private(self._codes(crops), bits), self.told.answers(crops, self._reader, bits)
+
+    def _private(self, codes: Codes, bits: BitSource) -> Codes:
+        """Return private codes, or likely ones: the draw, and what follows from it alone."""
         codec = self._codec
-        codes = self._own.release(self._codes(crops), codec.statistics, bits=bits)
-        if self.codes == LIKELY:
-            if codec.prior is None:
-                codes = likely(codes, self._own, codec.statistics, bits=bits)
-            else:
-                codes = likely_in(codec.prior, codes, self._own, codec.statistics, bits=bits)
-        return codes, self.told.answers(crops, self._reader, bits)
+        private = self._own.release(codes, codec.statistics, bits=bits)
+        if self.codes == SNAPPED:
+            return private
+        if codec.prior is None:
+            return likely(private, self._own, codec.statistics, bits=bits)
+        return likely_in(codec.prior, private, self._own, codec.statistics, bits=bits)
 
     def _shown(self, codes: Codes, answers: Answers, pose: Pose | None = None) -> Crops:
         """Return the decoded crops, in colour."""
