@@ -276,7 +276,8 @@ class Latent(FaceMethod):
         if self.codes == SNAPPED:
             return
         problem = None if self.codes in able else f"{self.mechanism}, whose noise has no law by coordinate"
-        if self.codec.source is not None and self._codec.prior is self._codec.statistics.deviations is None:
+        own = None if self.codec.source is None else self._codec
+        if own is not None and own.prior is None and own.statistics.deviations is None:
             problem = f"{self.codec.name}, of whose codes no public distribution is known"
         if problem:
             raise InvalidParameter("codes", self.codes, f"is not for {problem}", hint=f"choose {SNAPPED}")
