@@ -1,4 +1,4 @@
-"""Li & Clifton in the space of networks, on faces of nobody: every line is there, and budget buys likeness."""
+"""Li & Clifton in the space of networks, on faces of nobody: every line is there, budget buys likeness."""
 
 from __future__ import annotations
 
