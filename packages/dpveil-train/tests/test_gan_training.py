@@ -23,7 +23,9 @@ SIDE = TINY.side
 PRINTED = {"printed": True, "critic": (8,), "ratio": 1.3, "poses": 30.0, "critic_poses": 3.0}
 
 
-@pytest.mark.parametrize(("plan", "training"), [(TINY, True), (TINY, False), (replace(TINY, **PRINTED), False)])
+@pytest.mark.parametrize(
+    ("plan", "training"), [(TINY, True), (TINY, False), (replace(TINY, **PRINTED), False)]
+)
 def test_pictures_of_a_batch_do_not_mix(plan, training: bool) -> None:
     """With batch statistics the code of one person would change with who else is in the batch."""
     torch.manual_seed(0)
