@@ -1,4 +1,4 @@
-"""What the codecs of dpveil-faces keep and give away at pure budgets, on faces that none was trained on.
+"""What a codec of dpveil-faces keeps and gives away at pure budgets, on faces that none was trained on.
 
 Portraits of LFW, 128 × 128: of each person `KNOWN` photos that the attacker has and `PROBES` that are
 released, all different photos, aligned by their landmarks. "named" is the strongest of three attackers: the
@@ -30,7 +30,7 @@ from dpveil.regions import Faces
 from latent_codes import FACE, SHARED, SIDE, found, share, sized
 from timing import report
 
-FILES = ("pca", "dictionary", "aam", "gan", "upconv")
+FILES = ("dictionary",)
 PEOPLE, KNOWN, PROBES = 40, 4, 2
 PURE = (1, 100, 300, 1000)
 
