@@ -92,3 +92,22 @@ def test_clusters(monkeypatch: pytest.MonkeyPatch) -> None:
         assert large[ray]["overhead, %"] < 5
     assert all(each["way"] in scale.ways() for each in kept("scale"))
     assert scale.plot().startswith(b"\x89PNG")
+
+
+def test_snapped_and_likely_codes() -> None:
+    """Each line of the table on the page of `latent`."""
+    of = {(r["mechanism"], r["budget"], r["codes"]): r for r in kept("latent_codes")}
+    lines = []
+    for mechanism, budget, kind in of:
+        one, two = (of.get((mechanism, budget, codes)) for codes in ("snapped", "likely"))
+        if kind != "snapped" or two is None:
+            continue
+        likeness = f"{one['SSIM'][0]:.2f}, {two['SSIM'][0]:.2f}"
+        found = f"{100 * one['found']:.0f}, {100 * two['found']:.0f} %"
+        lines.append(
+            f"| `{mechanism}` | {budget} | {likeness} | {found} | {one['Fréchet']}, {two['Fréchet']} |"
+        )
+    shown = re.findall(
+        r"^\| `[a-z-]+` \| [0-9]+ \| 0\.\d\d, 0\.\d\d .*$", page("methods/latent"), re.MULTILINE
+    )
+    assert shown == lines

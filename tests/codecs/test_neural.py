@@ -240,3 +240,20 @@ def test_errata_e3_on_the_simplex_the_printed_sign_leads_away() -> None:
     assert np.abs(wrong - SIMPLEX).sum() > 0.5
     assert np.abs(wrong @ GALLERY - target).sum() > 0.2 * np.abs(target).sum()
     assert np.allclose(approximate(target[None], GALLERY).weights[0], SIMPLEX, atol=1e-7)
+
+
+def test_optimised_codes_are_nearer_than_the_encoders_and_faces_do_not_mix(monkeypatch) -> None:
+    """An encoder that says nothing is made up for; where it is exact, codes stay as near."""
+    own, seen = made(), faces(3, seed=9, canvas=(SIDE, SIDE, 3))
+    seen[:, beyond()] = 128
+
+    def error(codes: np.ndarray) -> np.ndarray:
+        return np.abs(own.decode(codes).astype(float) - seen).mean(axis=(1, 2, 3))
+
+    exact = error(own.encode(seen))
+    assert (error(own.optimise(seen)) <= exact + 0.1).all()
+    monkeypatch.setattr(type(own), "_encode", lambda self, crops: np.zeros((len(crops), self.length)))
+    assert (error(own.encode(seen)) > exact + 1).all()
+    found = own.optimise(seen)
+    assert (error(found) <= exact + 0.5).all()
+    assert np.array_equal(own.optimise(seen[1:2])[0], found[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from facespace_made import SIDE, codec
 from dpveil.accounting import compose
 from dpveil.assets import save
 from dpveil.catalogue import build
-from dpveil.errors import ModelError, UnsupportedRelation, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UnsupportedRelation, UsageError
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -93,16 +94,52 @@ def test_released_crops_follow_from_seeded_bits_and_differ_under_secure_ones() -
     assert not np.array_equal(one, method.release(crops(), bits=SecureBits()))
 
 
-def test_what_comes_out_is_the_decoded_draw_and_nothing_of_the_crop(monkeypatch) -> None:
-    """Where the mechanism gives one code for all, all crops give its picture."""
+@pytest.mark.parametrize("codes", ["snapped", "likely"])
+def test_what_comes_out_follows_from_the_draw_and_from_nothing_of_the_crop(monkeypatch, codes) -> None:
+    """Where the mechanism gives one code for all, all crops give its picture, or that of its likely code."""
     own = codec()
     drawn = own.statistics.bounds(0).clip(own.encode(crops(1)))
     monkeypatch.setattr(LatentMechanism, "release", lambda self, codes, space, *, bits: drawn)
-    black, white = (np.full((1, SIDE, SIDE, 3), level, np.uint8) for level in (0, 255))
-    for crop in (black, white):
-        assert np.array_equal(
-            Latent(epsilon=5, codec=own).release(crop, bits=SeededBits(4)), own.decode(drawn)
-        )
+    method = Latent(epsilon=5, codec=own, codes=codes)
+    black, white = (
+        method.release(np.full((1, SIDE, SIDE, 3), level, np.uint8), bits=SeededBits(4)) for level in (0, 255)
+    )
+    assert np.array_equal(black, white)
+    assert np.array_equal(black, own.decode(drawn)) == (codes == "snapped")
+
+
+def test_codes_change_the_picture_and_no_guarantee() -> None:
+    """The default is the mechanism's for a decoder network alone; both are certified, and cost the same."""
+    for name, mechanism in TABLE.items():
+        budget = {"rho": 50} if mechanism.kind == "zcdp" else {"epsilon": 50}
+        given = {**budget, "mechanism": name, "metric": mechanism.metric}
+        assert Latent(**given, codec=ZEROS).codes == "snapped"
+        assert Latent(**given, codec=ZEROS.replace("pca", "gan")).codes == mechanism.codes[0]
+        for named in (ZEROS, ZEROS.replace("pca", "gan")):
+            every = [build("latent", {**given, "codec": named, "codes": one}) for one in mechanism.codes]
+            assert [method.parameters()["codes"] for method in every] == list(mechanism.codes)
+            assert len({str(method.guarantee(**SIZE)) for method in every}) == 1
+        if mechanism.codes == ("snapped",):
+            with pytest.raises(InvalidParameter, match="codes"):
+                Latent(**given, codec=ZEROS, codes="likely")
+        assert (mechanism.codes == ("snapped",)) == (mechanism.laws is LatentMechanism.laws)
+
+
+def test_codes_without_a_public_distribution_are_not_made_likely() -> None:
+    known = codec()
+    plain = replace(known, statistics=replace(known.statistics, deviations=None))
+    assert Latent(epsilon=5, codec=plain).codes == "snapped"
+    with pytest.raises(InvalidParameter, match="codes"):
+        Latent(epsilon=5, codec=plain, codes="likely")
+
+
+def test_codes_found_otherwise_are_released_as_those_of_the_encoder() -> None:
+    own = codec()
+    method = Latent(epsilon=50, codec=own)
+    again = method.release_codes(own.encode(crops()), bits=SeededBits(4))
+    assert np.array_equal(again, method.release(crops(), bits=SeededBits(4)))
+    with pytest.raises(InvalidParameter, match="codes"):
+        method.release_codes(own.encode(crops())[:, 1:], bits=SeededBits(4))
 
 
 def test_a_large_budget_gives_the_clipped_code_back() -> None:

@@ -9,6 +9,7 @@ from kept_tables import claimed, kept_rows, page
 
 from dpveil_research import faceidp
 from dpveil_research import li_clifton_2021 as paper
+from dpveil_research import li_clifton_gan as networks
 from dpveil_research.faceidp import GAUSSIAN, LAPLACE, OVER, SOUND, UNDER
 from dpveil_research.published_faceidp import ALLOCATIONS
 
@@ -235,3 +236,60 @@ def test_l6_longer_codes_are_ahead_at_thousands_only():
     short, long = (curve(space, paper.OURS, 10, "ssim") for space in ("pca 100", "pca 512"))
     best = {x: max(value for at, value in short.items() if at <= x) for x in long}
     assert [x for x in long if long[x] > best[x]] == [4096, 8192, 16384, 32768]
+
+
+NETWORKS = kept_rows("li-clifton-2021-gan", "results")
+
+
+def in_networks(name, clip, measure):
+    """Return the means of a series in the space of networks by ε; without noise it is infinite."""
+    still = f"{name}: {paper.series(paper.CODE, clip)}"
+    found = {float(r["x"]): float(r[measure]) for r in NETWORKS if r["series"] == paper.series(name, clip)}
+    [none] = [float(r[measure]) for r in NETWORKS if r["series"] == still]
+    return found | {float("inf"): none}
+
+
+def test_l7_in_networks_distortion_falls_and_the_frechet_distance_at_small_clips():
+    for clip in networks.CLIPS:
+        for measure in paper.MEASURES:
+            values = in_networks(networks.ENCODED, clip, measure)
+            assert all(values[a] < values[b] for a, b in pairwise(sorted(values)))
+    drawn = {
+        clip: [round(v) for x, v in in_networks(networks.ENCODED, clip, "frechet").items() if x < 1e9]
+        for clip in networks.CLIPS
+    }
+    assert {clip: (values[0], values[-1]) for clip, values in drawn.items() if clip < 25} == {
+        0: (315, 216),
+        10: (253, 226),
+    }
+    assert drawn[0].index(min(drawn[0])) == paper.EACH.index("8")
+    assert [(min(drawn[clip]), max(drawn[clip])) for clip in (25, 40)] == [(270, 281), (421, 443)]
+    [photos] = [row for row in NETWORKS if row["series"] == networks.PHOTOS]
+    assert (round(float(photos["frechet"])), photos["images"]) == (147, "79")
+
+
+def test_l8_in_networks_clips_help_with_noise_and_cost_without():
+    one = [in_networks(networks.ENCODED, clip, "ssim") for clip in networks.CLIPS]
+    assert [each[128] for each in one] == sorted(each[128] for each in one)
+    still = [each[float("inf")] for each in one]
+    assert still == sorted(still, reverse=True)
+    apart = [in_networks(networks.ENCODED, clip, "frechet") for clip in networks.CLIPS]
+    assert all(apart[-1][x] == max(each[x] for each in apart) for x in apart[0])
+
+
+def test_l9_weights_by_hand_gain():
+    equal, ours = (in_networks(name, 10, "psnr") for name in (networks.ENCODED, networks.WEIGHTED))
+    gains = {x: round(ours[x] - equal[x], 1) for x in equal}
+    early = [gain for x, gain in gains.items() if x <= 2048]
+    assert (min(early), max(early)) == (0.5, 2.4)
+    assert 0 <= max(gain for x, gain in gains.items() if x > 2048) <= 0.3
+
+
+def test_l10_optimised_codes_are_nearer_where_noise_is_small():
+    plain, best = (in_networks(name, 10, "psnr") for name in (networks.ENCODED, networks.OPTIMISED))
+    gains = {x: best[x] - plain[x] for x in plain}
+    assert round(gains[float("inf")], 1) == 0.5
+    late = [gain for x, gain in gains.items() if 2048 <= x < 1e9]
+    assert 0.1 < min(late) < max(late) < 0.5
+    middle = [gain for x, gain in gains.items() if 128 <= x <= 1024]
+    assert (round(min(middle), 1), max(middle) < 0) == (-0.6, True)

@@ -17,16 +17,19 @@ from dpveil.codecs import load
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent.principal import affordable
 from dpveil.noise.bits import SeededBits
-from dpveil_train.gan import FULL, PLANS, RATIO, TINY, Basis, Critic, Decoder, Encoder
+from dpveil_train.gan import FULL, LARGE, PLANS, TINY, Basis, Decoder, Encoder, Trainer
 
 SIDE = TINY.side
+PRINTED = {"printed": True, "critic": (8,), "ratio": 1.3, "poses": 30.0, "critic_poses": 3.0}
 
 
-@pytest.mark.parametrize("training", [True, False])
-def test_pictures_of_a_batch_do_not_mix(training: bool) -> None:
+@pytest.mark.parametrize(
+    ("plan", "training"), [(TINY, True), (TINY, False), (replace(TINY, **PRINTED), False)]
+)
+def test_pictures_of_a_batch_do_not_mix(plan, training: bool) -> None:
     """With batch statistics the code of one person would change with who else is in the batch."""
     torch.manual_seed(0)
-    encoder, decoder = Encoder(TINY).train(training), Decoder(TINY).train(training)
+    encoder, decoder = Encoder(plan).train(training), Decoder(plan).train(training)
     batch = torch.randn(4, 3, SIDE, SIDE)
     other = torch.cat([batch[:1], -batch[1:]])
     given = torch.randn(4, 3)
@@ -58,16 +61,16 @@ def test_noise_in_training_is_that_of_the_mechanism() -> None:
     basis = Basis.of(codes)
     assert torch.allclose(basis.rows @ basis.rows.T, torch.eye(4), atol=1e-5)
     assert (basis.deviations.diff() < 0).all()
-    epsilon = 60.0
+    epsilon, ratio = 60.0, Fraction(str(TINY.ratio))
     width = (basis.high - basis.low).double().numpy()
-    kept = affordable(width, basis.deviations.double().numpy(), RATIO, Fraction(epsilon))
+    kept = affordable(width, basis.deviations.double().numpy(), ratio, Fraction(epsilon))
     assert kept == 4
     middle = basis.mean.repeat(40_000, 1)
-    out = basis.noisy(middle, (epsilon, epsilon), torch.Generator().manual_seed(0))
+    out = basis.noisy(middle, replace(TINY, budgets=(epsilon, epsilon)), torch.Generator().manual_seed(0))
     inside = ((out - basis.mean) @ basis.rows.T).double().numpy()
     assert np.abs(inside).mean(axis=0) == pytest.approx(kept * width / epsilon, rel=0.04)
-    few = basis.noisy(middle, (3.0, 3.0), torch.Generator().manual_seed(0))
-    count = affordable(width, basis.deviations.double().numpy(), RATIO, Fraction(3))
+    few = basis.noisy(middle, replace(TINY, budgets=(3.0, 3.0)), torch.Generator().manual_seed(0))
+    count = affordable(width, basis.deviations.double().numpy(), ratio, Fraction(3))
     assert 0 < count < 4
     assert ((few - basis.mean) @ basis.rows.T)[:, count:].abs().max() < 1e-4
 
@@ -100,22 +103,55 @@ def test_the_exported_codec_is_the_network(tmp_path: Path) -> None:
     assert codec.length == TINY.length
 
 
-def test_the_papers_sizes_are_those_of_its_tables() -> None:
-    """Tables 6.1 and 6.2: parameters of the encoder's and critic's convolutions, at 128 pixels."""
+def test_the_full_plan_is_the_thesis() -> None:
+    """Tables 6.1 and 6.2, at 128 pixels, and the weights of §6.8.2."""
+    thin = np.zeros((40, 128, 128, 3), np.uint8), np.zeros((40, 3), np.float32)
     with torch.device("meta"):
-        encoder, critic, decoder = Encoder(FULL), Critic(FULL), Decoder(FULL)
-    shapes = [tuple(m.weight.shape) for m in encoder.modules() if isinstance(m, torch.nn.Conv2d)]
-    assert shapes == [
+        encoder, decoder = Encoder(FULL), Decoder(FULL)
+    assert convolutions(encoder) == [
         (64, 3, 4, 4), (128, 64, 4, 4), (256, 128, 4, 4), (512, 256, 4, 4), (1024, 512, 4, 4),
         (1024, 1024, 4, 4), (2048, 1024, 2, 2),
     ]  # fmt: skip
-    assert [head[0].out_features for head in critic.heads] == [1024] * 3
-    assert decoder.start.in_features == 2048 + 3
+    assert decoder.start.weight.shape == (1024 * 2 * 2, 2048 + 3)
+    assert convolutions(decoder, torch.nn.ConvTranspose2d) == [
+        (1024, 1024, 4, 4), (1024, 1024, 4, 4), (1024, 512, 4, 4), (512, 256, 4, 4), (256, 128, 4, 4),
+        (128, 3, 4, 4),
+    ]  # fmt: skip
+    for network, count in ((encoder, 7), (decoder, 6)):
+        kinds = [type(layer) for layer in network.modules()]
+        assert (kinds.count(torch.nn.BatchNorm2d), kinds.count(torch.nn.GroupNorm)) == (count, 0)
+    critic = Trainer(replace(FULL, length=8, widths=(8,) * 6, critic=(8,) * 5, hidden=16), *thin).critic
+    assert [head[0].in_features for head in critic.heads] == [8 * 4 * 4] * 3
+    assert (FULL.critic, FULL.hidden) == ((64, 128, 256, 512, 1024), 1024)
+    assert (FULL.reconstruction, FULL.classes, FULL.critic_poses, FULL.poses) == (200, 1, 3, 30)
+    assert (FULL.ratio, FULL.budgets, FULL.features, FULL.batch) == (1.3, (100, 1000), 0, 32)
+    assert (PLANS["full"], PLANS["large"]) == (FULL, LARGE)
+
+
+def convolutions(network, kind=torch.nn.Conv2d) -> list[tuple[int, ...]]:
+    return [tuple(layer.weight.shape) for layer in network.modules() if isinstance(layer, kind)]
+
+
+def test_poses_of_the_thesis_are_in_deviations_and_near_a_faces_own() -> None:
+    """Weighted as printed; the average network has the batch statistics of the network that it follows."""
+    made = trainer("gan", **PRINTED)
+    known = made.faces.conditions[made.rows, 1:]
+    known = known[known.isfinite().all(dim=1)]
+    assert torch.allclose(made.unit, known.std(dim=0).clamp(min=1e-6))
+    own = made.faces.random(400)
+    moved = (made._sample_conditions(own)[:, 1:] - own.conditions[:, 1:]) / made.unit
+    assert moved.std(dim=0).tolist() == pytest.approx([1, 1], abs=0.25)  # 7 deviations of 400 draws
+    assert trainer("gan").unit.tolist() == [1, 1]
+    made.step()
+    for mean, now in zip(
+        made.mean.buffers(), [*made.encoder.buffers(), *made.decoder.buffers()], strict=True
+    ):
+        assert torch.equal(mean, now)
 
 
 def test_the_papers_layout_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`dpveil train gan --full`: its stages and side, with few channels, from shards to a release."""
-    thin = replace(FULL, length=16, widths=(8,) * len(FULL.widths), hidden=8, batch=4, epoch=2, steps=3)
+    thin = replace(FULL, length=16, widths=(8,) * 6, critic=(8,) * 5, hidden=8, batch=4, epoch=2, steps=3)
     monkeypatch.setitem(PLANS, "full", thin)
     out = tmp_path / "full.safetensors"
     given = ["train", "gan", str(shard(tmp_path / "faces.tar", 60)), "--out", str(out), "--full"]

@@ -28,9 +28,9 @@ from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, writte
 from dpveil.faces.released import CropFace
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
-from dpveil.mechanisms.latent.base import Points
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, Points
 from dpveil.mechanisms.latent.mixtures import likely_in
-from dpveil.mechanisms.latent.posterior import RULES, likely
+from dpveil.mechanisms.latent.posterior import Allocation, likely
 from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
@@ -199,16 +199,20 @@ class Latent(FaceMethod):
     """A face is encoded, a latent mechanism releases a private code, and that code is decoded.
 
     `codec` is "default", a model file or a `Codec`; certificates contain its name, length and hash.
-    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`,
-    "box-gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance;
-    its epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out
-    at either end of each side, `allocation` "equal" or "optimal" if the mechanism divides its budget, `ratio`
-    the largest noise relative to a component's deviation (`pca-basis`). `attributes` is what a decoder with
-    inputs for them is told beside the code: "gender=2", read by `model` and released by randomised response,
-    or "gender=female", which costs nothing. Both are functions of one face, so pure guarantees add;
-    others cannot, and what is read needs a pure one. `protect` and `placing` as in `FaceMethod`. Raises
-    `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not installed. Source: Croft 2022;
-    Li & Clifton 2021; FaceIDP; docs, "Latent".
+    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-
+    gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance; its
+    epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out at
+    either end of each side, `allocation` how a budget is divided if the mechanism divides it: "equal",
+    "optimal" or weights, see `Allocation`. `ratio` is the largest noise relative to a component's deviation
+    (`pca-basis`). `codes` says which codes are decoded: "snapped" is private codes as they are drawn,
+    "likely" a draw from what they say of the original, under a public distribution; no guarantee depends on
+    it, as both are functions of the private code. The default is that of the mechanism for codecs of networks
+    and `mixture`, and "snapped" for others. `attributes` is what a decoder with inputs for them is told
+    beside the code: "gender=2", read by `model` and released by randomised response, or "gender=female",
+    which costs nothing. Both are functions of one face, so pure guarantees add; others cannot, and what is
+    read needs a pure one. `protect` and `placing` as in `FaceMethod`. Raises `InvalidParameter`,
+    `ModelError`, `UsageError` if the default codec is not installed. Source: Croft 2022; Li & Clifton 2021;
+    FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
@@ -225,8 +229,9 @@ class Latent(FaceMethod):
         "mechanism": "How a code is drawn anew.",
         "metric": "The distance that epsilon is for one unit of, with a metric guarantee.",
         "clip": "Per cent of public codes that each side of the box leaves out.",
-        "allocation": "equal or optimal: how a budget is divided over a code.",
+        "allocation": "equal, optimal, or weights such as 1-12=4: how a budget is divided over a code.",
         "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
+        "codes": "snapped or likely: private codes as drawn, or what they say; default: by mechanism.",
         "codec": "The model of dpveil train, or default: that of dpveil-faces.",
         "attributes": "What the decoder is told: gender=2 with a budget, gender=female, or none.",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
@@ -238,8 +243,9 @@ class Latent(FaceMethod):
     mechanism: OneOf = OneOf(*TABLE, optional=True)
     metric: OneOf = OneOf(*METRICS.values(), optional=True)
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
-    allocation: OneOf = OneOf(*RULES, optional=True)
+    allocation: Allocation = Allocation(optional=True)
     ratio: OptionalPositive = OptionalPositive(optional=True)
+    codes: OneOf = OneOf(SNAPPED, LIKELY, optional=True)
     codec: AssetField = AssetField(CODEC)
     attributes: Kept = Kept(default=NONE)
     model: AssetField = AssetField(READER)
@@ -255,11 +261,26 @@ class Latent(FaceMethod):
         if self.metric != needed:
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
             raise InvalidParameter("metric", self.metric, "does not belong here", hint=hint)
+        self._check_codes()
         self._check_told()
         if self.codec.source is None:
             self._own  # noqa: B018  a cached property that raises for parameters that do not fit
         else:
             self._own.prepare(self._codec.statistics)
+
+    def _check_codes(self) -> None:
+        """Choose which codes are decoded if the user did not; raise if there are no likely ones."""
+        able = TABLE[str(self.mechanism)].codes
+        if self.codes is None:
+            object.__setattr__(self, "codes", able[0] if self._kind.likely else SNAPPED)
+        if self.codes == SNAPPED:
+            return
+        problem = None if self.codes in able else f"{self.mechanism}, whose noise has no law by coordinate"
+        own = None if self.codec.source is None else self._codec
+        if own is not None and own.prior is None and own.statistics.deviations is None:
+            problem = f"{self.codec.name}, of whose codes no public distribution is known"
+        if problem:
+            raise InvalidParameter("codes", self.codes, f"is not for {problem}", hint=f"choose {SNAPPED}")
 
     def _check_told(self) -> None:
         """Raise unless what is read can be paid and read; without readings, no model is named."""
@@ -277,8 +298,12 @@ class Latent(FaceMethod):
     @cached_property
     def told(self) -> Told:
         """What the decoder is told beside the code."""
-        kind = CODEC.kinds[self.codec.name] if self.codec.source is None else type(self._codec)
-        return Told(self.attributes, kind)
+        return Told(self.attributes, self._kind)
+
+    @property
+    def _kind(self) -> type[Codec]:
+        """The codec's class, which is known without its file."""
+        return CODEC.kinds[self.codec.name] if self.codec.source is None else type(self._codec)
 
     @property
     def set_by_user(self) -> tuple[str, ...]:
@@ -356,8 +381,7 @@ class Latent(FaceMethod):
         promised = self._own.guarantee(StatedSpace(self.codec))
         if self.told.costs:
             promised = replace(promised, epsilon=(promised.epsilon or 0) + self.told.total)
-        codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
-        scope = replace(promised.scope, in_the_clear=(*codec.in_the_clear, *promised.scope.in_the_clear))
+        scope = replace(promised.scope, in_the_clear=(*self._kind.in_the_clear, *promised.scope.in_the_clear))
         if promised.metric is None:
             return replace(promised, scope=scope)
         metric = f"{promised.metric}, codec sha256:{self.codec.digest[:16]}"
@@ -389,8 +413,7 @@ class Latent(FaceMethod):
     @property
     def turned(self) -> bool:
         """Whether decoded faces are turned to the yaw of their cells: those of a codec without poses are."""
-        known = self.codec.source is None
-        return (CODEC.kinds[self.codec.name] if known else self._codec).frontal
+        return self._kind.frontal
 
     @property
     def _codec(self) -> Codec:
@@ -433,19 +456,34 @@ class Latent(FaceMethod):
         seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         return self._codec.encode(seen)
 
+    def release_codes(self, codes: Codes, *, bits: BitSource) -> Crops:
+        """Return a released crop for each code, n × m, that was not found by `Codec.encode`, such as by
+        `optimise`: a draw each, which promises what `guarantee` says if each code follows from one face.
+
+        Raises `InvalidParameter` for codes of another codec, and if attributes are read, as no face is given.
+        """
+        if self.told.costs:
+            problem, hint = "is read of a face, and only codes are given", "choose a value instead"
+            raise InvalidParameter(KEPT, self.told.written, problem, hint=hint)
+        nobody = np.zeros((len(codes), 0, 0, 3), np.uint8)
+        return self._shown(self._private(codes, check_bits(bits)), self.told.answers(nobody, None, bits))
+
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         return self._shown(*self._released(crops, bits))
 
     def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
         """Return private codes, and what the decoder is told."""
+        return self._private(self._codes(crops), bits), self.told.answers(crops, self._reader, bits)
+
+    def _private(self, codes: Codes, bits: BitSource) -> Codes:
+        """Return private codes, or likely ones: the draw, and what follows from it alone."""
         codec = self._codec
-        codes = self._own.release(self._codes(crops), codec.statistics, bits=bits)
-        if codec.likely:
-            if codec.prior is None:
-                codes = likely(codes, self._own, codec.statistics, bits=bits)
-            else:
-                codes = likely_in(codec.prior, codes, self._own, codec.statistics, bits=bits)
-        return codes, self.told.answers(crops, self._reader, bits)
+        private = self._own.release(codes, codec.statistics, bits=bits)
+        if self.codes == SNAPPED:
+            return private
+        if codec.prior is None:
+            return likely(private, self._own, codec.statistics, bits=bits)
+        return likely_in(codec.prior, private, self._own, codec.statistics, bits=bits)
 
     def _shown(self, codes: Codes, answers: Answers, pose: Pose | None = None) -> Crops:
         """Return the decoded crops, in colour."""

@@ -28,7 +28,7 @@ SETTINGS = {
     },
     "box-truncated-laplace": {
         "usual": {"epsilon": 20},
-        "every option": {"epsilon": "1/3", "clip": 40, "allocation": "equal"},
+        "every option": {"epsilon": "1/3", "clip": 40, "allocation": "1-2=3"},
     },
     "pca-basis": {"usual": {"epsilon": 20}, "every option": {"epsilon": 3, "clip": "12.5", "ratio": 200}},
     "directional": {"usual": {"epsilon": 20}, "every option": {"epsilon": "1/3", "clip": 40}},

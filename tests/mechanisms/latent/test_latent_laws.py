@@ -12,7 +12,7 @@ from scipy import integrate, stats
 from scipy.optimize import minimize
 
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.latent import BoxLaplace, CroftMetric, Directional, PCABasis
+from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.latent.posterior import equal, optimal_gaussian, optimal_laplace, rational_shares
 from dpveil.mechanisms.latent.principal import affordable
@@ -202,6 +202,26 @@ def least(error):
         for start in (np.zeros(4), np.array([0.0, 1.0, -1.0, 0.5]))
     ]  # fmt: skip
     return float(np.exp(min(end.fun for end in ends)))
+
+
+@pytest.mark.parametrize("weights", ["1=4", "1-2=1/3,3=9", "3=1e-9"])
+def test_weights_by_hand_divide_the_budget_and_no_more(weights, coarse):
+    """Over every pair of points of a small grid, coordinates cost the budget together, in these parts."""
+    coarse(SMALL)
+    mechanism = BoxLaplace(epsilon=2, allocation=weights)
+    assert worst(lambda point: mechanism.scales(UNEVEN), SMALL)[0] <= 2 * (1 + 1e-9)
+    wanted = {"1=4": [4, 1, 1], "1-2=1/3,3=9": [1 / 3, 1 / 3, 9], "3=1e-9": [1, 1, 1e-9]}[weights]
+    shares = [float(share) for share in mechanism.shares(UNEVEN)]
+    assert sum(mechanism.shares(UNEVEN)) == 1
+    assert shares == pytest.approx([one / sum(wanted) for one in wanted], rel=0.05, abs=1e-11)
+
+
+@pytest.mark.parametrize("weights", ["", "1", "0=1", "2-1=1", "1=0", "1=-1", "1=x", "1-2=1,2=3", "1=1,,2=1"])
+def test_other_weights_are_refused(weights):
+    with pytest.raises(InvalidParameter, match="allocation"):
+        BoxTruncatedLaplace(epsilon=1, allocation=weights)
+    with pytest.raises(InvalidParameter, match="allocation"):
+        BoxTruncatedLaplace(epsilon=1, allocation="4=2").prepare(UNEVEN)
 
 
 @pytest.mark.parametrize(

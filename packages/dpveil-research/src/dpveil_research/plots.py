@@ -33,6 +33,7 @@ MEASURES: Final = {
     "error": "expected absolute error",
     "bayes": "expected absolute error, after Bayesian remapping",
     "psnr": "PSNR, dB (higher is better)",
+    "frechet": "Fréchet distance (lower is better)",
     "epsilon": "ε (smaller says more)",
     "utility": "squared error (lower is better)",
     "taken": "share of pictures taken for A",

@@ -36,17 +36,23 @@ class Plan:
     """Sizes and hyperparameters of a `gan`.
 
     `side` is that of the crop in pixels, `length` the number of coordinates of a code. `widths` are the
-    channels of the encoder and of the critic, each at half the side of the one before; of the decoder, in
-    the reverse order. `reconstruction`, `classes`, `poses` and `features` are the weights of losses beside
-    the adversarial one (Croft thesis eq. 6.29; AttGAN's 100, 10), `penalty` that of the gradient penalty,
-    which is computed every `lazy` steps. `budgets` is the range of ε that noise in training is drawn for, in
-    the metric of `pca-basis`.
-    `posed` gives the decoder yaw and pitch.
+    channels of the encoder, each at half the side of the one before, of the decoder in the reverse order, and
+    of the critic, unless it has `critic`. `reconstruction`, `classes`, `poses` and `features` are the weights
+    of losses beside the adversarial one (Croft thesis eq. 6.29; AttGAN's 100, 10), `critic_poses` that of
+    poses of real faces (eq. 6.30), `penalty` that of the gradient penalty, which is computed every `lazy`
+    steps. `budgets` is the range of ε that noise in training is drawn for, in the metric of `pca-basis` at
+    `ratio`. `posed` gives the decoder yaw and pitch.
+
+    `printed` takes what the thesis prints: the layers of table 6.1, with batch normalisation and transpose
+    convolutions; errors of poses in deviations; poses asked for that are normal draws around a face's own;
+    and one ε for each batch. Without it: group normalisation and up-convolutions; radians; poses of other
+    faces; and an ε for each face.
     """
 
     side: int = 64
     length: int = 128
     widths: tuple[int, ...] = (32, 64, 128, 256)
+    critic: tuple[int, ...] = ()
     hidden: int = 256
     steps: int = 9000
     batch: int = 32
@@ -55,14 +61,17 @@ class Plan:
     reconstruction: float = 100.0
     classes: float = 10.0
     poses: float = 20.0
+    critic_poses: float = 20.0
     features: float = 10.0
     penalty: float = 10.0
     lazy: int = 4
     budgets: tuple[float, float] = (100.0, 1000.0)
+    ratio: float = 1.5
     epoch: int = 600
     average: float = 0.999
     seed: int = 1
     posed: bool = True
+    printed: bool = False
 
     @property
     def small(self) -> int:
@@ -70,7 +79,7 @@ class Plan:
         return self.side >> len(self.widths)
 
 
-FULL: Final = Plan(
+LARGE: Final = Plan(
     side=128,
     length=2048,
     widths=(64, 128, 256, 512, 1024, 1024),
@@ -81,10 +90,23 @@ FULL: Final = Plan(
     critic_rate=2e-4,
     lazy=1,
 )
-"""Sizes of Croft's thesis, tables 6.1 and 6.2."""
+"""The small plan's layers and losses at the sizes of Croft's thesis."""
+FULL: Final = replace(
+    LARGE,
+    critic=(64, 128, 256, 512, 1024),
+    reconstruction=200.0,
+    classes=1.0,
+    poses=30.0,
+    critic_poses=3.0,
+    features=0.0,
+    ratio=1.3,
+    printed=True,
+)
+"""Croft's thesis: tables 6.1 and 6.2, losses 6.21-6.30 with the weights of §6.8.2. Docs, "Codecs", list what
+differs."""
 TINY: Final = replace(Plan(), side=16, length=8, widths=(8, 16), hidden=16, steps=4, batch=4, epoch=2)
 """A plan for tests."""
-PLANS: Final = {"small": Plan(), "full": FULL}
+PLANS: Final = {"small": Plan(), "full": FULL, "large": LARGE}
 
 
 GROUPS: Final = 8
@@ -93,11 +115,14 @@ SLOPE: Final = 0.2
 """Negative slope of leaky ReLUs."""
 
 
-def halving(before: int, width: int) -> nn.Sequential:
+def normal(width: int, *, printed: bool = False) -> tuple[nn.Module, nn.Module]:
+    """Return the normalisation and the activation behind a convolution."""
+    return nn.BatchNorm2d(width) if printed else nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)
+
+
+def halving(before: int, width: int, *, printed: bool = False) -> nn.Sequential:
     """Return a stage that halves the side of a map."""
-    return nn.Sequential(
-        nn.Conv2d(before, width, 4, stride=2, padding=1), nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)
-    )
+    return nn.Sequential(nn.Conv2d(before, width, 4, stride=2, padding=1), *normal(width, printed=printed))
 
 
 class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
@@ -106,8 +131,11 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         befores = (3, *plan.widths[:-1])
-        self.stages = nn.Sequential(*(halving(a, b) for a, b in zip(befores, plan.widths, strict=True)))
-        self.code = nn.Conv2d(plan.widths[-1], plan.length, plan.small)
+        pairs, printed = zip(befores, plan.widths, strict=True), plan.printed
+        self.stages = nn.Sequential(*(halving(a, b, printed=printed) for a, b in pairs))
+        self.code: nn.Module = nn.Conv2d(plan.widths[-1], plan.length, plan.small)
+        if printed:
+            self.code = nn.Sequential(self.code, *normal(plan.length, printed=True))
 
     def forward(self, pictures: Tensor) -> Tensor:
         """Return the codes, not bounded."""
@@ -117,8 +145,7 @@ class Encoder(nn.Module):  # type: ignore[misc,unused-ignore]
 
 def convolution(before: int, width: int, kernel: int = 3) -> list[nn.Module]:
     """Return a convolution that keeps the side of a map, its normalisation and its activation."""
-    layer = nn.Conv2d(before, width, kernel, padding=kernel // 2)
-    return [layer, nn.GroupNorm(GROUPS, width), nn.LeakyReLU(SLOPE)]
+    return [nn.Conv2d(before, width, kernel, padding=kernel // 2), *normal(width)]
 
 
 class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
@@ -134,23 +161,34 @@ class Doubling(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
+def transposed(before: int, width: int) -> nn.Sequential:
+    """Return a stage that doubles the side of a map by a transpose convolution."""
+    layer = nn.ConvTranspose2d(before, width, 4, stride=2, padding=1)
+    return nn.Sequential(layer, *normal(width, printed=True))
+
+
 class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
     """Codes n × m and conditions n × `CONDITIONS` to pictures n × 3 × s × s from -1 to 1."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
-        self.plan = plan
-        self.start = nn.Linear(plan.length + len(CONDITIONS), plan.widths[-1] * plan.small**2)
-        widths = plan.widths[::-1]
-        afters = (*widths[1:], widths[-1])
-        self.stages = nn.Sequential(*(Doubling(a, b) for a, b in zip(widths, afters, strict=True)))
-        self.last = nn.Conv2d(afters[-1], 3, 3, padding=1)
+        self.small, widths, given = plan.small, plan.widths[::-1], plan.length + len(CONDITIONS)
+        self.start: nn.Module = nn.Linear(given, widths[0] * plan.small**2)
+        if plan.printed:  # of a map of one pixel this layer is the transpose convolution that makes the first
+            self.first = nn.Sequential(*normal(widths[0], printed=True))
+            pairs = zip((widths[0], *widths), widths[:-1], strict=False)
+            self.stages = nn.Sequential(*(transposed(a, b) for a, b in pairs))
+            self.last: nn.Module = nn.ConvTranspose2d(widths[-2], 3, 4, stride=2, padding=1)
+        else:
+            afters = (*widths[1:], widths[-1])
+            self.first = nn.Identity()
+            self.stages = nn.Sequential(*(Doubling(a, b) for a, b in zip(widths, afters, strict=True)))
+            self.last = nn.Conv2d(afters[-1], 3, 3, padding=1)
 
     def forward(self, codes: Tensor, conditions: Tensor) -> Tensor:
         """Return the pictures."""
-        small = self.plan.small
-        x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, small, small)
-        out: Tensor = torch.tanh(self.last(self.stages(x)))
+        x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, self.small, self.small)
+        out: Tensor = torch.tanh(self.last(self.stages(self.first(x))))
         return out
 
 
@@ -186,10 +224,8 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         return score[:, 0], gender[:, 0], pose, seen
 
 
-RATIO: Final = Fraction(3, 2)
-"""The ratio of `pca-basis`."""
 GRID: Final = 33
-"""Number of budgets of which training draws one for each code."""
+"""Number of budgets of which training draws."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,16 +253,18 @@ class Basis:
         ends = inside.amin(dim=0) - 1e-6, inside.amax(dim=0) + 1e-6
         return cls(*(one.float() for one in (mean, rows, *ends, spread)))
 
-    def noisy(self, codes: Tensor, budgets: tuple[float, float], generator: torch.Generator) -> Tensor:
-        """Return codes with the noise of `pca-basis`, each for an ε drawn from a range.
+    def noisy(self, codes: Tensor, plan: Plan, generator: torch.Generator) -> Tensor:
+        """Return codes with the noise of `pca-basis`, each for an ε drawn from the plan's `budgets`, or all
+        for one ε if it is `printed`.
 
         Components that ε does not afford have their mean.
         """
         width = (self.high - self.low).double().numpy()
-        steps = np.linspace(*budgets, GRID)
+        steps = np.linspace(*plan.budgets, GRID)
         spread = self.deviations.double().numpy()
-        kept = [affordable(width, spread, RATIO, Fraction(step)) for step in steps]
-        drawn = torch.randint(GRID, (len(codes),), generator=generator)
+        kept = [affordable(width, spread, Fraction(str(plan.ratio)), Fraction(step)) for step in steps]
+        drawn = torch.randint(GRID, (1 if plan.printed else len(codes),), generator=generator)
+        drawn = drawn.expand(len(codes))
         epsilon = torch.tensor(steps, dtype=torch.float32)[drawn]
         count = torch.tensor(kept)[drawn]
         inside = torch.maximum(torch.minimum((codes - self.mean) @ self.rows.T, self.high), self.low)
@@ -303,13 +341,14 @@ class Trainer(networks.Trainer):
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         super().__init__(plan)
         self.encoder, self.decoder = self.to_device(Encoder(plan)), self.to_device(Decoder(plan))
-        self.critic = self.to_device(Critic(plan))
+        self.critic = self.to_device(Critic(replace(plan, widths=plan.critic or plan.widths)))
         self.mean = self.follow(self.encoder, self.decoder)
         self.both = [*self.encoder.parameters(), *self.decoder.parameters()]
         self.optimiser = self.adam((self.both, plan.rate), betas=(0.5, 0.99))
         self.critic_optimiser = self.adam((self.critic.parameters(), plan.critic_rate), betas=(0.5, 0.99))
         self.faces = Faces(crops, conditions, plan, self.generator)
         self.rows, self.mask = self.faces.rows, self.faces.mask.to(self.device)
+        self.unit = self._unit_of_poses().to(self.device)
         self.basis: Basis | None = None
         self.compile(self.encoder, self.decoder, self.critic)
 
@@ -321,6 +360,14 @@ class Trainer(networks.Trainer):
         """Restore the state of a checkpoint."""
         super().take_up(state)
         self.basis = None if state["basis"] is None else Basis(**state["basis"])
+
+    def _unit_of_poses(self) -> Tensor:
+        """Return the unit of errors of yaw and pitch: a radian, or their deviations."""
+        poses = self.faces.conditions[torch.from_numpy(self.rows), 1:]
+        known = poses[poses.isfinite().all(dim=1)]
+        if not self.plan.printed or len(known) < 2:
+            return torch.ones(2)
+        return known.std(dim=0).clamp(min=1e-6)
 
     def learn(self) -> dict[str, Tensor]:
         """Learn from one batch, and return the losses."""
@@ -334,7 +381,7 @@ class Trainer(networks.Trainer):
             again = self.decoder(codes, self._decoder_conditions(own.conditions))
             noisy = codes.float()
             if self.basis is not None:
-                noisy = self.basis.noisy(noisy.cpu(), plan.budgets, self.generator).to(self.device)
+                noisy = self.basis.noisy(noisy.cpu(), plan, self.generator).to(self.device)
             other = self.decoder(noisy, self._decoder_conditions(asked))
         again, other = (picture.float() * self.mask for picture in (again, other))
         losses = self._generator_losses(own, again, other, asked)
@@ -349,9 +396,14 @@ class Trainer(networks.Trainer):
         return losses | self._critic_losses(own, torch.cat([again, other]).detach())
 
     def _sample_conditions(self, own: Batch) -> Tensor:
-        """Return other conditions: a gender at random, and the poses of other faces."""
+        """Return other conditions: a gender at random, and the poses of other faces, or near a face's own."""
         count = len(own.pictures)
-        asked = own.conditions[torch.randperm(count, generator=self.generator).to(self.device)]
+        if self.plan.printed:
+            asked = own.conditions.clone()
+            moved = torch.randn(count, 2, generator=self.generator).to(self.device)
+            asked[:, 1:] += self.unit * moved
+        else:
+            asked = own.conditions[torch.randperm(count, generator=self.generator).to(self.device)]
         asked[:, 0] = (2.0 * torch.randint(2, (count,), generator=self.generator) - 1).to(self.device)
         return asked
 
@@ -373,7 +425,7 @@ class Trainer(networks.Trainer):
             "features": features_apart(seen, wanted),
             "fools": -scores.float().mean(),
             "gender": crossed(gender[half:].float(), (asked[:, 0] + 1) / 2),
-            "pose": _squares(pose[half:].float(), asked[:, 1:], own.known),
+            "pose": _squares(pose[half:].float() / self.unit, asked[:, 1:] / self.unit, own.known),
         }
 
     def _critic_losses(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
@@ -384,9 +436,11 @@ class Trainer(networks.Trainer):
         losses = {
             "apart": scores[count:].float().mean() - scores[:count].float().mean(),
             "gender, real": crossed(gender[:count].float(), (own.conditions[:, 0] + 1) / 2),
-            "pose, real": _squares(pose[:count].float(), own.conditions[:, 1:], own.known),
+            "pose, real": _squares(
+                pose[:count].float() / self.unit, own.conditions[:, 1:] / self.unit, own.known
+            ),
         }
-        total = losses["apart"] + losses["gender, real"] + self.plan.poses * losses["pose, real"]
+        total = losses["apart"] + losses["gender, real"] + self.plan.critic_poses * losses["pose, real"]
         total = total + 1e-3 * scores.float().square().mean()
         if self.done % self.plan.lazy == 0:
             losses["penalty"] = penalty(self, own.pictures, made[:count])
@@ -399,7 +453,10 @@ class Trainer(networks.Trainer):
         """Return the codes of the first training faces by the present encoder."""
         rows = self.faces.rows[:most]
         seen = (self.faces.of(rows[at : at + 64]).pictures for at in range(0, len(rows), 64))
-        return torch.cat([self.encoder(pictures.to(self.device)).cpu() for pictures in seen])
+        self.encoder.eval()  # else batches would mix, and count as seen
+        codes = torch.cat([self.encoder(pictures.to(self.device)).cpu() for pictures in seen])
+        self.encoder.train()
+        return codes
 
     def model(self, card: Card) -> GAN:
         """Return the codec of the averaged networks."""

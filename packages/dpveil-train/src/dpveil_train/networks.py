@@ -196,6 +196,8 @@ class Trainer:
         for mean, now in zip(self.mean, self.followed, strict=True):
             for own, new in zip(mean.parameters(), now.parameters(), strict=True):
                 own.lerp_(new, 1 - weight)
+            for own, new in zip(mean.buffers(), now.buffers(), strict=True):
+                own.copy_(new)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -310,8 +312,12 @@ def best() -> torch.device:
 
 
 def halves(device: torch.device) -> torch.autocast:
-    """Return the context in which a device computes in bfloat16."""
-    return torch.autocast(device.type, torch.bfloat16)
+    """Return the context in which a device computes in bfloat16: not a processor that has to emulate it.
+
+    On one with AVX2 alone, a step of `upconv` took twelve times as long in bfloat16 as in 32 bits.
+    """
+    emulated = device.type == "cpu" and torch.backends.cpu.get_cpu_capability() in ("DEFAULT", "AVX2")
+    return torch.autocast(device.type, torch.bfloat16, enabled=not emulated)
 
 
 def compile_calls(device: torch.device, *networks: nn.Module) -> None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 STEPS: Final = 1 << 16
 """Steps of the grid on every side of the box; codes and noise are whole numbers of steps."""
+SNAPPED, LIKELY = "snapped", "likely"
+"""Private codes as they are drawn, within the box, and draws from what they say of the original."""
 TIME: Final = "how long the draw took, which depends a little on the code"
 Codes = Float64[np.ndarray, "n m"]
 Points = Int64[np.ndarray, "n m"]
@@ -79,6 +81,8 @@ class LatentMechanism(ABC):
     """The name of the distance of a metric guarantee."""
     diameter: ClassVar[int | None] = None
     """The largest distance between two codes, for a metric guarantee."""
+    codes: ClassVar[tuple[str, ...]] = (SNAPPED,)
+    """Which codes a decoder network may be given, the best first; likely ones need `laws`."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 

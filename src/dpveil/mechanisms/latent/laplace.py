@@ -13,11 +13,11 @@ import numpy as np
 from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
-from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import (
-    RULES,
     Allocation,
     Law,
+    divide,
     optimal_gaussian,
     rational_shares,
     rounded_up,
@@ -44,6 +44,7 @@ class BoxGaussian(LatentMechanism):
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "discrete Gaussian noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     rho: Positive = Positive()
 
@@ -90,6 +91,7 @@ class BoxTruncatedLaplace(LatentMechanism):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "truncated Laplace noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Croft thesis §5.1, errata E1"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
@@ -107,7 +109,7 @@ class BoxTruncatedLaplace(LatentMechanism):
     def coordinates(self, space: CodeSpace) -> tuple[TruncatedLaplace, ...]:
         """Return the scalar mechanism of every coordinate, on grid steps."""
         box = space.bounds(self.clip)
-        shares = rational_shares(RULES[self.allocation](box.high - box.low, space.column_energy))
+        shares = divide(self.allocation, box.high - box.low, space.column_energy)
         return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
@@ -171,6 +173,7 @@ class CroftMetric(LatentMechanism):
     diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
 
@@ -204,8 +207,9 @@ class BoxLaplace(LatentMechanism):
     """Laplace noise of scale (high_i - low_i)/(w_i·ε) with Σ w_i = 1, then clipped to the box.
 
     Promises ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" minimises the squared error of
-    the picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only. Fields as in `LatentMechanism`. Source:
-    Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
+    the picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only; or weights by hand: see `Allocation`.
+    Fields as in `LatentMechanism`. Source: Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata
+    E4).
 
     *Proof.* A coordinate changes by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε), which costs
     w_i·ε. ∎
@@ -215,6 +219,7 @@ class BoxLaplace(LatentMechanism):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "Laplace noise on every coordinate of a bounded code"
     source: ClassVar[str] = "Li & Clifton 2021 algorithm 2, FaceIDP eq. 19, errata E4 and E7"
+    codes: ClassVar[tuple[str, ...]] = (LIKELY, SNAPPED)
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
@@ -227,7 +232,7 @@ class BoxLaplace(LatentMechanism):
     def shares(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the shares w of the budget, which sum to 1."""
         box = space.bounds(self.clip)
-        return rational_shares(RULES[self.allocation](box.high - box.low, space.column_energy))
+        return divide(self.allocation, box.high - box.low, space.column_energy)
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the noise scale of every coordinate, in steps, rounded up to few different values."""

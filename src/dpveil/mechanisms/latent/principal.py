@@ -12,7 +12,7 @@ from dpveil.core.arrays import Float64
 from dpveil.core.numbers import Distance, show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.laplace import mean_apart, noisy
 from dpveil.mechanisms.latent.posterior import Law
 from dpveil.noise.bits import BitSource
@@ -59,6 +59,7 @@ class PCABasis(LatentMechanism):
     diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on as many principal components as the budget affords"
     source: ClassVar[str] = "Croft thesis §6.5, errata E6"
+    codes: ClassVar[tuple[str, ...]] = (SNAPPED, LIKELY)
 
     epsilon: Positive = Positive()
     ratio: Positive = Positive(default=Fraction(3, 2))
