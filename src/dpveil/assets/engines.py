@@ -196,8 +196,7 @@ def providers(there: Sequence[str]) -> list[str]:
 def use_device(device: str) -> None:
     """Run networks on a device, in this process and its children; raises as `providers`."""
     os.environ[DEVICE] = device
-    onnxruntime = _library()
-    providers(onnxruntime.get_available_providers())
+    providers(_library().get_available_providers() if OnnxRuntime.is_installed() else [DEVICES[CPU]])
 
 
 def _library() -> Any:
