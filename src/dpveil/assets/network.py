@@ -27,7 +27,7 @@ OURS: Final = frozenset(
         "03a99bdbbff6019d861336f3182c4f5c5c1ce0b240d2df15f475dc0e9396d86e",  # denoiser
         "a189349ad0d4e88276d655177b63cc7872ae7b4cfa97ee2a9fa648aaa3465438",  # gan, which makes faces
         "12e7ff579e3dc62321de26427e121ceb5fb870407d881ab99eb3d19a0eb86960",  # gan, which encodes them
-        "0ee58f0e1a375a9037aecc3763a64baa45d8de043e5d38178bcb90805c70c2c1",  # surroundings
+        "54d95954a699b5450bd52f7f3f3eaa07338af35f66f9c98b925e0e54a95e3ea8",  # surroundings
     }
 )
 """SHA-256 of the networks in dpveil-faces."""

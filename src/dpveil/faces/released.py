@@ -24,7 +24,7 @@ from dpveil.faces.surroundings import SurroundingsNetwork
 
 SUITING: Final = ("age", "perceived-race", "gender")
 """Attributes that are read around a face."""
-SURE: Final = 2.0
+SURE: Final = 4.0
 """Factor of the scores of that model: a likely value is shown more often than it is true."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""

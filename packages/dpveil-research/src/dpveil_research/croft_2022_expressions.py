@@ -232,7 +232,8 @@ class Measured:
         """Return the mean code of everybody's group."""
         codes, names = self.generator.codes, [str(i) for i in range(self.faces.people)]
         found = KSameM(k=k, space=self.generator).release_codes(codes, people=names)
-        return np.stack([codes[one.averaged].mean(axis=0) for one in found.groups])[found.group_of]
+        means = np.stack([codes[one.averaged].mean(axis=0) for one in found.groups])
+        return np.asarray(means[found.group_of])
 
     def shown(self, model: str, codes: Codes) -> Crops:
         """Return the release of every photo, of its person's code and with what the model is told of it."""
