@@ -111,3 +111,16 @@ def test_snapped_and_likely_codes() -> None:
         r"^\| `[a-z-]+` \| [0-9]+ \| 0\.\d\d, 0\.\d\d .*$", page("methods/latent"), re.MULTILINE
     )
     assert shown == lines
+
+
+def test_the_dictionary_beside_the_gallery() -> None:
+    """What the page on codecs says of its file, and that the gallery is no farther from real faces."""
+    of = {(row["codec"], row["epsilon"]): row for row in kept("codec_files")}
+    own = {epsilon: row["apart"] for (codec, epsilon), row in of.items() if codec == "dictionary"}
+    text = re.sub(r"\s+", " ", page("codecs"))
+    assert f"at none, 1, 100, 300, 1000 are {', '.join(f'{one:.1f}' for one in own.values())};" in text
+    assert f"at ε = 1 in {100 * of['dictionary', '1']['face found'][0]:.0f} %" in text
+    gallery = of["gallery", "1"]
+    assert f"the gallery has {100 * gallery['face found'][0]:.0f} % and {gallery['apart']} at ε = 1" in text
+    assert all(gallery["apart"] < own[epsilon] for epsilon in ("1", "100", "300"))
+    assert gallery["apart"] <= own["1000"]
