@@ -42,10 +42,13 @@ class SurroundingsNetwork(Stored):
     card: Card
 
     def scores(self, picture: UInt8[np.ndarray, "s s 3"]) -> Float32[np.ndarray, " k"]:
-        """Return the score (logit) of every value; raises `ModelError` if the network fails."""
+        """Return the score (logit) of every value, the mean of the picture's and its mirror image's.
+
+        Raises `ModelError` if the network fails.
+        """
         small = cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         planes = small.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
-        return np.asarray(self.network(planes)[0])
+        return np.asarray(self.network(planes)[0] + self.network(planes[..., ::-1])[0]) / 2
 
     @cached_property
     def columns(self) -> dict[str, slice]:
