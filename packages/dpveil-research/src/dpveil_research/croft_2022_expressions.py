@@ -64,15 +64,15 @@ class Plan:
     `batch`.
     """
 
-    people: int = 74
+    people: int = 30
     length: int = 64
-    widths: tuple[int, ...] = (24, 48, 64)
+    widths: tuple[int, ...] = (16, 32, 48)
     hidden: int = 256
-    steps: int = 1000
+    steps: int = 400
     batch: int = 16
     rate: float = 1e-3
-    epsilons: tuple[int, ...] = (100, 300, 1000, 10000)
-    groups: tuple[int, ...] = (2, 5, 10)
+    epsilons: tuple[int, ...] = (100, 1000, 10000)
+    groups: tuple[int, ...] = (2, 5)
 
 
 PLAN: Final = Plan()
@@ -194,7 +194,7 @@ def trained(faces: Faces, plan: Plan, tell: Tell) -> Generator:
             loss.backward()
             optimiser.step()
             rates.step()
-            if step % 500 == 0:
+            if step % 100 == 0:
                 tell(f"step {step} of {plan.steps}: {float(loss.detach()):.4f}")
         codes = torch.nn.functional.leaky_relu(rows, 0.2).detach().numpy().astype(np.float64)
     return Generator(codes, network.eval(), Statistics.of(codes, np.ones(plan.length), seed=SEED))
