@@ -136,3 +136,32 @@ def test_c20_a_small_network_is_no_stronger_than_the_other_attackers() -> None:
     assert [round(100 * one[NETWORK][0]) for one in large] == [21, 23]
     assert [round(100 * one[LINEAR][0]) for one in large] == [25, 29]
     assert min(one[NETWORK][1] for one in large) > 0.1
+
+
+def test_c19_expressions_of_rendered_heads_are_read_no_better_than_by_chance() -> None:
+    def found(method: str, x: str, model: str, measure: str) -> list[int]:
+        (row,) = (
+            one
+            for one in kept_rows("croft-2022-expressions")
+            if (one["method"], one["x"], one["model"]) == (method, x, model)
+        )
+        return [round(100 * float(row[f"{measure}{end}"])) for end in ("", "_low", "_high")]
+
+    assert found("none", "", "", "expression") == [51, 34, 68]
+    told = [found("croft-metric", x, EXPRESSION, "expression") for x in ("100", "10000")]
+    assert told == [[41, 24, 57], [49, 32, 66]]
+    groups = [found("k-same-m", k, EXPRESSION, "expression") for k in ("2", "5")]
+    assert groups == [[54, 37, 71], [46, 29, 63]]
+    genders = {
+        model: [
+            found(m, x, model, "gender")[0]
+            for m, x in (
+                ("croft-metric", "100"),
+                ("croft-metric", "10000"),
+                ("k-same-m", "2"),
+                ("k-same-m", "5"),
+            )
+        ]
+        for model in (GENDER, BASIC)
+    }
+    assert genders == {GENDER: [61, 82, 76, 81], BASIC: [57, 81, 66, 58]}

@@ -45,5 +45,8 @@ def test_other_commands_are_those_of_the_program(command: str) -> None:
         assert (ROOT / words[1]).is_file()
     else:
         assert words[0] == "dpveil"
-        assert run([*words[1:], "--help"]) == 0
-        assert run([*words[1:], "--no-such-option", "--help"]) == 2
+        if words[1] == "mechanism":
+            assert run(words[1:]) == 0
+        else:
+            assert run([*words[1:], "--help"]) == 0
+            assert run([*words[1:], "--no-such-option", "--help"]) == 2
