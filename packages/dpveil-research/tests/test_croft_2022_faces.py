@@ -6,11 +6,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from kept_tables import claimed, kept_rows, page
+from kept_tables import kept_rows
 from test_croft_thesis_6 import scene
 
-from dpveil.codecs.neural import CONDITIONS
-from dpveil.faces.attribute_model import VALUES
 from dpveil_research.croft_2022_faces import (
     BASIC,
     HOLDS,
@@ -111,8 +109,3 @@ def test_the_kept_table_is_that_of_the_plan() -> None:
             if (one["method"], one["model"]) == (method, BASIC)
         ]
         assert own == [str(one) for one in wanted]
-
-
-def test_c19_nothing_tells_or_reads_expressions() -> None:
-    assert "expression" not in {*CONDITIONS, *VALUES}
-    assert OPEN in claimed(page("reproduction"), "C19")

@@ -245,3 +245,13 @@ def test_g5_gender_is_not_below_that_of_photos() -> None:
     assert f"{least} to {most} % at every ε, where photos as they are have {percent(plain)}" in PAGE
     assert all(mean > plain[0] for mean, _, _ in found)
     assert min(low for _, low, _ in found) < plain[2]
+
+
+def test_g6_a_head_replaced_without_a_look_names_fewest_and_keeps_least() -> None:
+    named, ssim, gender = (at(REPLACED, "", measure) for measure in ("named", "ssim", "gender"))
+    others = [row for row in kept_rows(KEPT) if row["method"] in (PRIVATE, SAME)]
+    assert named[0] < min(float(row["named"]) for row in others)
+    assert ssim[2] < min(float(row["ssim_low"]) for row in others)
+    assert gender[2] < min(float(row["gender_low"]) for row in others)
+    words = f"{percent(named)} are named, SSIM is {said(ssim, 3)}, and gender agrees for {percent(gender)}"
+    assert words in PAGE

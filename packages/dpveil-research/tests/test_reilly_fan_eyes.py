@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_tables import Row, kept_row, read
+from kept_tables import Row, kept_row, kept_rows, read
 
 from dpveil.attacks.iris import Code
 from dpveil.bench.data import load
 from dpveil_research import reilly_fan_eyes
+from dpveil_research.reilly_fan_2021 import EPSILONS, EYES, IRIS
 from dpveil_research.reilly_fan_eyes import FILLED, FILTERS, PUBLISHED, SNOWY, baselines, make
 from dpveil_research.reilly_fan_risk import SVD_OF_ONE
 
@@ -98,3 +99,54 @@ def test_the_threshold_is_that_of_other_eyes_and_own_photos_pass() -> None:
     assert not known.passes(eyes.items[3].person, other)
     assert not known.passes(eyes.items[3].person, np.full_like(own, 128))
     assert all(isinstance(code, Code) for codes in known.codes.values() for code in codes)
+
+
+# Figures 3 and 7, on drawn eyes
+
+
+def on_eyes(sweep: str, series: str, measure: str) -> dict[float, float]:
+    found = [one for one in kept_rows(IRIS.name) if (one["sweep"], one["series"]) == (sweep, series)]
+    return {float(one["x"]): float(one[measure]) for one in found}
+
+
+def least(values: dict[float, float]) -> float:
+    return min(values, key=lambda x: values[x])
+
+
+def test_the_kept_run_on_eyes_is_that_of_the_settings() -> None:
+    points = [(one.sweep, one.series, one.x) for one in IRIS.settings]
+    assert [(row["sweep"], row["series"], row["x"]) for row in kept_rows(IRIS.name)] == points
+    assert {row["images"] for row in kept_rows(IRIS.name)} == {str(IRIS.images)}
+
+
+def test_r21_a_best_block_exists_at_every_budget() -> None:
+    best = [least(on_eyes("dp-pix over block", f"ε = {e}", "mse")) for e in EPSILONS]
+    assert best == [20, 10, 8, 4, 3]
+
+
+def test_r22_dp_samp_exceeds_06_where_grey_has_nearly_that() -> None:
+    most = [max(on_eyes("dp-samp over clusters", f"ε = {e}", "ssim").values()) for e in EPSILONS]
+    assert [round(most[place], 2) for place in (0, 1, 4)] == [0.59, 0.62, 0.75]
+    grey = next(row for row in kept_rows(IRIS.name) if row["series"].startswith("grey"))
+    assert (round(float(grey["ssim"]), 2), round(float(grey["mse"]))) == (0.58, 1844)
+
+
+def test_r23_rank_costs_at_a_small_budget_with_levels_to_one() -> None:
+    sweep = "dp-svd over rank, levels to 1"
+    few = {x: value for x, value in on_eyes(sweep, "ε = 0.1", "mse").items() if x >= 2}
+    assert list(few.values()) == sorted(few.values())
+    assert least(on_eyes(sweep, "ε = 5", "mse")) == 16
+
+
+def test_r24_snow_on_eyes() -> None:
+    error = on_eyes("snow over delta", "snow", "mse")
+    assert list(error.values()) == sorted(error.values(), reverse=True)
+    plain, median = (on_eyes("snow over delta", name, "ssim") for name in ("snow", "snow, then 3×3 median"))
+    assert [round(plain[x], 2) for x in (0.1, 0.2, 0.85)] == [0.36, 0.33, 0.55]
+    assert [round(median[x], 2) for x in (0.1, 0.4, 0.85)] == [0.58, 0.34, 0.86]
+
+
+def test_r25_a_larger_neighbourhood_costs() -> None:
+    pix, samp = (on_eyes("over neighbourhood", f"{name}, ε = 10", "mse") for name in (EYES.pix, EYES.samp))
+    assert list(pix.values()) == sorted(pix.values())
+    assert (round(pix[1]), round(pix[10304]), round(samp[10304])) == (136, 17866, 1844)
