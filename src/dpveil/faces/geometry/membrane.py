@@ -108,7 +108,8 @@ def continued(
 
     both = inside | rim
     depth = cv2.distanceTransform(inside.astype(np.uint8), cv2.DIST_L2, 5)
-    core = (depth > min(band, 0.5 * float(depth.max()))) & shown
+    deep = depth > min(band, 0.5 * float(depth.max()))
+    core = deep & shown if (deep & shown).any() else deep
     light = np.log(face.astype(np.float64) + DARK)
     middle = light[core].mean(axis=0)
     wanted = np.where(core[..., None], light, np.log(outside.astype(np.float64) + DARK)) - middle
