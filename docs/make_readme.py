@@ -18,7 +18,7 @@ from dpveil.noise.bits import SeededBits
 
 TARGET = Path(__file__).parent / "before-after.png"
 VIEW = (slice(0, 264), slice(92, 356))
-SIDE, GAP, SEED = 240, 12, 7
+SIDE, GAP, SEED = 240, 12, 1
 RELEASES: tuple[tuple[str, dict[str, object]], ...] = (
     ("attributes", {"attributes": "gender=female"}),
     ("attributes", {"attributes": "gender=female", "protect": "head"}),

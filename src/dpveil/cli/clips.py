@@ -139,7 +139,7 @@ def _track(track: Track) -> dict[str, Any]:
 
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
-OPTIONS: Final = {"over_time": "--over-time"}
+OPTIONS: Final = {"over_time": "--over-time", "protect": "--protect"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
 OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"

@@ -121,7 +121,8 @@ class MethodCommand(Command):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
-        args = with_preset(args)
+        if any(param.name == "preset" for param in self.params):
+            args = with_preset(args)
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
         options = [o for o in method_options(name) if o.name not in own]

@@ -438,7 +438,7 @@ def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.not
     from dpveil.assets.store import installed_path
 
     changed: Any = method
-    if installed_path("attributes") is None:
+    if installed_path("attributes") is None or not hasattr(changed, "attributes"):
         return
     quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
     choices = " or ".join(f"{kept} for {_with_strength(q.total, q.strength)}" for kept, q in quotes.items())
@@ -446,9 +446,11 @@ def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.not
     tell(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
 
 
+FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
+"""What does without a trained file, by the parameter that names one."""
 NON_COMMERCIAL: Final = "non-commercial"
 RESEARCH: Final = "licence: for non-commercial research only, as is a trained file that was used"
-WITHOUT: Final = "; --outside none does without it"
+WITHOUT: Final = "; {} needs none"
 
 
 def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
@@ -463,7 +465,8 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
     ]
     bound = {name for name, file in held if isinstance(file, Reference) and NON_COMMERCIAL in file.terms}
     if bound:
-        voice.note(RESEARCH + WITHOUT * (bound == {"outside"}))
+        free = " ".join(FREE[name] for name in FREE if name in bound)
+        voice.note(RESEARCH + WITHOUT.format(free) * (bound <= FREE.keys()))
     for name, text in terms_of(users).items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
 

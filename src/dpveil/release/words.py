@@ -54,7 +54,7 @@ REDUCED_TRACES: Final = (
 REDUCED_SPREAD: Final = (
     "not publishable: the source has {}, and colours and dither anywhere may show what is hidden;"
     " start from the original before its colours were reduced, protect the whole photo, or, if reducing them"
-    " lost nothing, release it with trust_source=lossless"
+    " lost nothing, release it with --trust-source lossless"
 )
 PAGE_TRACES: Final = "traces of the region that lossy pictures of the PDF may spread around it"
 PAGE_SPREAD: Final = (
