@@ -16,7 +16,7 @@ from chains import chain
 from dpveil.cli import run
 from dpveil.errors import DPVeilError
 from dpveil.io import encode
-from dpveil.io.exif import NAMES, exif_block, parse_names, texts_of
+from dpveil.io.exif import NAMES, check_texts, exif_block, parse_names, texts_of
 from dpveil.io.reading import read_metadata
 from dpveil.io.writing import only_picture
 
@@ -96,6 +96,23 @@ def test_a_marked_file_keeps_its_texts(tmp_path):
         release = dpveil.obfuscate(photo, "fill", regions="4,4,9,9")
         image, _ = release.save(tmp_path / name, mark=marker, metadata=ALL)
         assert dpveil.verify(image).problems == ()
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40))
+def test_what_is_read_may_be_kept(text):
+    given = Image.Exif()
+    given[0x010E] = text.encode().decode("latin-1")
+    read = texts_of(given.tobytes(), NAMES)
+    assert check_texts(read) == read
+
+
+def test_texts_that_this_run_does_not_keep_are_not_left_from_another(tmp_path):
+    file(tmp_path / "a.jpg", picture(24, 32), caption="somebody")
+    command = ["obfuscate", str(tmp_path / "a.jpg"), "--out", f"{tmp_path}/out/", "--method", "fill"]
+    command += ["--regions", "0,0,8,8"]
+    assert run([*command, "--keep-metadata", "caption"]) == 0
+    assert run([*command, "--keep-metadata", "caption"]) == 0
+    assert run(command) == 1
 
 
 def test_texts_that_cannot_be_kept_are_refused_and_hostile_ones_are_none(tmp_path):

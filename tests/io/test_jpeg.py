@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from dataclasses import replace
 from io import BytesIO
 
@@ -180,6 +181,18 @@ def test_what_cannot_be_written_again_is_refused_before_anything_is_paid(tmp_pat
     with pytest.raises(PhotoError):
         plan.release(ledger=ledger, subject="album")
     assert [*ledger.history("album")] == before
+
+
+def test_a_photo_goes_to_another_process_with_its_blocks(tmp_path):
+    path = tmp_path / "a.jpg"
+    path.write_bytes(jpeg(smooth(24, 32, 3), quality=90))
+    photo = dpveil.read(path)
+    other = pickle.loads(pickle.dumps(photo))  # noqa: S301  its own
+    assert np.array_equal(photo.image, other.image)
+    assert photo.blocks is not None
+    assert all(
+        np.array_equal(*pair) for pair in zip(photo.blocks().planes, other.blocks().planes, strict=True)
+    )
 
 
 def test_arithmetic_coding_is_refused():

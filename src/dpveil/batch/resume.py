@@ -121,6 +121,8 @@ def _find_matching(output: Path, choices: Choices) -> Certificate | None:
     )
     if any(used and not allowed for used, allowed in ways):
         return None  # regions were missing then, which this run would refuse
+    if stated.output is not None and not {*(stated.output.metadata or ())} <= {*choices.metadata}:
+        return None  # it keeps texts that this run was not asked to keep
     words = {not r.origin.escapes for r in stated.regions if r.origin.grown_to in BLOCKLESS}
     if words - {choices.trust_source is not None}:
         return None  # the owner's word about the source was another

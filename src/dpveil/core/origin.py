@@ -40,8 +40,9 @@ LIKENESS: Final = (
     f" them: this follows from the pixels of all faces, {SAME}"
 )
 LINKED: Final = (
-    "which faces in the files of a run are of one person, for they are shown as one: this follows from the"
-    f" pixels of all of them, {SAME}"
+    "which faces in the files of a run are taken for one person, for they are shown as one: this follows from"
+    " the pixels of all of them and from their order, and who is shown from what stays around the first of"
+    f" them and was drawn for it, {SAME}"
 )
 """What certificates say of faces that are linked."""
 BESIDE: Final = (

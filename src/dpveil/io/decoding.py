@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, field
-from functools import cache, lru_cache, partial
+from functools import cached_property, lru_cache
 from importlib import import_module
 from io import BufferedIOBase, BytesIO
 from typing import Any, Final, TypeGuard
@@ -271,6 +271,24 @@ class Decoded:
     blocks: Callable[[], JpegBlocks] | None = None
 
 
+@dataclass
+class LazyBlocks:
+    """Reads the blocks of a JPEG once, when they are needed."""
+
+    data: bytes
+    layer: Any
+    size: tuple[int, int]
+    orientation: int
+
+    @cached_property
+    def _blocks(self) -> JpegBlocks:
+        return read_blocks(self.data, self.layer, self.size, self.orientation)
+
+    def __call__(self) -> JpegBlocks:
+        """Return the blocks."""
+        return self._blocks
+
+
 def decode(data: bytes, max_pixels: int, background: int) -> Decoded:
     """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
     if format_name(data) in RISKY and not processes.confined:
@@ -352,7 +370,7 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
         turn = contents.turn or TURNS[number]
         blocks = None
         if _keeps_blocks(image, converted):
-            blocks = cache(partial(read_blocks, contents.data, image.layer, image.size, number))
+            blocks = LazyBlocks(contents.data, image.layer, image.size, number)
     width, height = contents.size or (levels.shape[1], levels.shape[0])
     oriented = turn.there(levels[:height, :width])
     if grid is not None:

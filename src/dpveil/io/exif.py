@@ -90,7 +90,7 @@ def _decoded(value: Any) -> str:
 
 
 def _plain(text: str) -> str:
-    return "".join(each for each in " ".join(text.split()) if each.isprintable())
+    return " ".join("".join(each for each in text if each.isprintable() or each.isspace()).split())
 
 
 def exif_block(texts: Mapping[str, str], orientation: int = 1) -> bytes:

@@ -24,7 +24,7 @@ from dpveil.core.envelope import (
 )
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
-from dpveil.core.origin import FACE, TEXT
+from dpveil.core.origin import FACE, LINKED, TEXT
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
@@ -119,6 +119,8 @@ class DocumentCertificate(Envelope):
         except UnsupportedRelation:
             return None
         shown = union(*(each.scope for each in totals)).in_the_clear
+        if any(page.certificate.parameters.get("link") for page in self.pages) and LINKED not in shown:
+            shown = (*shown, LINKED)  # compositions that are read back have no scope
         return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *shown)))
 
     @cached_property

@@ -23,7 +23,7 @@ from dpveil.accounting.meaning import (
 )
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, exact, show
-from dpveil.core.origin import FACE
+from dpveil.core.origin import FACE, LINKED
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
@@ -269,6 +269,8 @@ def sentence(
     alike = "any two photos" if relation.name == "any-image" else relation.in_words()
     if faces and relation.name == "any-image":
         alike = "any two faces in the same place of the same photo"
+    if LINKED in guarantee.scope.in_the_clear:
+        alike += ", linked to the same faces"
     if relation.m is not None:
         alike = f"two photos that differ in at most {pixels(relation.m)}"
     if pair < 0.99995:

@@ -236,7 +236,7 @@ ABOUT: Final = {
 
 
 def but_linked(total: Guarantee) -> str:
-    """Return what a guarantee that costs nothing lets through; empty if that is nothing."""
+    """Return what a guarantee does not cover of linked faces; empty if none are."""
     return " but which faces are of one person" * (LINKED in total.scope.in_the_clear)
 
 
@@ -262,7 +262,8 @@ def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     )
     distance = f" per unit of {total.metric}" if total.metric else ""
     m = total.relation.m
-    return numbers + distance + (f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, ""))
+    about = f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, "")
+    return numbers + distance + about + but_linked(total).replace(" but", " about all but")
 
 
 QUOTED: Final = {
@@ -298,7 +299,8 @@ def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
     numbers = {name: show(value) for name in ("epsilon", "delta", "rho") if (value := getattr(total, name))}
     large = (total.epsilon or 0) > 99  # beyond, floats have no such power
     odds = "e^ε" if large else f"{math.ceil(1000 * math.exp(float(total.epsilon or 0))) / 1000:g}"
-    words = {"neighbours": total.relation.in_words(), "odds": odds, "metric": total.metric, "delta": "0"}
+    alike = total.relation.in_words() + " with the same faces linked" * bool(but_linked(total))
+    words = {"neighbours": alike, "odds": odds, "metric": total.metric, "delta": "0"}
     said = QUOTED[total.kind].format(**{**words, **numbers})
     return f"What {tool} replaced{file} is differentially private: {said}{rest}"
 
