@@ -29,6 +29,9 @@ if "TMPDIR" not in os.environ and MEMORY_DISK.is_dir() and shutil.disk_usage(MEM
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 
+# As root, pgserver makes a user for its server, by a program that is not on everybody's path.
+os.environ["PATH"] += f"{os.pathsep}/usr/sbin"
+
 # The same examples every time, on however slow a machine.
 hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("dpveil")

@@ -244,7 +244,9 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         gain, skin = light.on(at, box)
         skin = step((skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
-        oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in (OVAL, OVAL_ENDS))
+        larger = max(1.0, _reach(part) / OVAL[0])
+        ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
+        oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in ends)
         alpha = np.asarray(np.maximum(oval * planes[..., 0], near * skin), np.float32)
         return alpha, match(light.lit(levels, gain)), skin * alpha
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
@@ -265,6 +267,20 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         neck = np.maximum(_column(at, box), hair[..., 0])
         alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
+
+
+def _reach(part: Part) -> float:
+    """Return by how much an inner face's oval has to be enlarged to reach a region's edge.
+
+    Regions of clips are larger than those of photos.
+    """
+    import cv2
+
+    box, mask = part.region.box, part.region.mask
+    inside = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
+    edge = (inside - cv2.erode(np.pad(inside, 1), np.ones((3, 3), np.uint8))[1:-1, 1:-1]) > 0
+    far = INNER.far(np.moveaxis(_frame_grid(part.place, box), 0, -1))[edge]
+    return float(far.min()) if len(far) else 0.0
 
 
 def _column(at: Similarity, box: Box) -> Share:

@@ -15,7 +15,7 @@ from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task
-from dpveil.core.envelope import Aside, Caution, Unfinished
+from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
@@ -276,7 +276,8 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
-    return Entry(status, task.source, task.output, promise, (*map(Caution, stated.warnings), *notes))
+    cautions = (text if isinstance(text, Note) else Caution(text) for text in stated.warnings)
+    return Entry(status, task.source, task.output, promise, (*cautions, *notes))
 
 
 def _about(plan: VideoPlan) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from dpveil.core.numbers import show
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import READER
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit.engine import (
     Audit,
@@ -158,10 +159,10 @@ class NetworkCase:
 
     def method(self, codec: Audited) -> Latent:
         """Return the method with a codec of this kind."""
-        object.__setattr__(codec, "likely", self.likely)
         own = Reference(self.kind.name, UNUSED, LENGTH, CODEC, codec)
         reads = Reference("attributes", UNUSED, None, READER, Reads())
-        return Latent(codec=own, model=reads, **dict(self.given))
+        codes = LIKELY if self.likely else SNAPPED
+        return Latent(codec=own, model=reads, codes=codes, **dict(self.given))
 
     def __str__(self) -> str:
         words = (f"{name} = {value if isinstance(value, str) else show(value)}" for name, value in self.given)
