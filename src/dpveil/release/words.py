@@ -235,9 +235,9 @@ ABOUT: Final = {
 """What a guarantee is about, by its relation, where that is not all that is replaced."""
 
 
-def but_linked(total: Guarantee) -> str:
-    """Return what a guarantee does not cover of linked faces; empty if none are."""
-    return " but which faces are of one person" * (LINKED in total.scope.in_the_clear)
+def but_linked(total: Guarantee, before: str = "") -> str:
+    """Return, after `before`, what a guarantee does not cover of linked faces; empty if none are."""
+    return f"{before} but which faces are of one person" * (LINKED in total.scope.in_the_clear)
 
 
 def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
@@ -263,7 +263,7 @@ def in_short(total: Guarantee, of: str = " of what was replaced") -> str:
     distance = f" per unit of {total.metric}" if total.metric else ""
     m = total.relation.m
     about = f" about any {pixels(m)}" if m else ABOUT.get(total.relation.name, "")
-    return numbers + distance + about + but_linked(total).replace(" but", " about all but")
+    return numbers + distance + about + but_linked(total, " about all")
 
 
 QUOTED: Final = {
