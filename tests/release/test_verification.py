@@ -123,8 +123,10 @@ def test_no_edit_with_a_fitting_checksum_goes_unnoticed_where_a_number_depends_o
     data = json.loads(beside.read_text(encoding="utf-8"))
     free = [("tool",), ("checksum",), ("parameters", "block")]
     for path in leaves(data):
-        if path in free or path[:2] == ("regions", 1) or path[0] == "request":
-            continue  # nothing can be recomputed for these, nor for a mask, which has a hash
+        if path in free or path[:3:2] == ("regions", "box") or path[:2] == ("regions", 1):
+            continue  # nothing can be recomputed for these: forged together, they say the same
+        if path[0] == "request":
+            continue
         for value in KINDS:
             edited = changed(data, path, value)
             if edited != data:

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 import numpy as np
-from PIL import Image, TiffImagePlugin
+from PIL import Image
 
 from dpveil.batch.label_formats import Coco, Labelled, Released, Size, Voc, read_labels, refusal
 from dpveil.batch.report import RELEASED, SKIPPED, Report
@@ -21,9 +21,8 @@ from dpveil.core.region import Box
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, read, write_together
-from dpveil.io.decoding import quiet_pillow
+from dpveil.io.decoding import ORIENTATION, quiet_pillow
 from dpveil.io.folders import identity
-from dpveil.io.heif import orientation, words_of
 from dpveil.io.names import show_path
 from dpveil.release.saving import read_certificate
 
@@ -190,9 +189,7 @@ def _turn(source: Path) -> int:
     """Return the EXIF orientation of a photo; 1, upright, for formats that Pillow does not open."""
     try:
         with quiet_pillow(), Image.open(source) as image:
-            if isinstance(image, TiffImagePlugin.TiffImageFile):
-                return int(image.tag_v2.get(274, 1))
-            value = orientation(*words_of(image.info)) or 1
+            value = image.getexif().get(ORIENTATION, 1)
     except Exception:  # noqa: BLE001  it was read and released, so only this look at its header failed
         return 1
     return value if value in range(2, 9) else 1

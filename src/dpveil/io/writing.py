@@ -9,35 +9,35 @@ import re
 import secrets
 import shutil
 import stat
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 import cv2
 import numpy as np
 from PIL import Image
+from PIL.TiffImagePlugin import TiffImageFile
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
-from dpveil.io.exif import NO_TEXTS, exif_parts, with_exif
+from dpveil.io.exif import HEAD, NO_TEXTS, states_texts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
-NAMES: Final = {
+PARTS: Final = {
     "png": re.compile(rb"IHDR(?P<manifest>caBX)?(?P<exif>eXIf)?(?:IDAT)+IEND"),
     "jpeg": re.compile(rb"(?P<manifest>\xeb)?(?P<exif>\xe1)?[\xdb\xc0\xc1\xc4]+\xda\xd9"),
     "webp": re.compile(rb"VP8L(?P<manifest>C2PA)?"),
-    "tiff": re.compile(rb"(?:\x01[\x00-\x03\x06\x11\x15-\x17\x1c])+", re.DOTALL),
-    "bmp": re.compile(rb"BM"),
 }
-"""Parts of what dpveil writes: PNG's and WebP's chunks; JPEG's markers, of EXIF, tables,
-frame header, one scan and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
+"""Parts of what dpveil writes: PNG's and WebP's chunks, and JPEG's markers, of EXIF, tables, frame header,
+one scan and the end. A C2PA manifest is one more."""
+TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
+"""The tags of a TIFF that dpveil writes (TIFF 6.0 §8)."""
 
 
 def only_picture(
@@ -47,85 +47,60 @@ def only_picture(
     manifest: bool = False,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bool:
-    """Return whether a file has the parts of a picture that `encode` writes, and no others.
+    """Return whether a file has the parts of a picture that `encode` writes, by their names, and no others.
 
-    `format` is a name of `NAMES`; False for any other. With `manifest` the file must hold a C2PA manifest as
-    well, which is not looked into; with `texts`, exactly the EXIF that states them.
+    `format` is a name of `SETTINGS`; False for any other. With `manifest` the file must hold a C2PA manifest
+    as well, which is not looked into; with `texts`, EXIF that states exactly them.
     """
-    if format not in NAMES:
-        return False
     try:
-        found = NAMES[format].fullmatch(PARTS[format](data, exif_parts(format, texts)))
-    except (IndexError, ValueError, struct.error):
-        return False  # truncated, or more follows
-    held = {} if found is None else found.groupdict()
-    stated = held.get("exif") is not None or not texts
-    return found is not None and stated and (held.get("manifest") is not None) == manifest
+        if format == "bmp":
+            size = int.from_bytes(data[2:6], "little")
+            return data[:2] == b"BM" and size == len(data) and not manifest and not texts
+        if format == "tiff":
+            with TiffImageFile(BytesIO(data)) as image:
+                return not manifest and not texts and {*image.tag_v2} <= TAGS and image.n_frames == 1
+        if format not in PARTS:
+            return False
+        parts = [*(_segments(data) if format == "jpeg" else _chunks(data, format))]
+        found = PARTS[format].fullmatch(b"".join(name for name, _ in parts))
+        if found is None or (found.groupdict().get("manifest") is not None) != manifest:
+            return False
+        blocks = [body.removeprefix(HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
+        return all(states_texts(block, texts) for block in blocks) and bool(blocks or not texts)
+    except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
+        return False
 
 
-def _png(data: bytes, exif: Sequence[bytes]) -> bytes:
-    names, at = list[bytes](), 8
+def _chunks(data: bytes, format_: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names and contents of the chunks of a PNG or WebP; raises `ValueError` if they do not fit."""
+    order: Literal["big", "little"] = "big" if format_ == "png" else "little"
+    at = 8 if order == "big" else 12
     while at < len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        name = data[at + 4 : at + 8]
-        names.append(name if name != b"eXIf" or data[at:end] in exif else b"----")
-        at = end
-    return _check_end(data, at, b"".join(names))
+        one, other, start = data[at : at + 4], data[at + 4 : at + 8], at + 8
+        length, name = (one, other) if order == "big" else (other, one)
+        end = start + int.from_bytes(length, order)
+        yield name, data[start:end]
+        at = end + (4 if order == "big" else (end - start) % 2)
+    if at != len(data) or (order == "little" and 8 + int.from_bytes(data[4:8], order) != at):
+        raise ValueError("truncated, or more follows")
 
 
-def _jpeg(data: bytes, exif: Sequence[bytes]) -> bytes:
-    codes, at = b"", len(JFIF)
+def _segments(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield markers and contents of a JPEG after its JFIF header; raises `ValueError` if they do not fit."""
     if not data.startswith(JFIF):
         raise ValueError("no JFIF header")
-    while codes[-1:] != b"\xda":
-        after = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        known = data[at] == 0xFF and (data[at + 1] != 0xE1 or data[at:after] in exif)
-        codes += data[at + 1 : at + 2] if known else b"\0"
-        at = after
-    end = re.compile(rb"\xff[^\0]").search(data, at)
-    return b"" if end is None else _check_end(data, end.end(), codes + end[0][1:])
-
-
-def _webp(data: bytes, exif: Sequence[bytes]) -> bytes:
-    names, at = b"", 12
-    while at < len(data):
-        length = int.from_bytes(data[at + 4 : at + 8], "little")
-        names += data[at : at + 4]
-        at += 8 + length + length % 2
-    return _check_end(data, 8 + int.from_bytes(data[4:8], "little"), _check_end(data, at, names))
-
-
-def _tiff(data: bytes, exif: Sequence[bytes]) -> bytes:
-    order = "<" if data.startswith(b"II*\0") else ">"
-    (at,) = struct.unpack_from(f"{order}I", data, 4)
-    (count,) = struct.unpack_from(f"{order}H", data, at)
-    tags = [struct.unpack_from(f"{order}H", data, at + 2 + 12 * number)[0] for number in range(count)]
-    (following,) = struct.unpack_from(f"{order}I", data, at + 2 + 12 * count)
-    return b"" if following else struct.pack(f">{count}H", *tags)
-
-
-def _bmp(data: bytes, exif: Sequence[bytes]) -> bytes:
-    size, _, offset, head, width, height, _, depth = struct.unpack_from("<IIIIiiHH", data, 2)
-    start = 1078 if depth == 8 else 54
-    pixels = height * ((width * depth + 31) // 32 * 4)
-    usual = depth in (8, 24) and head == 40 and offset == start and size == start + pixels
-    return _check_end(data, size, data[:2]) if usual else b""
-
-
-def _check_end(data: bytes, end: int, names: bytes) -> bytes:
-    if end != len(data):
+    at, name = len(JFIF), b""
+    while name != b"\xda":
+        name, end = data[at + 1 : at + 2], at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        if data[at] != 0xFF:
+            raise ValueError("no marker")
+        yield name, data[at + 4 : end]
+        at = end
+    last = re.compile(rb"\xff[^\0]").search(data, at)
+    if last is None or last.end() != len(data):
         raise ValueError("truncated, or more follows")
-    return names
+    yield last[0][1:], b""
 
-
-PARTS: Final[dict[str, Callable[[bytes, Sequence[bytes]], bytes]]] = {
-    "png": _png,
-    "jpeg": _jpeg,
-    "webp": _webp,
-    "tiff": _tiff,
-    "bmp": _bmp,
-}
-"""What returns the names of the parts of a file of each format, with the EXIF that it may have."""
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "png": {"compress_level": 1, "compress_type": 3},  # run-length strategy; level 6 takes four times as long
