@@ -8,7 +8,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Final, TypeVar
@@ -32,7 +31,7 @@ from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
 from dpveil.release.saving import Pair, certificate_from, certificate_path, image_path, read_certificate
 from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
 
-UNREAD: Final = "its C2PA manifest was not looked into, which needs pip install 'dpveil[c2pa]'"
+UNREAD: Final = "its C2PA manifest was not looked into: a C2PA validator tells what it says"
 
 
 @dataclass(frozen=True)
@@ -114,7 +113,7 @@ class Verification:
         notes += traces(stated.regions)
         if self.few_only:
             notes = (*notes, few_only(stated.composition))
-        if stated.output and stated.output.manifest and not find_spec("c2pa"):
+        if stated.output and stated.output.manifest:
             notes = (*notes, UNREAD)
         if stated.output and stated.output.metadata:
             notes = (*notes, f"kept of its EXIF: {', '.join(stated.output.metadata)}")

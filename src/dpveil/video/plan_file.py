@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.catalogue import build
-from dpveil.core.envelope import NotANumber, loads
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
@@ -79,12 +78,10 @@ def parse_plan(text: str) -> VideoPlan:
     Raises errors of `dpveil.errors`, one line each, that name the field and its value.
     """
     try:
-        data = loads(text, pairs=_unique_members)
+        data = json.loads(text, object_pairs_hook=_unique_members)
         return _plan(_object(data, "plan", PLAN, NEEDED))
     except DPVeilError:
         raise
-    except NotANumber as error:
-        raise field_error("number", error.text, error.problem) from error
     except json.JSONDecodeError as error:
         problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
