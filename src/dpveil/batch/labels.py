@@ -151,8 +151,7 @@ class Labels:
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        numbered = task.numbered is not None
-        return Released(output, name, size, boxes, numbered, self._faces(output, certificate))
+        return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
 
     def _faces(self, output: Path, certificate: Certificate) -> Faces:
         """Return the points of the faces that are found in a release where faces were replaced."""

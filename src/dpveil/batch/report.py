@@ -294,7 +294,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or show_path(path), FORMATS)
-    if any(is_beside_output(path, task) for task in tasks if task.numbered is not None):
+    if any(is_beside_output(path, task) for task in tasks if task.numbered):
         problem = (
             f"the manifest {show_path(path)} would lie beside the numbered releases, and tells their names"
         )

@@ -28,7 +28,6 @@ from dpveil.batch.report import (
 from dpveil.batch.resume import other_outputs, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task, check_apart
-from dpveil.batch.tasks import check_numbers, keep_all
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
@@ -267,17 +266,13 @@ class Run:
     found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Store numbers, clean up after killed runs (if not dry), read the folders' states, find copies."""
+        """Clean up after killed runs (if not dry), read the folders' states, find copies."""
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        if not self.choices.dry:
-            keep_all((task.numbered, task.output) for task in tasks)
         for folder in sorted({task.output.parent for task in tasks}):
             if not self.choices.dry:
                 tidy(folder)
             state = self.states[folder] = State.read(folder)
-            if not self.choices.force:
-                check_numbers(folder, state, {task.output.name for task in tasks})
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
         self.copies = copies(
