@@ -394,8 +394,6 @@ def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
             plan_remote_tasks([place(source)], place(out))
     with pytest.raises(UsageError, match="that of one process"):
         released(jobs=2)
-    with pytest.raises(PhotoError, match="stands for no object"):
-        plan_remote_tasks([place(f"{IN}/*.tif")], place(OUT))
     (failed,) = released(f"{IN}/missing.png").failed
     assert failed.failure is not None
     assert failed.failure.message == f"{IN}/missing.png does not exist"

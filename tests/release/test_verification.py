@@ -123,7 +123,7 @@ def test_no_edit_with_a_fitting_checksum_goes_unnoticed_where_a_number_depends_o
     data = json.loads(beside.read_text(encoding="utf-8"))
     free = [("tool",), ("checksum",), ("parameters", "block")]
     for path in leaves(data):
-        if path in free or path[:3:2] == ("regions", "box") or path[:2] == ("regions", 1):
+        if path in free or path[0] == "regions":
             continue  # nothing can be recomputed for these: forged together, they say the same
         if path[0] == "request":
             continue

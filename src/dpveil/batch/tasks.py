@@ -251,18 +251,29 @@ def _number_tasks(photos: Sequence[tuple[Path, Path]], out: Path, format_: str |
     """Return tasks with numbered outputs; a number belongs to the path relative to its input."""
     tasks = []
     for source, relative in photos:
-        try:
-            number = int(private_digest(os.fsencode(relative.as_posix())), 16) % 10**DIGITS
-        except OSError as error:
-            raise refusal(out, error) from error
-        earlier = tuple(
-            other
-            for suffix in WRITTEN_AS.values()
-            if os.path.lexists(certificate_path(other := out / NAMED.format(number, suffix)))
-        )
+        number = _number(relative, out)
         name = NAMED.format(number, released_suffix(relative, format_))
+        earlier = _released([*_in_formats(relative), *_numbered_names(number)], out)
         tasks.append(Task(source, out / name, name, elsewhere=earlier, numbered=True))
     return tasks
+
+
+def _number(relative: Path, out: Path) -> int:
+    """Return the number of a photo; raises `OutputError` for `out` if this user has no key for it."""
+    try:
+        return int(private_digest(os.fsencode(relative.as_posix())), 16) % 10**DIGITS
+    except OSError as error:
+        raise refusal(out, error) from error
+
+
+def _numbered_names(number: int) -> list[Path]:
+    return [Path(NAMED.format(number, suffix)) for suffix in WRITTEN_AS.values()]
+
+
+def _released(names: Iterable[Path], out: Path) -> tuple[Path, ...]:
+    """Return the names of releases in a folder, by their certificates."""
+    places = dict.fromkeys(out / name for name in names)
+    return tuple(place for place in places if os.path.lexists(certificate_path(place)))
 
 
 def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
@@ -293,11 +304,13 @@ def _name_tasks(photos: list[tuple[Path, Path]], out: Path, format_: str | None)
             break
         names |= {relative: _full_name(relative, format_) for relative in changed}
     taken = {_key(name) for name in names.values()}
+    numbered = is_folder(out) and any(out.glob(f"photo-{DIGITS * '[0-9]'}.*{SUFFIX}"))
     tasks = []
     for source, relative in photos:
-        others = [out / one for one in _in_formats(relative) if _key(one) not in taken]
-        earlier = tuple(other for other in others if os.path.lexists(certificate_path(other)))
-        tasks.append(Task(source, out / names[relative], names[relative].as_posix(), earlier))
+        others = [one for one in _in_formats(relative) if _key(one) not in taken]
+        others += _numbered_names(_number(relative, out)) if numbered else []
+        name = names[relative]
+        tasks.append(Task(source, out / name, name.as_posix(), _released(others, out)))
     return tasks
 
 
