@@ -158,7 +158,7 @@ def test_a_failure_at_any_step_leaves_what_was_there(many, old, replace, at, fau
             (folder / name).write_bytes(b"old")
         before = listing(folder)
         if isinstance(error, Killed):
-            patch.setattr("dpveil.io.writing._Journal.undo", lambda journal: None)
+            patch.setattr("dpveil.io.writing._undo", lambda placed, backups: None)
         fail_at(patch, *at, error)
         outcome: BaseException | None = None
         try:

@@ -11,7 +11,6 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, Final, Literal
@@ -210,44 +209,6 @@ OWN: Final = 0o600
 """Permissions of files that only the user may read."""
 
 
-@dataclass
-class _Journal:
-    """What to undo if writing fails: every change is recorded before it is made."""
-
-    keeps: bool = False
-    temporary: list[Path] = field(default_factory=list)
-    placed: list[tuple[Path, Path]] = field(default_factory=list)
-    kept: dict[Path, Path] = field(default_factory=dict)
-
-    def undo(self) -> None:
-        """Remove the new files, restore the replaced ones, and remove the temporary files."""
-        for temporary, target in reversed(self.placed):
-            with suppress(OSError):
-                if _was_placed(temporary, target):
-                    target.unlink()
-        for target, kept in self.kept.items():
-            with suppress(OSError):
-                kept.replace(target)
-        self.clean()
-
-    def withdraw(self) -> None:
-        """Take the names of the new files back, the last first; they stay under their temporary names."""
-        for temporary, target in reversed(self.placed):
-            with suppress(OSError):
-                if not _was_placed(temporary, target):
-                    continue
-                if temporary.exists():
-                    target.unlink()
-                else:
-                    target.replace(temporary)
-
-    def clean(self) -> None:
-        """Remove the temporary files and the copies of replaced files."""
-        for path in (*self.temporary, *self.kept.values()):
-            with suppress(OSError):
-                path.unlink()
-
-
 def _was_placed(temporary: Path, target: Path) -> bool:
     """Whether `target` is the new file: the temporary file was renamed to it, or is a hard link to it."""
     try:
@@ -278,49 +239,39 @@ def write_together(
     `before` on, as `before` may have noted them: no file has its name then. If the process is killed, later
     files may be missing beside earlier ones, but old and new ones are never mixed.
     """
-    if len({path for path, _ in files}) < len(files):
+    targets = [path for path, _ in files]
+    if len({*targets}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
-    folders, mode = {path.parent for path, _ in files}, OWN if private else USUAL
-    journal = _Journal(keeps=keep and not replace)
-    with ExitStack() as held:
-        try:
+    folders, mode = {path.parent for path in targets}, OWN if private else USUAL
+    temporary: list[Path] = []
+    stays = False
+
+    def note() -> None:
+        nonlocal stays
+        stays = keep and not replace
+        if before is not None:
+            before()
+
+    try:
+        with ExitStack() as held:
             with ExitStack() as filling:  # the files are closed once the folders are locked
                 with sole_writer(folders):
-                    begun = [_begin(path, replace, mode, journal, filling) for path, _ in files]
+                    begun = [_begin(path, replace, mode, temporary, filling) for path in targets]
                 for file, (path, contents) in zip(begun, files, strict=True):
                     _write_beside(path, contents, file)
                 held.enter_context(sole_writer(folders))
-        except BaseException as error:
-            journal.clean()
-            if isinstance(error, OSError) and not isinstance(error, DPVeilError):
-                raise refusal(files[0][0], error) from error  # another writer does not finish
+            _place_all([*zip(temporary, targets, strict=True)], replace, note)
+        stays = False
+    except OSError as error:  # another writer does not finish
+        if isinstance(error, DPVeilError):
             raise
-        _place_all([path for path, _ in files], replace, before, journal)
+        raise refusal(targets[0], error) from error
+    finally:
+        for path in () if stays else temporary:
+            with suppress(OSError):
+                path.unlink()
     for folder in folders:
         flush_folder(folder)
-
-
-def _place_all(
-    targets: Sequence[Path], replace: bool, before: Callable[[], None] | None, journal: _Journal
-) -> None:
-    """Give all temporary files their names, or none; the folders are locked."""
-    undo, target = _Journal.undo, Path()
-    try:
-        for target in targets:
-            _check_target(target, replace)
-        if before is not None:
-            undo = _Journal.withdraw if journal.keeps else undo
-            before()
-        if replace:
-            _clear_targets(targets, journal)
-        for temporary, target in zip(journal.temporary, targets, strict=True):
-            _place(temporary, target, replace, journal)
-    except BaseException as error:
-        undo(journal)
-        if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
-            raise refusal(target, error) from error
-        raise
-    journal.clean()
 
 
 def place_together(
@@ -331,27 +282,59 @@ def place_together(
     Each file is flushed to disk and is on the disk of its new path. Everything else is as in
     `write_together`, except that files keep their old names, too, if anything fails.
     """
-    journal, target = _Journal(), files[0][1]
     folders = {target.parent for _, target in files}
     try:
         with sole_writer(folders):
+            _place_all(files, replace, before or (lambda: None))
+    except OSError as error:  # as above
+        if isinstance(error, DPVeilError):
+            raise
+        raise refusal(files[0][1], error) from error
+    for folder in folders:
+        flush_folder(folder)
+
+
+def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None]) -> None:
+    """Give all files their names, or none of them; the folders are locked."""
+    placed: list[tuple[Path, Path]] = []
+    backups: dict[Path, Path] = {}
+    target = files[0][1]
+    try:
+        for _, target in files:
+            _check_target(target, replace)
+        before()
+        if replace:
             for _, target in files:
-                _check_target(target, replace)
-            if before is not None:
-                before()
-            if replace:
-                _clear_targets([target for _, target in files], journal)
-            for file, target in files:
-                _place(file, target, replace, journal)
+                backups[target] = _temporary_path(target)
+                _back_up(target, backups[target])
+            for _, target in files[1:]:  # new files are never seen beside old ones
+                target.unlink(missing_ok=True)
+        for file, target in files:
+            placed.append((file, target))
+            _place(file, target, replace)
     except BaseException as error:
-        journal.withdraw()
-        journal.undo()
+        _undo(placed, backups)
         if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
             raise refusal(target, error) from error
         raise
-    journal.clean()
-    for folder in folders:
-        flush_folder(folder)
+    finally:
+        for path in backups.values():
+            with suppress(OSError):
+                path.unlink()
+
+
+def _undo(placed: Sequence[tuple[Path, Path]], backups: Mapping[Path, Path]) -> None:
+    """Take the names of new files back, the last first, and restore the files that were replaced."""
+    for file, target in reversed(placed):
+        with suppress(OSError):
+            if _was_placed(file, target):
+                if file.exists():
+                    target.unlink()
+                else:
+                    target.replace(file)
+    for target, kept in backups.items():
+        with suppress(OSError):
+            kept.replace(target)
 
 
 def make_folder(path: str | Path) -> None:
@@ -383,12 +366,12 @@ def _temporary_path(target: Path) -> Path:
     return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
-def _begin(target: Path, replace: bool, mode: int, journal: _Journal, stack: ExitStack) -> IO[bytes]:
+def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
     with _as_output_error(target):
         _check_target(target, replace)
         temporary = _temporary_path(target)
-        journal.temporary.append(temporary)
+        made.append(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         file = stack.enter_context(os.fdopen(handle, "wb"))
         stack.enter_context(in_use(handle))
@@ -413,9 +396,8 @@ def _as_output_error(target: Path) -> Iterator[None]:
         raise refusal(target, error) from error
 
 
-def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> None:
+def _place(temporary: Path, target: Path, replace: bool) -> None:
     """Give the temporary file its name; without `replace`, a file that has appeared since is not replaced."""
-    journal.placed.append((temporary, target))
     if replace:
         temporary.replace(target)
         return
@@ -428,34 +410,15 @@ def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> N
         temporary.replace(target)
 
 
-def _clear_targets(targets: Sequence[Path], journal: _Journal) -> None:
-    """Back up all targets and remove all but the first, so that new files are never seen beside old ones."""
-    for target in targets:
-        _keep(target, journal)
-    for target in targets[1:]:
-        target.unlink(missing_ok=True)
-
-
-def _keep(target: Path, journal: _Journal) -> None:
-    """Back up the file `target` under a temporary name, by a hard link if possible."""
-    kept = _temporary_path(target)
-    journal.kept[target] = kept
-    try:
+def _back_up(target: Path, kept: Path) -> None:
+    """Back up a file, if there is one, by a hard link if possible."""
+    with suppress(FileNotFoundError):
         try:
             os.link(target, kept, follow_symlinks=False)
         except FileNotFoundError:
             raise
-        except OSError:  # a disk without hard links, or another user's file
-            _copy_or_move(target, kept)
-    except FileNotFoundError:
-        del journal.kept[target]
-
-
-def _copy_or_move(target: Path, kept: Path) -> None:
-    try:
-        shutil.copy2(target, kept, follow_symlinks=False)
-    except PermissionError:
-        target.replace(kept)
+        except OSError:  # a disk without hard links
+            shutil.copy2(target, kept, follow_symlinks=False)
 
 
 def sha256_of(path: Path) -> str:
