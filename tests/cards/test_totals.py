@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.accounting import zcdp_delta
-from dpveil.cards.croissant import ANYBODY, Listed, by_table, epsilon_at, number, prefix, totals
+from dpveil.cards.croissant import ANYBODY, Listed, by_table, number, prefix, totals
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
 
@@ -92,43 +91,6 @@ def test_what_has_no_total_is_refused(parts):
     with pytest.raises(BudgetRefused) as caught:
         summed(parts, {"a": ["Ada"], "b": ["Ada"]})
     assert caught.value.exit_code == 3
-
-
-@pytest.mark.parametrize("delta", [None, "1e-6", "1e-5"])
-def test_an_epsilon_has_a_delta(delta):
-    at = None if delta is None else Fraction(delta)
-    assert epsilon_at(promise(epsilon=1), at) == 1
-    assert epsilon_at(promise(epsilon=1, delta="2e-6"), at) == (1 if delta == "1e-5" else None)
-    found = epsilon_at(promise(rho="0.5"), at)
-    assert (found is None) == (at is None)
-    assert found is None or found > 4
-
-
-@pytest.mark.parametrize("delta", ["1e-9", "1e-6", "1e-5"])
-def test_rho_is_converted_at_the_delta_that_is_given(delta):
-    found = epsilon_at(promise(rho="0.5"), Fraction(delta))
-    assert zcdp_delta("0.5", found) <= Fraction(delta) < zcdp_delta("0.5", found * Fraction("0.999"))
-    with pytest.raises(BudgetRefused, match="at most"):
-        summed([promise(rho="0.5")]).check(found * Fraction("0.999"), Fraction(delta))
-    summed([promise(rho="0.5")]).check(found, Fraction(delta))
-
-
-@pytest.mark.parametrize(("most", "fits"), [("2.25", True), ("2.249999", False), ("0", False)])
-def test_a_total_above_the_limit_is_refused(most, fits):
-    found = summed([promise(epsilon=1), promise(epsilon="9/4")], {"a": ["Ada"], "b": ["Bob"]})
-    if fits:
-        found.check(Fraction(most), None)
-        return
-    with pytest.raises(BudgetRefused, match="at most"):
-        found.check(Fraction(most), None)
-
-
-@pytest.mark.parametrize("dear", ["Ada", "Bob", "Cid"])
-def test_the_limit_holds_for_everybody(dear):
-    people = {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"]}
-    parts = [promise(epsilon=2 if own == [dear] else 1) for own in people.values()]
-    with pytest.raises(BudgetRefused, match=f"{dear} has epsilon 2 in one release"):
-        summed(parts, people).check(Fraction(1), None)
 
 
 @given(st.fractions(min_value=0, max_value=10**12) | st.fractions(min_value=0, max_value=1))

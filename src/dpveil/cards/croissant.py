@@ -17,12 +17,12 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Final
 from urllib.parse import quote
 
-from dpveil.accounting import compose, zcdp_epsilon
+from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
-from dpveil.core.numbers import Json, show
+from dpveil.core.numbers import Json
 from dpveil.errors import (
     BudgetRefused,
     CertificateError,
@@ -251,7 +251,6 @@ def _files(path: Path) -> list[str]:
 
 
 ALONE: Final = "give releases under another relation, or of another kind, a folder and a card of their own"
-LESS: Final = "leave some of the releases out, or release them again with smaller budgets"
 ANYBODY: Final = "anybody"
 """Who is in all photos, as far as is known, where nobody is named."""
 
@@ -289,23 +288,6 @@ class Totals:
             groups[person.total.kind, str(person.total.relation)].append(person.total)
         return tuple((_largest(group), len(group)) for _, group in sorted(groups.items()))
 
-    def check(self, epsilon: Fraction, delta: Fraction | None) -> None:
-        """Raise `BudgetRefused` for the first person whose total exceeds ε, at this δ or at none."""
-        for person in self.people:
-            found = epsilon_at(person.total, delta)
-            who = escape_text(person.name)
-            if found is None:
-                at = "at no delta" if delta is None else f"at delta {show(delta)}"
-                hint = "give {delta}, or a larger one" if person.total.kind != "pure" else LESS
-                problem = f"the total of {who}, {person.total}, has no epsilon {at}"
-                raise BudgetRefused(problem, hint=hint, arguments={"delta": "delta"})
-            if found > epsilon:
-                all_of = count_noun(person.releases, "release")
-                problem = (
-                    f"{who} has epsilon {show(found)} in {all_of}, and at most {show(epsilon)} was asked for"
-                )
-                raise BudgetRefused(problem, hint=LESS)
-
 
 def totals(files: Sequence[Listed], people: People) -> Totals:
     """Return what the releases of each person promise together; raises `BudgetRefused` where that is nothing.
@@ -331,19 +313,6 @@ def totals(files: Sequence[Listed], people: People) -> Totals:
 def of_set(guarantee: Guarantee, pictures: int) -> Totals:
     """Return the totals of a synthetic set, whose one promise is about all photos of a person."""
     return Totals((Person(ANYBODY, pictures, guarantee),), 0, (), guarantee)
-
-
-def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
-    """Return an ε for which the releases are (ε, δ)-DP, or ε-DP where `delta` is None; None if there is none.
-
-    >>> from dpveil.core.guarantee import Relation
-    >>> half = Guarantee(kind="zcdp", rho=0.5, relation=Relation("any-image"), scope=Scope(""))
-    >>> epsilon_at(half, None), round(float(epsilon_at(half, Fraction(1, 10**5))), 2)
-    (None, 4.73)
-    """
-    if total.kind == "zcdp" and total.rho:
-        return None if delta is None else zcdp_epsilon(total.rho, delta)
-    return (total.epsilon or Fraction(0)) if (total.delta or 0) <= (delta or 0) else None
 
 
 def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:

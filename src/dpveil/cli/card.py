@@ -5,7 +5,6 @@ from __future__ import annotations
 import json as written
 from collections.abc import Iterator, Sequence
 from datetime import date
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -36,8 +35,6 @@ from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import exact
-from dpveil.core.parameters import probability
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import is_present, write_together
 from dpveil.io.folders import is_folder, is_link, real
@@ -62,7 +59,6 @@ FLAT: Final = (
 )
 UNNAMED: Final = "--people says who is in which photo, and totals are smaller then"
 UNKNOWN: Final = "all releases together, which may be of one person"
-AT_MOST: Final = "--at-most E refuses totals above ε = E"
 
 
 def in_words(out: Path, files: Sequence[Listed], found: Totals) -> Iterator[str]:
@@ -149,7 +145,7 @@ def _low_totals(people: Sequence[Person], grade: str, everybody: str) -> Iterato
     if people:
         such = "such as " if len(people) > 1 else ""
         whose = f"{headcount(len(people))}, {such}{escape_text(people[0].name)}"
-        yield f"{grade} in all: {everybody or whose} ({people[0].total}); {AT_MOST}"
+        yield f"{grade} in all: {everybody or whose} ({people[0].total})"
 
 
 FOLDERS: Final = "folders"
@@ -172,10 +168,6 @@ def card_command(
     subject_column: Annotated[
         Text, typer.Option(metavar="NAME", help="The table's column of people. Default: person.")
     ] = None,
-    at_most: Annotated[
-        Text, typer.Option(metavar="E", help="Refuse a card if a person's total ε is above this.")
-    ] = None,
-    delta: Annotated[Text, typer.Option(metavar="D", help="δ at which --at-most is asked for.")] = None,
     at_least: AtLeast = None,
     trust: Trust = None,
     name: Annotated[Text, typer.Option(metavar="NAME", help="Default: the name of FOLDER.")] = None,
@@ -194,22 +186,19 @@ def card_command(
     \b
     Examples:
       dpveil card private/ --out private/croissant.json
-      dpveil card private/ --out private/croissant.json --people who.csv --at-most 3
+      dpveil card private/ --out private/croissant.json --people who.csv
 
     Every file is verified first. The table has the columns `file` (or `output`) and `person`, and is for
     your eyes: the card names nobody. A photo without a person may be of anybody, and counts for everybody.
-    Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total, or
-    somebody's is above --at-most; nothing is written then.
+    Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total; nothing
+    is written then.
     """
-    limits = _limits(at_most, delta)
     fields = {"license": license, "url": url, "creator": creator, "published": published}
     fields["name"] = name or real(folder).name or "releases"
     about = About(**{key: _text(value, key) for key, value in fields.items()})
     _check(folder, out, people, subject_column)
     before = prefix(folder, out)
     files, found, made = _read(folder, people, subject_column or COLUMN, (at_least, trust, max_pixels))
-    if limits is not None:
-        found.check(*limits)
     document = card(about, files, found, before, made)
     text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
@@ -233,17 +222,6 @@ def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
     if people not in (None, FOLDERS) and real(Path(str(people))).is_relative_to(real(folder)):
         problem = f"{people} links photos to people, and would be published with {folder}"
         raise UsageError(problem, hint="keep it in a folder of its own")
-
-
-def _limits(at_most: Text, delta: Text) -> tuple[Fraction, Fraction | None] | None:
-    if at_most is None:
-        if delta is not None:
-            raise UsageError("--delta needs --at-most", hint="give both, or neither")
-        return None
-    epsilon = exact(at_most, "at_most")
-    if epsilon < 0:
-        raise InvalidParameter("at_most", at_most, "is negative", hint="give an epsilon, such as 3")
-    return epsilon, None if delta is None else probability(delta, "delta")
 
 
 def _text(value: str, option: str) -> str:
