@@ -81,7 +81,7 @@ RUNS: Mapping[str, str] = {
     "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
     "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
     "mechanisms compared": "mechanism compare --range 0:5 --sensitivity 1 --epsilon 0.5",
-    "card": "card private --out private/croissant.json --people people.csv",
+    "card": "card private --out private/croissant.json",
     "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
     "verify, data set": "verify made",
     "train": "train pca album --out eigenfaces.safetensors --length 4 --side 16 --grey",

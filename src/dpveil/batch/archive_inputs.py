@@ -119,8 +119,11 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
         elif path not in (None, name):
             yield Held(name, problem=f"has the path {escape_text(path or '')!r}, which is not its name")
         else:
-            parts = (None if part is None else partial(_bounded, part) for part in (image, certificate))
-            yield Held(name, *parts)
+            yield Held(
+                name,
+                None if image is None else partial(_bounded, image),
+                None if certificate is None else partial(_bounded, certificate),
+            )
         seen.add(row)
 
 

@@ -44,7 +44,7 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
     try:
         with tarfile.open(fileobj=file, mode="r:") as archive:
             while (found := archive.next()) is not None:
-                archive.members.clear()  # which would grow with every member
+                archive.members.clear()  # type: ignore[attr-defined]  # which would grow with every member
                 if found.size < 0 or found.offset_data + found.size * found.isreg() > size:
                     raise Refused("ends early", COPY_AGAIN)
                 yield _member(found)
