@@ -193,8 +193,7 @@ CLEAR = ("--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourho
 NOISY = ("--method", "dp-pix", "--epsilon", "1", "--block", "2", "--neighbourhood", "16")
 WARNING = (
     "practically pure noise, of scale 3,060 grey levels where 255 is white; a smaller neighbourhood, or a"
-    " larger block or epsilon, means less; epsilon 24 would have 128, and the promise be practically none"
-    " about any 16 pixels"
+    " larger block or epsilon, means less"
 )
 FEW = (
     "PROMISED ABOUT ANY 16 PIXELS ALONE: about all of a region, such as a face, the promise is practically"

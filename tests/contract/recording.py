@@ -113,7 +113,6 @@ def inputs() -> None:
     for name in ("a.png", "b.jpg", "c.webp"):
         Image.fromarray(small).save(Path("mixed", name))
     Path("mixed/d.png").write_bytes(b"no picture")
-    Path("people.csv").write_text("file,person\na.png,1\nb.jpg,1\nc.png,2\n")
     with tarfile.open("shard.tar", "w") as shard:
         shard.add("small.png", "000.png")
     pages = [Image.fromarray(small), Image.fromarray(255 - small)]

@@ -164,16 +164,10 @@ def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) ->
 
 
 def _into_a_file(given: Sequence[Path], out: Path, names: str, format_: str | None) -> Task:
-    if len(given) > 1 or is_folder(given[0]):
+    source = given[0]
+    if len(given) > 1 or is_folder(source) or archive_of(source) is not None or source.suffix.lower() == PDF:
         problem = f"{{out}} {show_path(out)} is the name of one picture, and the inputs may be several"
-        raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
-    if (kind := archive_of(given[0])) is not None:
-        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} holds many"
-        hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
-        raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
-    if given[0].suffix.lower() == PDF:
-        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} is a PDF"
-        hint = "name a .pdf file, which gets its pages, or a folder, in which each is a picture"
+        hint = "name a folder, such as out, or for one file of many photos another of its kind"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if names == "number":
         problem = f"{{out}} {show_path(out)} is a file name, and {{names}} number would choose another"

@@ -30,7 +30,7 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.run_report import tell_costs
 from dpveil.core.envelope import Aside, notes_with_options
-from dpveil.core.guarantee import Guarantee, pixels
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import show
 from dpveil.core.registry import METHODS
 from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnknownName, UsageError
@@ -366,7 +366,7 @@ def _tell(explanation: Explanation, size: str) -> None:
     _tell_distances(explanation)
     where = " for any two faces, however far apart" if explanation.metric else ""
     for need in explanation.needs:
-        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
+        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale)}{where}")
     if not guarantee.free:
         say.answer("")
     for entry in guarantee.scope.in_the_clear:
@@ -408,10 +408,9 @@ def _tell_distances(explanation: Explanation) -> None:
         say.answer(sentence)
 
 
-def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -> str:
+def _need(budget: dict[str, float] | None, scale: float | None) -> str:
     if budget is None:
         return "not in reach by another budget"
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
     noise = "" if scale is None else f" (noise scale {scale:,.4g})"
-    now = f"; with this noise, a neighbourhood of {pixels(m)}" if m else ""
-    return f"needs {numbers}{noise}{now}"
+    return f"needs {numbers}{noise}"

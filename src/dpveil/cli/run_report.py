@@ -598,16 +598,14 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts, voice: Voice) -> 
 
 
 def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:
-    """Say which photos would be practically pure noise, if any, and what would be less."""
-    from dpveil.release.quote import remedy
+    """Say which photos would be practically pure noise, if any."""
     from dpveil.release.words import pure_noise
 
     noisy = {show_path(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
     if not noisy:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
-    told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    voice.note(f"{yet}{say.first_and_count([*noisy])}: {'; '.join(filter(None, told))}")
+    voice.note(f"{yet}{say.first_and_count([*noisy])}: {pure_noise(choices.method, **worst.size)}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:

@@ -6,10 +6,8 @@ depends on public settings only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Final
 
@@ -18,11 +16,10 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.numbers import exact, show, two_digits
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
-from dpveil.errors import INTACT, CertificateError, DPVeilError, RegionError
+from dpveil.errors import INTACT, CertificateError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.release.crowd import about_all, passing
@@ -36,7 +33,6 @@ from dpveil.release.words import (
     clear_parts,
     covers,
     few_only,
-    worth,
 )
 
 ACCOUNTANT: Final = (
@@ -208,10 +204,6 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
     return Quote(method, tuple(records), width=left + 1, height=height, channels=sizes[0]["channels"])
 
 
-TRIES: Final = 12
-"""Budgets that are tried: where noise falls as a power of the budget, the first is right."""
-
-
 @dataclass(frozen=True)
 class Noisy:
     """A region that would be practically pure noise: its size, and the noise's scale in grey levels."""
@@ -229,46 +221,3 @@ def noisiest(quote: Quote) -> Noisy | None:
         if scale is not None and scale > PURE_NOISE:
             found.append(Noisy(size, scale))
     return max(found, key=lambda noisy: noisy.scale, default=None)
-
-
-def remedy(method: Method, noisy: Noisy) -> str:
-    """Return which budget would have less noise than that, and promise what; empty if none would.
-
-    >>> from dpveil.mechanisms.pixel import DPPix
-    >>> size = {"height": 32, "width": 32, "channels": 1}
-    >>> remedy(DPPix(epsilon=1, block=4, neighbourhood=16), Noisy(size, 255.0))
-    'epsilon 2 would have 128, and the promise be moderate about any 16 pixels'
-    """
-    better = _clearer(method, noisy)
-    if better is None:
-        return ""
-    knob, changed = better
-    scale = changed.noise_scale(**noisy.size) or 0.0
-    guarantee = changed.guarantee(**noisy.size)
-    promise = worth(guarantee, strength(guarantee))
-    return (
-        f"{knob} {show(exact(getattr(changed, knob)))} would have {scale:,.0f}, and the promise be {promise}"
-    )
-
-
-def _clearer(method: Method, noisy: Noisy) -> tuple[str, Method] | None:
-    """Return the budget's name and the method with about the least with which a region is no pure noise."""
-    knob = "rho" if getattr(method, "rho", None) is not None else "epsilon"
-    value, scale = getattr(method, knob, None), noisy.scale
-    if value is None:
-        return None
-    tried, power = exact(value), 2.0 if knob == "rho" else 1.0
-    for _ in range(TRIES):
-        before, factor = scale, Fraction((scale / PURE_NOISE) ** power)
-        grown = two_digits(tried * factor)
-        try:
-            changed = method.with_budget(**{knob: grown})
-            scale = changed.noise_scale(**noisy.size) or 0.0
-        except (DPVeilError, OverflowError):
-            return None
-        if scale <= PURE_NOISE:
-            return knob, changed
-        if scale < before:
-            power = math.log(grown / tried) / math.log(before / scale)
-        tried = grown
-    return None

@@ -310,18 +310,6 @@ class Release:
         """Return a copy of the released image, for `numpy.asarray`."""
         return np.array(self.image, dtype=dtype, copy=copy)
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """The released image's memory, by NumPy's array interface.
-
-        `PIL.Image.fromarray` accepts colour images only; `to_pil` converts grey ones too.
-        """
-        return {**self.image.__array_interface__, "strides": self.image.strides}
-
-    def tobytes(self) -> bytes:
-        """Return the levels in row-major order, with the channels of each pixel together."""
-        return self.image.tobytes()
-
     def to_pil(self) -> PIL.Image.Image:
         """Return the released image as a Pillow image of mode L or RGB."""
         from PIL import Image
