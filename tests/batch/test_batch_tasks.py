@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.batch.run import copies
 from dpveil.batch.state import State, state_path
 from dpveil.batch.tasks import left_out, plan_tasks
 from dpveil.errors import OutputError, UnknownName, UsageError
@@ -289,12 +288,3 @@ def test_numbers_stay_a_photos_own_and_tell_no_name(tree, monkeypatch):
     assert numbered().items() > first.items()
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("other").absolute()))
     assert not {*numbered().values()} & {*first.values()}, "another user"
-
-
-def test_copies_are_files_of_the_same_bytes(tmp_path):
-    for name, contents in {"a": b"one", "b": b"two", "c": b"one", "d": b"one", "e": b"longer"}.items():
-        (tmp_path / name).write_bytes(contents)
-    sources = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
-    found = copies(sources, most=100)
-    assert {key.name: value.name for key, value in found.items()} == {"c": "a", "d": "a"}
-    assert copies(sources, most=2) == {}

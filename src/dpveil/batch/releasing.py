@@ -73,7 +73,6 @@ def release_all(
                 shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
-                dry.copies = run.copies
                 planning = None if apart is None else Jobs(dry, tasks, see, seen)
                 _release(dry, planning, tasks, jobs, step, around)
                 check_price(choices, dry.report)

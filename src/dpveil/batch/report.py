@@ -267,16 +267,8 @@ class Report:
 
 
 COLUMNS: Final = (
-    "status",
-    "input",
-    "output",
-    "certificate",
-    "regions",
-    "guarantee",
-    "strength",
-    "warnings",
-    "error",
-    "hint",
+    *("status", "input", "output", "certificate", "regions"),
+    *("guarantee", "strength", "warnings", "error", "hint"),
 )
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}

@@ -12,6 +12,10 @@ from dpveil.errors import DataError, InvalidParameter
 from dpveil.io.names import escape_text, show_path
 from dpveil.numbers.expected_error import column
 
+FOLDERS: Final = "folders"
+"""The value of --people for folders that are people."""
+COLUMN: Final = "person"
+"""The usual column of people."""
 FILE: Final = ("file", "output")
 """Columns that may name files; the second one is that of a manifest."""
 People = Mapping[str, frozenset[str]]
