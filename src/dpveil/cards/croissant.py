@@ -178,38 +178,12 @@ def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:
 
 NAMESPACE: Final = "urn:dpveil:card:"
 """The namespace of dpveil's terms. It is a name and no address: nothing has to be fetched to read a card."""
-CR: Final = [
-    "arrayShape",
-    "citeAs",
-    "column",
-    "conformsTo",
-    "containedIn",
-    "equivalentProperty",
-    "extract",
-    "field",
-    "fileObject",
-    "fileProperty",
-    "fileSet",
-    "format",
-    "includes",
-    "isArray",
-    "isLiveDataset",
-    "jsonPath",
-    "key",
-    "md5",
-    "parentField",
-    "path",
-    "recordSet",
-    "references",
-    "regex",
-    "repeated",
-    "replace",
-    "samplingRate",
-    "separator",
-    "source",
-    "subField",
-    "transform",
-]
+CR: Final = (
+    *("arrayShape", "citeAs", "column", "conformsTo", "containedIn", "equivalentProperty", "extract"),
+    *("field", "fileObject", "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset"),
+    *("jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
+    *("replace", "samplingRate", "separator", "source", "subField", "transform"),
+)
 """Terms of Croissant that a context names."""
 
 
