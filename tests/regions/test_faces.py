@@ -28,7 +28,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.spec import TABLE
 from dpveil.regions.tiling import grow, grown_mask, reach
-from dpveil.release.crowd import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
+from dpveil.release.detection_text import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.words import CHANNELS, MASKED, STORED, TABLES
 from tiny_onnx import yunet
 

@@ -348,7 +348,7 @@ class Run:
         stored = self._remember(task, certificate, drawn.ready.stamp)
         deliver(task, chosen)
         notes = (*drawn.release.notes, *self._about(task, certificate.composition), *stored)
-        self.report.record_release(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
+        self.report.record_release(RELEASED, task, task.output, certificate, notes)
 
     def _compare(self, planned: Plan) -> None:
         """Raise `RegionsDiffer` if a ledger would refuse a planned photo for its earlier releases."""

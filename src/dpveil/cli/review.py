@@ -195,9 +195,7 @@ class Review:
     def add(self, task: Task, plan: Plan, release: Release) -> None:
         """Add one release; errors are listed on the page."""
         with self._listing(task.source):
-            here = _OnPage(
-                task.source, plan.photo, release.image, plan.regions, plan.doubtful, plan.crowd.in_words()
-            )
+            here = _OnPage(task.source, plan.photo, release.image, plan.regions, plan.doubtful)
             self.entries.append(here.entry(release.certificate.missing))
 
     def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
@@ -239,7 +237,6 @@ class Review:
 class _OnPage:
     """What is shown of one photo: before and `after`, with its regions and the places that may be faces.
 
-    `crowd` says around which faces what is replaced is not bounded, as others are too close.
     Of a release by an `earlier` run only what its certificate states is known.
     """
 
@@ -248,7 +245,6 @@ class _OnPage:
     after: UInt8[np.ndarray, "h w c"]
     regions: Sequence[Region]
     doubtful: Sequence[Region] = ()
-    crowd: str = ""
     earlier: bool = False
 
     def entry(self, missing: Sequence[str]) -> _Entry:
@@ -257,7 +253,6 @@ class _OnPage:
         lacks = "".join(
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
         )
-        lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
         whole = _image(_draw_frames(self.photo, self.regions, left), "original") + _image(
             downscale(self.after, LONG_SIDE), "release"
         )

@@ -386,12 +386,11 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 @dataclass
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
-    that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
+    that may be faces and were not.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
-    crowds: dict[str, str] = field(default_factory=dict)
 
     def add(self, photo: str, plan: Plan) -> None:
         """Take note of the plan by which a photo was released."""
@@ -399,14 +398,11 @@ class Doubts:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
             self.left[photo] = plan.doubtful
-        if crowd := plan.crowd.in_words():
-            self.crowds[photo] = crowd
 
     def join(self, other: Doubts) -> None:
         """Take note of what is known of other photos."""
         self.replaced |= other.replaced
         self.left |= other.left
-        self.crowds |= other.crowds
 
     def tell(self, voice: Voice, *, before: bool = False) -> None:
         """Print one line about each kind, if there are any, `before` the release of these photos or after.
@@ -424,9 +420,6 @@ class Doubts:
             many = count_noun(len(places), "place") + " that may show a face"
             words = {"photos": say.first_and_count([*self.left]), "look": LOOK[before]}
             voice.note(LEFT.format(places=many, least=lowest(places), **words))
-        for photo, faces in [*self.crowds.items()][:1]:
-            others = f"; and faces of {count_noun(len(self.crowds) - 1, 'more photo')}, which --json names"
-            voice.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
 
 
 def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.note, *, of: int = 1) -> None:

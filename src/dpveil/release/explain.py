@@ -28,8 +28,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
-from dpveil.release.crowd import numbers_of
-from dpveil.release.quote import Quote, quote_of_sizes
+from dpveil.release.quote import Quote, numbers_of, quote_of_sizes
 from dpveil.release.words import exposure
 
 

@@ -11,7 +11,7 @@ from dpveil.core.region import RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import asked_box
 from dpveil.regions.finder import Selection
-from dpveil.release.crowd import BY_REQUEST
+from dpveil.release.detection_text import BY_REQUEST
 
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from dpveil.accounting import compose
-from dpveil.accounting.meaning import NONE, strength
+from dpveil.accounting.account import Account
+from dpveil.accounting.compose import whole_region
+from dpveil.accounting.meaning import NONE, strength, success_bound
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
@@ -22,7 +25,7 @@ from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.release.crowd import about_all, passing
+from dpveil.release.detection_text import passing
 from dpveil.release.words import (
     CHOSEN,
     MISSING,
@@ -41,6 +44,33 @@ ACCOUNTANT: Final = (
 NO_ACCOUNTANT: Final = "none"
 MOST_SIZES: Final = 2
 """Most sizes of regions of a saved release that are checked for pure noise, as each may take seconds."""
+
+
+def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
+    """Return the same noise's guarantee for any two photos: the better of group privacy and its own account.
+
+    `promised` is the guarantee of a region of this size. None if no rule is known.
+    """
+    grouped = whole_region(promised, size["height"] * size["width"])
+    account = method.account_of([size], None)
+    if grouped is None or grouped == promised or account is None:
+        return grouped
+    numbers = numbers_of(account, promised.kind, promised.delta)
+    if numbers is None:
+        return grouped
+    own = replace(promised, relation=grouped.relation, **numbers)
+    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
+
+
+def numbers_of(account: Account, kind: str, delta: Fraction | None) -> dict[str, Any] | None:
+    """Return an account's guarantee of one kind, as keywords of `Guarantee`, at this δ; None without one."""
+    if kind == "pure" and account.pure is not None:
+        return {"epsilon": account.pure}
+    if kind == "zcdp" and account.rho is not None:
+        return {"rho": account.rho}
+    if kind == "approximate" and delta is not None:
+        return {"epsilon": account.epsilon(delta), "delta": delta}
+    return None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dpveil.mechanisms.placement import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.release.crowd import passed_notes
+from dpveil.release.detection_text import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.origins import stays
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences

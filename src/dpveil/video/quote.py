@@ -51,7 +51,7 @@ from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.regions.boxes import asked_box
-from dpveil.release.crowd import about_all
+from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.choices import FIXED, MEAN, ONCE, SHARED, SPLIT, check_mode, draws_faces
