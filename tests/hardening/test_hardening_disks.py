@@ -138,8 +138,8 @@ def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
         (errno.EDQUOT, "the disk quota is used up"),
         (errno.EROFS, "the disk is read-only"),
         (errno.EACCES, "permission denied"),
-        (errno.EIO, "the disk does not answer"),
-        (errno.ENODEV, "the disk is gone"),
+        (errno.EIO, "Input/output error"),
+        (errno.ENODEV, "No such device"),
         (errno.ESTALE, "the network disk is gone"),
     ],
 )

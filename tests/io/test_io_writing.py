@@ -94,7 +94,7 @@ def test_impossible_targets(tmp_path, replace):
         "folder.png": "it is a folder",
         "missing/a.png": "no such folder",
         "plain/a.png": "not a folder",
-        "n" * 300 + ".png": "name is too long",
+        "n" * 300 + ".png": "name too long",
         "a\0b.png": "not a valid file name",
         "pipe.png": "not a regular file" if replace else "exists already",
     }.items():
