@@ -93,7 +93,7 @@ def test_impossible_targets(tmp_path, replace):
     for name, problem in {
         "folder.png": "it is a folder",
         "missing/a.png": "no such folder",
-        "plain/a.png": "not a folder",
+        "plain/a.png": "Not a directory",
         "n" * 300 + ".png": "name too long",
         "a\0b.png": "not a valid file name",
         "pipe.png": "not a regular file" if replace else "exists already",
