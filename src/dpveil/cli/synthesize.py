@@ -18,6 +18,7 @@ from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, all_photos, items_of
 from dpveil.cli import exits, say
 from dpveil.cli.ledger import check_limited, digest_of
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
+from dpveil.cli.people import COLUMN, FOLDERS, by_table, headcount, name_of, similar_names
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
 from dpveil.core.arrays import Int64
@@ -36,7 +37,6 @@ from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
 from dpveil.synthesis import Plan, Simulator, evolve
-from dpveil.synthesis.people import COLUMN, FOLDERS, by_table, headcount, name_of, similar_names
 from dpveil.synthesis.plan import NAME, SHEET
 from dpveil.synthesis.saving import FAINT, SetCertificate, check_new, is_set, read_set, save
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from dpveil.cli.people import by_table
 from dpveil.errors import DataError
-from dpveil.synthesis.people import by_table
 
 
 def test_a_table_may_name_files_in_two_ways(tmp_path):
