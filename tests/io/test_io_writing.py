@@ -308,7 +308,8 @@ def test_folders(tmp_path, monkeypatch):
     dio.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
-    for name, problem in (("plain", "is not a folder"), ("plain/x", "Not a directory"), ("n" * 300, "too long")):
+    wrong = {"plain": "is not a folder", "plain/x": "Not a directory", "n" * 300: "too long"}
+    for name, problem in wrong.items():
         with pytest.raises(OutputError, match=problem):
             dio.make_folder(tmp_path / name)
     with pytest.raises(OutputError, match="not a valid file name"):
