@@ -17,7 +17,7 @@ from dpveil.core.photo import Grid
 from dpveil.errors import PhotoError
 from heic_samples import NCLX, box, coded, config, container, heic, parameters, pictured, size, tiled
 
-BLOCKS = {"HEIC": Grid(1, 1, margin=80, codec="HEIC"), "AVIF": Grid(1, 1, margin=144, codec="AVIF")}
+BLOCKS = {"HEIC": Grid(1, 1, margin=48, codec="HEIC"), "AVIF": Grid(1, 1, margin=80, codec="AVIF")}
 ALPHA = (b"auxC", bytes(4) + b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0")
 
 

@@ -80,10 +80,10 @@ def check_pixels(width: int, height: int, max_pixels: int) -> None:
 WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
 """Macroblocks of lossy WebP; loop filter and chroma reach 8 pixels beyond them, prediction has no limit."""
 HEIF_GRIDS: Final = {
-    name: Grid(1, 1, margin=side + 16, codec=name) for name, side in (("HEIC", 64), ("AVIF", 128))
+    name: Grid(1, 1, margin=side + 16, codec=name) for name, side in (("HEIC", 32), ("AVIF", 64))
 }
-"""How far a pixel reaches: across the largest coding unit of H.265 or superblock of AV1, wherever the tiles
-of a picture put them, and by 16 pixels of in-loop filters and chroma interpolation."""
+"""How far a pixel reaches at most in one step: across the largest transform of H.265 or AV1, wherever it lies,
+and by 16 pixels of in-loop filters and chroma. Prediction, which goes on from there, has no limit."""
 BRIGHT: Final = re.compile(rb"colrnclx..\0[\x10\x12]", re.DOTALL)
 """A colour box with a transfer function of high dynamic range: PQ or HLG (ITU-T H.273)."""
 
