@@ -54,6 +54,7 @@ def bar(total: int, word: str, *, quiet: bool = False) -> Iterator[Steps]:
     Nothing is shown of less than two steps, or if `quiet`.
     """
     with frames_bar(quiet=quiet or total < 2, unit="") as show:
+        show(word, 0, total)
         yield Steps(total, word, show)
 
 
