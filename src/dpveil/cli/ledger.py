@@ -95,9 +95,16 @@ def check_command(
         say.document({"paid": [each for each in files if "error" not in each], "failed": failed, **counts})
     else:
         say.answer(f"head {found.head}")
+        inside = Counter[tuple[str, str]]()
         for each in files:
             told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
-            say.answer(escape_text(f"{show_path(each['output'])}: {told}"))
+            if "inside" in each and "error" not in each:  # a file of many releases has few lines
+                inside[each["inside"], told] += 1
+            else:
+                say.answer(escape_text(f"{show_path(each['output'])}: {told}"))
+        for (file, told), count in inside.items():
+            many = f"{count_noun(count, 'release')}: {escape_text(told)}"
+            say.answer(f"{escape_text(show_path(file))}  {many}")
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     if not found.kept:
