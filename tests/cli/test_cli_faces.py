@@ -309,9 +309,6 @@ def test_what_does_not_fit_the_model_is_refused_before_a_photo_is_read(call: Any
 # Commands without a method: every face becomes a synthetic one, and a line says what that is worth.
 
 
-NUMBER = re.compile(r"ε = (\d+)")
-
-
 @pytest.fixture
 def photo(tmp_path):
     """Return a photo of two people, and one of nobody beside it."""
@@ -334,8 +331,6 @@ def test_every_face_becomes_a_synthetic_one_and_a_line_says_what_that_is_worth(s
     assert shell("obfuscate", photo, "--out", "private.png", "--force", "-q") == (0, "", "")
     err = shell("obfuscate", photo, "--out", "private.png", "--force", "-v")[2]
     assert "\nfaces below 24 pixels of height were not looked for\n" in err
-    (keep,) = (line for line in err.splitlines() if line.startswith("to keep gender or age"))
-    assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
     certificate = dpveil.verify("private.png", at_least="strong").certificate
     assert all(terms in err for terms in certificate.terms.values())
     assert certificate.parameters["gallery"] in certificate.terms

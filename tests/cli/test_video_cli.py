@@ -259,9 +259,12 @@ def test_a_run_skips_only_what_has_the_tracks_that_it_would_find(
         assert "leave out the clip to keep it" in out
 
 
-def test_progress_is_an_object_a_second(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_is_an_object_a_second(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     times = [0.0]
-    with progress.frames_bar(as_json=True, clock=lambda: times[0]) as tell:
+    monkeypatch.setattr(progress.time, "monotonic", lambda: times[0])
+    with progress.frames_bar(as_json=True) as tell:
         for frame in range(21):
             times[0] = frame / 8
             tell("rendering", 100 + frame, 120)

@@ -80,7 +80,6 @@ RUNS: Mapping[str, str] = {
     "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 1 3",
     "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
     "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
-    "mechanisms compared": "mechanism compare --range 0:5 --sensitivity 1 --epsilon 0.5",
     "card": "card private --out private/croissant.json",
     "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
     "verify, data set": "verify made",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as written
 from collections.abc import Iterator, Sequence
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -108,7 +107,7 @@ def card_command(
     """
     fields = {"license": license, "url": url, "creator": creator, "published": published}
     fields["name"] = name or real(folder).name or "releases"
-    about = About(**{key: _text(value, key) for key, value in fields.items()})
+    about = About(**fields)
     _check(folder, out)
     before = prefix(folder, out)
     files, total, made = _read(folder, (at_least, trust, max_pixels))
@@ -128,23 +127,6 @@ def _check(folder: Path, out: Path) -> None:
         raise InvalidParameter("out", str(out), "is not the name of a card", hint=hint)
     if is_present(folder / NAME) and real(out.parent).is_relative_to(real(folder)):
         raise UsageError("a synthetic set holds its own files only", hint="write the card to a folder above")
-
-
-def _text(value: str, option: str) -> str:
-    if not value.isprintable():
-        raise InvalidParameter(option, None, "holds characters that cannot be printed", hint="type it again")
-    if option == "url" and value and not value.startswith(("http://", "https://")):
-        raise InvalidParameter(option, value, "is no address", hint="begin it with https://")
-    if option == "published" and value and not _is_day(value):
-        raise InvalidParameter(option, value, "is no day", hint="write it as 2026-12-31")
-    return value
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def _read(

@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
-    from dpveil.release.quote import Quote
 
 
 MOST_REFUSED: Final = 20
@@ -348,7 +347,6 @@ def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
-WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
     " leaves all of them as they are"
@@ -356,8 +354,6 @@ UNSURE: Final = (
 LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
 LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
-KEPT: Final = "gender=1", "gender=1,age=1"
-KEEP: Final = "to keep gender or age, add --attributes {choices} ({faces} in {photo})"
 
 
 def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
@@ -422,23 +418,6 @@ class Doubts:
             voice.note(LEFT.format(places=many, least=lowest(places), **words))
 
 
-def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.note, *, of: int = 1) -> None:
-    """Print what keeping attributes would cost in a photo of so many faces, the worst `of` so many photos.
-
-    Prints nothing where no model is installed that reads faces.
-    """
-    from dpveil.assets.reference import DEFAULT
-    from dpveil.assets.store import installed_path
-
-    changed: Any = method
-    if installed_path("attributes") is None or not hasattr(changed, "attributes"):
-        return
-    quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
-    choices = " or ".join(f"{kept} for {_with_strength(q.total, q.strength)}" for kept, q in quotes.items())
-    photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
-    tell(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
-
-
 FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
 """What does without a trained file, by the parameter that names one."""
 NON_COMMERCIAL: Final = "non-commercial"
@@ -470,17 +449,6 @@ def tell_chosen(method: Method, voice: Voice) -> None:
 
     if method.set_by_user:
         voice.note(CHOSEN.format(", ".join(method.set_by_user)))
-
-
-def _quote(method: Method, faces: int) -> Quote:
-    """Return the quote for so many faces in one photo, whose cost does not depend on their size."""
-    from dpveil.release.quote import quote_of_sizes
-
-    return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)
-
-
-def _with_strength(total: Guarantee, strength: str) -> str:
-    return f"{in_short(total)} ({strength})"
 
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
