@@ -6,11 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Final
 
-from dpveil.core.origin import FACE, KIND, WHOLE, Origin
+from dpveil.core.origin import FACE, KIND, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import escape_text
-from dpveil.regions.boxes import asked_box
 from dpveil.video.choices import REFUSE
 from dpveil.video.facts import ENDS, Facts, Track
 
@@ -124,19 +123,6 @@ def check_lost(on_lost: str, lost: Sequence[int]) -> None:
     if on_lost == REFUSE and lost:
         problem = f"is not so, as track {lost[0]} is lost"
         raise field_error("on_lost", on_lost, problem, "analyze again, or write hold")
-
-
-def check_event(tracks: Sequence[Track], request: Sequence[str]) -> None:
-    """Raise `InvalidParameter` unless every track is the whole picture or stays where the `request` names it.
-
-    An event is promised about regions that no pixel moves; every part of `request` is "whole" or a box.
-    """
-    boxes = [asked_box(each).box for each in request if each != WHOLE]
-    named = [{(box.x, box.y, box.w, box.h)} for box in boxes]
-    for track in tracks:
-        if track.kind != WHOLE and {(key.x, key.y, key.w, key.h) for key in track.keys} not in named:
-            problem = f"is for boxes that stay where the request names them, and track {track.number} is none"
-            raise field_error("event_seconds", None, problem, "leave it out, or name that box in the request")
 
 
 def _check_track(track: Track, frames: int, where: str) -> None:

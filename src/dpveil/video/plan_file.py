@@ -25,8 +25,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.video.choices import FIXED
 from dpveil.video.facts import Facts, Key, Track
-from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_text, check_whole_number, field_error
+from dpveil.video.plan import SCHEMA, VideoPlan
+from dpveil.video.plan_checks import MOST_TRACKS, check_text, field_error
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
@@ -41,10 +41,9 @@ BY_HAND: Final = {
 OTHERS: Final = "detected by hand"
 """That of other kinds, which methods that draw faces cover."""
 LEFT: Final = "left"
-CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped fields"
+CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
 PLAN: Final = (
-    "schema clip analyzed method parameters request post_processing over_time pose keep_audio event_seconds"
-    " event_times cuts tracks"
+    "schema clip method parameters request post_processing over_time pose on_lost keep_audio cuts tracks"
 )
 NEEDED: Final = {"schema", "clip", "method", "tracks"}
 TRACK: Final = "number kind finder score person visible end keys"
@@ -52,7 +51,7 @@ KEY: Final = "frame x y w h roll yaw"
 
 
 def to_text(plan: VideoPlan) -> str:
-    """Return the canonical text of a plan, without its thumbnails."""
+    """Return the canonical text of a plan."""
     return plan.to_text()
 
 
@@ -93,18 +92,10 @@ def parse_plan(text: str) -> VideoPlan:
 def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
         raise field_error("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
-    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped", "fields"})
-    chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
-    analyzed = _object(data.get("analyzed", {}), "analyzed", " ".join((*ANALYZED, FOUND)), set())
-    found = (
-        check_whole_number(analyzed.pop(FOUND), f"analyzed.{FOUND}", 0, MOST_TRACKS)
-        if FOUND in analyzed
-        else None
-    )
-    chosen |= analyzed
+    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
+    chosen = {n: data[n] for n in ("over_time", "pose", "on_lost") if n in data}
     if "keep_audio" in data:
         chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
-    seconds = data.get("event_seconds")
     steps = _list(data.get("post_processing", []), "post_processing")
     texts = [check_text(step, f"post_processing[{at}]") for at, step in enumerate(steps)]
     listed = _list(data["tracks"], "tracks")
@@ -118,8 +109,6 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         cuts=tuple(_list(data.get("cuts", []), "cuts")),
         request=tuple(_list(data.get("request", []), "request")),
         post_processing=tuple(map(stated_step, texts)),
-        event_seconds=None if seconds is None else exact(seconds, "event_seconds"),
-        found=found,
         **chosen,
     )
     return plan
@@ -144,7 +133,6 @@ def _facts(clip: Mapping[str, Any]) -> Facts:
         steps=tuple((step[0], step[1]) for step in steps),
         audio=_flag(clip["audio"], "audio"),
         dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
-        fields=_flag(clip.get("fields", False), "fields"),
     )
 
 

@@ -113,7 +113,6 @@ def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upr
         steps=steps,
         audio=bool(container.streams.audio),
         dropped=(*left_out_streams(container, stream), *bright),
-        fields=look.fields,
     )
 
 

@@ -15,7 +15,7 @@ from dpveil.core.guarantee import count_noun
 from dpveil.core.origin import WHOLE
 from dpveil.video.facts import Facts, Frame, Key, Track, clock
 from dpveil.video.plan import VideoPlan
-from dpveil.video.reading import Clip, open_clip, pick_frames
+from dpveil.video.reading import Clip, pick_frames
 from dpveil.video.words import followed_span
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
@@ -209,23 +209,6 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     rows += [Row(track.number, (), (), ()) for track in plan.tracks[MOST_ROWS:]]
     title = f"{plan.clip}: {count_noun(len(plan.tracks), 'track')}, {count_noun(len(plan.cuts), 'cut')}"
     return draw_tracks(title, float(facts.seconds), [seconds[cut] for cut in plan.cuts], rows)
-
-
-def write_release_sheet(
-    path: Path, plan: VideoPlan, clip: str | Path, release: str | Path, *, replace: bool
-) -> None:
-    """Write `release_sheet` of two files to `path`."""
-    with open_clip(clip) as one, open_clip(release) as other:
-        write_sheet(path, release_sheet(plan, one, other), replace=replace)
-
-
-def release_sheet(plan: VideoPlan, clip: Clip, release: Clip) -> Levels:
-    """Return moments of a clip, each above its release, while something is replaced."""
-    facts, seconds = clip.facts, times_of(clip.facts)
-    wanted = moments(facts, PICTURES, _spans(plan))
-    pairs = zip(pick_frames(clip, wanted), pick_frames(release, wanted), strict=True)
-    told = [Moment(seconds[one.index], (one.image, other.image)) for one, other in pairs]
-    return draw_moments(f"{plan.clip} and its release", told)
 
 
 def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
