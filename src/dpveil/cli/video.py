@@ -103,7 +103,6 @@ def analyze_command(
     """
     from dpveil.io import write_together
     from dpveil.video.analyzing import analyze
-    from dpveil.video.plan_file import to_text
     from dpveil.video.reading import open_clip
     from dpveil.video.sheets import track_sheet, write_sheet
 
@@ -120,7 +119,7 @@ def analyze_command(
             progress=progress,
             **clip.settings(),
         )
-        write_together([(out, to_text(plan).encode())], replace=force, private=True)
+        write_together([(out, plan.to_text().encode())], replace=force, private=True)
         if sheet is not None:
             with open_clip(source) as opened:
                 write_sheet(sheet, track_sheet(plan, opened), replace=force)

@@ -31,7 +31,6 @@ from dpveil.video.drawing import Drawn, crop_of, draw, draw_raster
 from dpveil.video.facts import Facts, Frame, Track
 from dpveil.video.painting import Layer, paint
 from dpveil.video.plan import Payer, Payment, VideoPlan
-from dpveil.video.plan_file import to_text
 from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
 from dpveil.video.resume import Unfinished, as_output_error, damage_error, settings_of, unfinished
@@ -164,7 +163,7 @@ def render(
     plan.prepare()
     check_out(target, source)
     tidy(target.parent)
-    kept = to_text(plan) if keep_plan else None
+    kept = plan.to_text() if keep_plan else None
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
         settings = settings_of(plan, target, payment.payer, seed)

@@ -17,7 +17,7 @@ from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse
 from dpveil.video import plan_file
 from dpveil.video.facts import Key
-from dpveil.video.plan_file import parse_plan, read_plan, to_text
+from dpveil.video.plan_file import parse_plan, read_plan
 from dpveil_audit.faces.made_heads import made_heads
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
@@ -26,7 +26,7 @@ TWO = (face(1, Key(0, 100, 100, 60, 80), Key(40, 120, 100, 60, 80, 4, -20)), fac
 
 def edited(change: Any, method: Any = NEAR) -> Any:
     """Return the plan after a person's edit of its JSON."""
-    data = json.loads(to_text(plan(method, *TWO)))
+    data = json.loads(plan(method, *TWO).to_text())
     change(data)
     return parse_plan(json.dumps(data))
 
@@ -41,10 +41,10 @@ def edited(change: Any, method: Any = NEAR) -> Any:
     ],
 )
 def test_a_plan_is_read_as_it_was_written(made):
-    text = to_text(made)
+    text = made.to_text()
     again = parse_plan(text)
     assert again == made
-    assert to_text(again) == text
+    assert again.to_text() == text
     assert again.sha256 == made.sha256
     assert again.total == made.total
 
@@ -65,7 +65,7 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(width=10**9), "width = 1000000000 is out of range"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
     (lambda d: d["clip"].update(time_base="0"), "time_base = '0' is out of range"),
-    (lambda d: d["clip"].update(audio=1), "audio = 1 is neither true nor false"),
+    (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
     (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, split"),
     (lambda d: d.update(on_lost="drop"), "on_lost = 'drop' is unknown"),
     (lambda d: d.update(cuts=[5, 5]), "cuts[1] = 5 is out of range"),
@@ -110,7 +110,6 @@ def test_what_is_wrong_is_named_in_one_line(change, message):
         "null",
         '{"schema": NaN}',
         "[" * 100_000,
-        '{"schema": 1, "schema": 2}',
         '{"schema": "dpveil.video-plan/1", "clip": {}, "method": "fill", "tracks": ' + "9" * 5000 + "}",
         '{"\\u001b[2J": 1}',
     ],
@@ -123,7 +122,7 @@ def test_other_texts_are_one_clear_line(text):
 
 
 def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
-    data = json.loads(to_text(plan(NEAR, *TWO, cuts=(5,))))
+    data = json.loads(plan(NEAR, *TWO, cuts=(5,)).to_text())
     rng = np.random.default_rng(17)
     values = [None, True, -1, 0, 1 << 70, 1.5, "", "x", "\u202e", [], [1], {}, {"a": 1}, "1/0", [[1, 1]]]
 
@@ -147,7 +146,7 @@ def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
 
 def test_files(tmp_path, monkeypatch):
     path = tmp_path / "plan.json"
-    path.write_text(to_text(plan(NEAR, *TWO)))
+    path.write_text(plan(NEAR, *TWO).to_text())
     assert read_plan(path) == plan(NEAR, *TWO)
     link = tmp_path / "link.json"
     link.symlink_to(path)
