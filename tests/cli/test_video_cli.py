@@ -293,8 +293,8 @@ def test_tracks_are_kept_and_linked_while_rendering(shell: Shell, clip: Path, tm
     assert (tmp_path / "plan.json").read_bytes() == before
     code, _, err = shell(*call, "--keep", "7")
     assert (code, "--keep 7 is no track" in err) == (2, True)
-    code, _, err = shell("video", "analyze", "none.mp4", "--out", "p.json", "--link", "1,2", "--link", "2,3")
-    assert (code, "linked twice" in err) == (2, True)  # before the clip is looked for
+    code, _, err = shell(*call, "--link", "1,2", "--link", "2,3")
+    assert (code, "linked twice" in err) == (2, True)
 
 
 def test_no_file_replaces_another_of_the_same_command(shell: Shell, clip: Path, tmp_path: Path) -> None:

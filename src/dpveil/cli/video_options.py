@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Final
@@ -97,7 +97,6 @@ class ClipOptions:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:
             values["link"] = [numbers(text, "link", fewest=2) for text in values["link"]]
-            check_linked(number for group in values["link"] for number in group)
         return values
 
 
@@ -117,16 +116,6 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
     if len(found) < fewest:
         raise InvalidParameter(option, text, f"names fewer than {fewest} tracks", hint="such as 1,4")
     return found
-
-
-def check_linked(linked: Iterable[int]) -> None:
-    """Raise `InvalidParameter` if a track is in two groups of --link, before a clip is analyzed."""
-    seen: set[int] = set()
-    for number in linked:
-        if number in seen:
-            hint = "name all tracks of one person together"
-            raise InvalidParameter("link", number, "is linked twice", hint=hint)
-        seen.add(number)
 
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:

@@ -89,12 +89,6 @@ class Source:
         if self._file_state() != self.state:
             raise self.clip_error(CHANGED, "wait until it is complete, and try again")
 
-    def check_bytes(self, sha256: str) -> None:
-        """Raise `ClipError` unless the file's bytes have this SHA-256, and it was not written to."""
-        if self.sha256() != sha256:
-            raise self.clip_error(CHANGED, "wait until it is complete, and try again")
-        self.check()
-
     def clip_error(self, problem: str, remedy: str = "") -> ClipError:
         """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
@@ -478,8 +472,7 @@ def _turn(levels: np.ndarray, flips: tuple[bool, bool, bool]) -> np.ndarray:
     return levels
 
 
-class Backwards(Exception):
-    """A frame is shown after one of a later time."""
+GENPTS: Final = "put its times right by ffmpeg -fflags +genpts -i IN OUT.mp4"
 
 
 class Clock:
@@ -487,21 +480,21 @@ class Clock:
 
     A time that is missing is `usual` units after the one before. One that repeats is a single unit later
     than the one before, as are those that follow until the clip's own times are later again. `repaired`
-    says whether any time was not the file's own.
+    says whether any time was not the file's own. Times that go backwards are a `ClipError` of the `source`.
     """
 
-    def __init__(self, usual: int) -> None:
-        self._usual = max(1, usual)
+    def __init__(self, usual: int, source: Source) -> None:
+        self._usual, self._source = max(1, usual), source
         self._own: int | None = None
         self._last: int | None = None
         self.repaired = False
 
     def time(self, own: int | None) -> int:
-        """Return the time of the next frame, which has its `own` in the file; raises `Backwards`."""
+        """Return the time of the next frame, which has its `own` in the file; raises `ClipError`."""
         if own is None:
             time = 0 if self._last is None else self._last + self._usual
         elif self._own is not None and own < self._own:
-            raise Backwards
+            raise self._source.clip_error("the times of its frames go backwards", GENPTS)
         else:
             time = own if self._last is None else max(own, self._last + 1)
             self._own = own
@@ -512,7 +505,6 @@ class Clock:
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
-GENPTS: Final = "put its times right by ffmpeg -fflags +genpts -i IN OUT.mp4"
 
 
 @dataclass(frozen=True)
@@ -555,13 +547,6 @@ class Way:
                 raise self.source.clip_error(f"the {what} of its frames changes", "cut it where it does")
             yield look, frame
 
-    def tick(self, clock: Clock, own: int | None) -> int:
-        """Return the time of the next frame by `clock`; raises `ClipError` if it is earlier than the last."""
-        try:
-            return clock.time(own)
-        except Backwards:
-            raise self.source.clip_error("the times of its frames go backwards", GENPTS) from None
-
     def read_frames(self, look: Look, usual: int, near: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield time and picture of every frame, from the first or from the keyframe before time `near` on.
 
@@ -571,12 +556,12 @@ class Way:
             if near is not None:
                 with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
-            clock = Clock(usual)
+            clock = Clock(usual, self.source)
             found = decode_frames(container, stream, self.source, numbered=near is None)
             frames = self._as(look, stream, found)
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
-                yield self.tick(clock, own), frame
+                yield clock.time(own), frame
 
     def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
         for found, frame in self.looks(frames, stream):

@@ -67,7 +67,7 @@ class Draw:
 
     `name` is "track 3", or "person 2" where a user says so. `method` replaces its regions; in a split it is
     the one of each frame, with its share of the budget. `raster` is the box whose pixels are read there; None
-    for faces, of which a canonical crop is. `frames` are all frames with one of its `tracks`.
+    for faces, of which a canonical crop is.
     """
 
     name: str
@@ -76,7 +76,6 @@ class Draw:
     key: Key
     method: Method
     raster: Box | None
-    frames: int
     guarantee: Guarantee
 
 
@@ -216,7 +215,7 @@ def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
         frames = length(group)
         track, key, box = key_frame(group, scene)
         drawn, cost = per_draw(scene.method, size_of(box), frames, over_time)
-        made.append(Draw(name_of(group), group, track, key, drawn, box, frames, cost))
+        made.append(Draw(name_of(group), group, track, key, drawn, box, cost))
     return tuple(made)
 
 

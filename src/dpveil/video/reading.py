@@ -147,9 +147,9 @@ def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str])
 def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
     """Return the times of all frames, whether all are the file's own, and whether any consists of fields."""
     times: list[int] = []
-    clock, fields = Clock(usual), False
+    clock, fields = Clock(usual, way.source), False
     for look, own in _looks(way):
-        times.append(way.tick(clock, own))
+        times.append(clock.time(own))
         fields |= look.fields
         _check_number(way, len(times))
     return times, not clock.repaired, fields
@@ -203,10 +203,6 @@ class Clip:
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
         self.source.check()
-
-    def check_bytes(self) -> None:
-        """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
-        self.source.check_bytes(self.facts.sha256)
 
     def ask(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
         """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""
