@@ -329,10 +329,12 @@ class Look:
 def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, most: int) -> Look:
     """Return the look of a decoded frame; raises `ClipError` for one that cannot be converted faithfully.
 
-    `turn` is its display matrix as `turn_of` returns it, `aspect` the ratio of a pixel's width to its height,
+    `turn` is its display matrix as FFmpeg stores it, `aspect` the ratio of a pixel's width to its height,
     and `most` the largest number of pixels.
     """
     check_size(frame.width, frame.height, source, most)
+    if aspect and not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
+        raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
     matrix, hdr = frame.colorspace, HDR.get(frame.color_trc, "")
     if matrix in UNSTATED:
         large = frame.height > HIGH[0] or frame.width > HIGH[1]
@@ -349,7 +351,7 @@ def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, mo
         height=frame.height,
         pixels=name,
         turn=turn,
-        aspect=_aspect(aspect, source),
+        aspect=Fraction(aspect or 1),
         matrix=matrix,
         limited=not full,
         fields=bool(frame.interlaced_frame),
@@ -364,20 +366,6 @@ def check_size(width: int, height: int, source: Source, most: int) -> None:
         raise source.clip_error(problem, "make them smaller")
 
 
-def turn_of(frame: Any) -> bytes:
-    """Return a frame's display matrix, as FFmpeg stores it; empty if it has none."""
-    found = frame.side_data.get("DISPLAYMATRIX")
-    return b"" if found is None else bytes(found)
-
-
-def _aspect(aspect: Fraction | None, source: Source) -> Fraction:
-    if not aspect:
-        return Fraction(1)
-    if not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
-        raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
-    return Fraction(aspect)
-
-
 class Upright:
     """Converts frames of one look; `width` and `height` are those of what it returns.
 
@@ -386,16 +374,21 @@ class Upright:
     """
 
     def __init__(self, look: Look, source: Source, most: int) -> None:
+        from av.video.format import VideoFormat
         from av.video.reformatter import Interpolation, VideoReformatter
 
         self._look = look
         self._exact = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
         self._to_rgb = VideoReformatter()
-        self._size = _square(look)
+        # the shorter side of a pixel is stretched, so that nothing is lost
+        wide = look.aspect >= 1
+        across = round(look.width * look.aspect) if wide else look.width
+        self._size = across, look.height if wide else round(look.height / look.aspect)
         self._turned = _flips(look.turn, source)
         self.width, self.height = self._size[::-1] if self._turned[0] else self._size
         check_size(self.width, self.height, source, most)
-        self._alpha = bool(_has_alpha(look.pixels))
+        parts = VideoFormat(look.pixels).components
+        self._alpha = any(part.is_alpha for part in parts) or look.pixels == "pal8"
 
     def image(self, frame: Any) -> UInt8[np.ndarray, "h w 3"]:
         """Return the upright levels of a frame, read-only; what is transparent is shown on black."""
@@ -416,32 +409,19 @@ class Upright:
             interpolation=self._exact,
             threads=1,
         )
-        levels = _levels(plain, 4 if self._alpha else 3)
+        plane, channels = plain.planes[0], 4 if self._alpha else 3
+        rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+        levels = rows[:, : channels * plane.width].reshape(plane.height, plane.width, channels)
         if self._alpha:
             levels = (levels[:, :, :3].astype(np.uint16) * levels[:, :, 3:] // 255).astype(np.uint8)
-        levels = np.ascontiguousarray(_turn(levels, self._turned))
+        swap, across, down = self._turned
+        if swap:
+            levels = np.asarray(cv2.transpose(levels))
+        if across or down:
+            levels = np.asarray(cv2.flip(levels, -1 if across and down else int(across)))
+        levels = np.ascontiguousarray(levels)
         levels.flags.writeable = False
         return levels
-
-
-def _levels(frame: Any, channels: int) -> UInt8[np.ndarray, "h w c"]:
-    """Return the levels of a packed frame without copying; they keep the frame alive."""
-    plane = frame.planes[0]
-    rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-    return rows[:, : channels * plane.width].reshape(plane.height, plane.width, channels)
-
-
-def _has_alpha(pixels: str) -> bool:
-    from av.video.format import VideoFormat
-
-    return any(part.is_alpha for part in VideoFormat(pixels).components) or pixels == "pal8"
-
-
-def _square(look: Look) -> tuple[int, int]:
-    """Return the size with square pixels: the shorter side of a pixel is stretched, so nothing is lost."""
-    if look.aspect >= 1:
-        return round(look.width * look.aspect), look.height
-    return look.width, round(look.height / look.aspect)
 
 
 def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
@@ -461,15 +441,6 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
     raise source.clip_error(
         "its pictures are turned by an angle other than 90, 180 or 270°", "save it upright"
     )
-
-
-def _turn(levels: np.ndarray, flips: tuple[bool, bool, bool]) -> np.ndarray:
-    swap, across, down = flips
-    if swap:
-        levels = cv2.transpose(levels)
-    if across or down:
-        levels = cv2.flip(levels, -1 if across and down else int(across))
-    return levels
 
 
 GENPTS: Final = "put its times right by ffmpeg -fflags +genpts -i IN OUT.mp4"
@@ -536,7 +507,7 @@ class Way:
         first: Look | None = None
         angle = 0
         for frame in frames:
-            turn = turn_of(frame) if first is None else first.turn
+            turn = bytes(frame.side_data.get("DISPLAYMATRIX") or b"") if first is None else first.turn
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             look = look_of(frame, turn, aspect, self.source, self.most)
             if first is None:

@@ -152,24 +152,18 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     if not is_present(clip) or clip.is_symlink():
         yield f"the clip {LINK if is_present(clip) else 'is missing'}"
         return
+    at, magic = MAGIC[output.format]
     try:
         with closing(Source(clip)) as source:
-            yield from _byte_problems(source, certificate)
+            if source.sha256() != output.sha256:
+                yield "the clip was changed: its SHA-256 is not the one in the certificate"
+            elif source.read(at, len(magic)) != magic:
+                yield f"the clip is not a {output.format} file"
+            elif can_read_clips():
+                yield from content_problems(source, certificate)
+                source.check()
     except ClipError as error:
         yield f"the clip cannot be read: {error.message}"
-
-
-def _byte_problems(source: Source, certificate: VideoCertificate) -> Iterator[str]:
-    """Yield in what an open file differs from what its certificate says of it."""
-    output = certificate.output
-    at, magic = MAGIC[output.format]
-    if source.sha256() != output.sha256:
-        yield "the clip was changed: its SHA-256 is not the one in the certificate"
-    elif source.read(at, len(magic)) != magic:
-        yield f"the clip is not a {output.format} file"
-    elif can_read_clips():
-        yield from content_problems(source, certificate)
-        source.check()
 
 
 def can_read_clips() -> bool:
