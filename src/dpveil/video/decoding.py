@@ -409,7 +409,8 @@ class Upright:
             interpolation=self._exact,
             threads=1,
         )
-        plane, channels = plain.planes[0], 4 if self._alpha else 3
+        plane: Any = plain.planes[0]
+        channels = 4 if self._alpha else 3
         rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
         levels = rows[:, : channels * plane.width].reshape(plane.height, plane.width, channels)
         if self._alpha:
