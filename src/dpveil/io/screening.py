@@ -82,7 +82,7 @@ WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
 HEIF_GRIDS: Final = {
     name: Grid(1, 1, margin=side + 16, codec=name) for name, side in (("HEIC", 32), ("AVIF", 64))
 }
-"""How far a pixel reaches at most in one step: across the largest transform of H.265 or AV1, wherever it lies,
+"""How far a pixel reaches at most in one step: across the largest transform of H.265 or AV1, anywhere,
 and by 16 pixels of in-loop filters and chroma. Prediction, which goes on from there, has no limit."""
 BRIGHT: Final = re.compile(rb"colrnclx..\0[\x10\x12]", re.DOTALL)
 """A colour box with a transfer function of high dynamic range: PQ or HLG (ITU-T H.273)."""
