@@ -258,7 +258,6 @@ LOCAL = {
     "verify {}": "OUTPUT",
     "ledger check {} --ledger sqlite:///a.db": "RELEASE",
     "card {} --out made.json": "FOLDER",
-    "card made --out made.json --people {}": "--people",
     "synthesize {} --out made --epsilon 1 --delta 1e-6": "FOLDER",
     "synthesize faces --out {} --epsilon 1 --delta 1e-6": "--out",
     "synthesize faces --out made --epsilon 1 --delta 1e-6 --people {}": "--people",
