@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from dpveil.video.reading import open_clip
-from dpveil.video.writing import Writer, join
+from dpveil.video.writing import Writer
 
 
 def made(path: Path, width: int, height: int, frames: int) -> Path:
@@ -64,23 +64,18 @@ def main() -> None:
                     pass
                 read = time.process_time() - begun
                 begun, wall = time.process_time(), time.monotonic()
-                segments = []
                 container = {".webm": "webm"}.get(arguments.suffix, "mp4")
-                for start in range(0, frames, 600):
-                    segments.append(folder / f"{start}.mp4")
-                    with Writer(segments[-1], clip.facts, container=container) as writer:
-                        for frame in clip.frames(start, min(start + 600, frames)):
-                            writer.write(frame)
+                out = folder / f"out{arguments.suffix}"
+                with Writer(out, clip.facts, container=container) as writer:
+                    for frame in clip.frames():
+                        writer.write(frame)
                 both = time.process_time() - begun
                 wall = time.monotonic() - wall
-                begun = time.process_time()
-                join(segments, folder / f"out{arguments.suffix}", clip.facts, container=container)
-                joined = time.process_time() - begun
             after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
             print(
                 f"{width}×{height}, {frames} frames: open {opened:.2f} s, read {1e3 * read / frames:.2f} ms, "
                 f"read and write {1e3 * both / frames:.2f} ms of processor time a frame "
-                f"({1e3 * wall / frames:.2f} ms of the clock), join {joined:.2f} s; "
+                f"({1e3 * wall / frames:.2f} ms of the clock); "
                 f"peak {after} MB, {after - before} above making the clip; load {os.getloadavg()[0]:.1f}"
             )
 

@@ -1,4 +1,4 @@
-"""How real faces of a codec of dpveil-faces are at pure budgets, of people whom none was trained on.
+"""How real faces of codecs of dpveil-faces are at pure budgets, of people whom none was trained on.
 
 `PROBES` portraits of each of `PEOPLE` people of LFW, 128 × 128, aligned by their landmarks, are encoded,
 released by `box-truncated-laplace`, and decoded. "face found": landmarks are sure, with 95 % intervals by
@@ -26,7 +26,7 @@ from dpveil.regions import Faces
 from latent_codes import SHARED, SIDE, found, share, sized
 from timing import report
 
-FILES = ("dictionary",)
+FILES = ("dictionary", "aam", "upconv")
 PEOPLE, PROBES = 40, 2
 PURE = (1, 100, 300, 1000)
 
@@ -50,7 +50,7 @@ def portraits() -> tuple[np.ndarray, list[str]]:
 
 
 def main() -> None:
-    """Measure the codec, and the gallery, at pure budgets."""
+    """Measure the codecs, and the gallery, at pure budgets."""
     crops, people = portraits()
     first = np.array([person in sorted(set(people))[: PEOPLE // 2] for person in people])
     rows = []

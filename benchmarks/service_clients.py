@@ -130,7 +130,7 @@ def load(port: int, sent: bytes, clients: int, seconds: float) -> Counted:
 def post(body: bytes, edge: str) -> bytes:
     """Return the bytes of a request that posts a form."""
     head = (
-        "POST /v1/releases HTTP/1.1\r\nhost: localhost\r\naccept: application/zip\r\n"
+        "POST /v1/releases HTTP/1.1\r\nhost: localhost\r\n"
         f"content-type: multipart/form-data; boundary={edge}\r\ncontent-length: {len(body)}\r\n\r\n"
     )
     return head.encode() + body

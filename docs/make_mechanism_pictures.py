@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
-from make_plots import png
+from make_plots import INK, LINE, png
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpveil.cli.explain import INK, LINE, draw_errors
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
-from dpveil.numbers import candidates, utility
+from dpveil.numbers import Candidate, candidates, utility
 
 WARM = "#b02a20"
 QUERY = {"range": (0, 10), "sensitivity": 1}
 ANSWERS = (0, 3, 5)
 COLOURS = (WARM, LINE, INK)
 EPSILONS = ("0.5", "1", "2")
+LINES = ["#0b7a75", "#b02a20", "#1c1e22", "#d08a1d", "#4a5fa5"]
+LINES += ["#8a8d94", "#7b3f8c", "#5a8f29", "#c2557f", "#6b4f2a"]
+MARKS = "osD^vP<>X*"
 
 
 def pictures() -> dict[str, bytes]:
@@ -77,10 +77,31 @@ def error_of(method: ScalarMechanism) -> list[float]:
 
 
 def comparison() -> bytes:
-    """Return the plot of `dpveil mechanism compare --range 0:10 --sensitivity 1`."""
+    """Return the plot of the expected errors of all mechanisms on the range 0:10 with sensitivity 1."""
     budgets = ("0.1", "0.2", "0.5", "1", "2", "5")
     found = [candidates(**QUERY, epsilon=epsilon) for epsilon in budgets]
-    with TemporaryDirectory() as folder:
-        path = Path(folder, "errors.png")
-        draw_errors(found, "range 0:10, sensitivity 1, database-record", path)
-        return path.read_bytes()
+    figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
+    draw_errors(found, "range 0:10, sensitivity 1, database-record", figure)
+    return png(figure)
+
+
+def draw_errors(found: list[list[Candidate]], title: str, figure: Figure) -> None:
+    """Draw a line for each mechanism: expected absolute error over epsilon."""
+    axes = figure.add_subplot(xscale="log", yscale="log")
+    names = sorted({one.name for at in found for one in at if one.utility})
+    for place, name in enumerate(names):
+        line = [
+            (float(o.epsilon), o.utility.mean) for at in found for o in at if o.name == name and o.utility
+        ]
+        colour, mark = LINES[place % len(LINES)], MARKS[place % len(MARKS)]
+        axes.plot(*zip(*line, strict=True), lw=1.8, label=name, color=colour, marker=mark, ms=4.5)
+    ticks = [float(at[0].epsilon) for at in found]
+    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.set_xlabel("epsilon", color=INK)
+    axes.set_ylabel("expected absolute error", color=INK)
+    axes.set_title(title, color=INK, fontsize=11, loc="left")
+    axes.grid(color="#e4e2dc", lw=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)

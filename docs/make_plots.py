@@ -10,11 +10,10 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from dpveil.accounting.meaning import detection_bound
-from dpveil.cli.explain import INK, LINE, SOFT
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 RESULTS = Path(__file__).parent.parent / "benchmarks" / "results"
-WARM = "#b02a20"
+INK, SOFT, LINE, WARM = "#1c1e22", "#8a8d94", "#0b7a75", "#b02a20"
 COLOURS = {
     "gallery": "#7d7d7d",
     "pca": INK,

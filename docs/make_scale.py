@@ -13,10 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from make_plots import WARM, png
+from make_plots import INK, LINE, SOFT, WARM, png
 from matplotlib.figure import Figure
-
-from dpveil.cli.explain import INK, LINE, SOFT
 
 
 def table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:

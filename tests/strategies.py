@@ -7,7 +7,7 @@ import string
 from hypothesis import strategies as st
 
 from dpveil.core.certificate import Certificate, Output
-from dpveil.core.envelope import ORDER, Signature
+from dpveil.core.envelope import Signature
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance
 from dpveil.core.origin import Origin
@@ -67,7 +67,7 @@ OUTPUTS = st.builds(
 SIGNATURES = st.builds(
     lambda point, number: Signature("58" + "66" * 31, point.hex() + number.to_bytes(32, "little").hex()),
     st.binary(min_size=32, max_size=32),
-    st.integers(0, ORDER - 1),
+    st.integers(0, 2**256 - 1),
 )
 """Well formed, and of nothing."""
 VALUES = st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(-1e9, 1e9) | TEXTS

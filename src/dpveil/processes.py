@@ -26,8 +26,9 @@ import subprocess
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -43,8 +44,6 @@ PIECE: Final = 1 << 20
 TYPES: Final = ("|u1", "|b1", "<i8", "<f4", "<f8")
 """Types of arrays in messages."""
 MOST_DIMENSIONS: Final = 8
-MOST_IDLE: Final = 4
-"""Children that a pool keeps for the next questions."""
 GRACE: Final = 30
 """Seconds after which a child ends itself that nobody ended in time: its parent is gone."""
 STOP_SECONDS: Final = 20
@@ -296,6 +295,7 @@ class Child:
             start_new_session=True,  # an interruption is for this process, which ends the other one
         )
         self.channel = Channel(self.process.stdout, self.process.stdin)  # type: ignore[arg-type]
+        self.asked = False
         for stream in (self.process.stdout, self.process.stdin):
             with suppress(ImportError, AttributeError, OSError):  # not here, or not that large
                 import fcntl
@@ -304,7 +304,7 @@ class Child:
 
     def ask(self, told: Any, *arrays: np.ndarray | bytes, seconds: float, most: int = MOST_BYTES) -> Message:
         """Return the answer to a question; raises `Ended`, and then the process is gone."""
-        late = threading.Event()
+        late, self.asked = threading.Event(), True
 
         def stop() -> None:
             late.set()
@@ -377,34 +377,49 @@ class Child:
 class Pool:
     """Children that answer questions (`answer`), one thread each; they start when they are needed.
 
-    Each gets `first` before any question, and has `memory` bytes and, for a question, `seconds`. After a
-    fork, another process's children are not used. A pickle of it starts its own.
+    Each gets `first` before any question, and has `memory` bytes and, for a question, `seconds`. Up to `idle`
+    wait for the next questions. After a fork, another process's children are not used. A pickle of it starts
+    its own.
     """
 
     def __init__(
-        self, target: str, first: tuple[Any, ...] = (None,), *, memory: int, seconds: float, **more: bool
+        self,
+        target: str,
+        first: tuple[Any, ...] = (None,),
+        *,
+        memory: int,
+        seconds: float,
+        idle: int = 4,
+        one_thread: bool = False,
     ) -> None:
-        self.target, self.first, self.memory, self.seconds, self.more = target, first, memory, seconds, more
+        self.target, self.first, self.memory, self.seconds = target, first, memory, seconds
+        self.most_idle, self.one_thread = idle, one_thread
         self.deaths = 0
         self._idle: list[tuple[int, Child]] = []
         weakref.finalize(self, _end_all, self._idle)
 
-    def __reduce__(self) -> tuple[Callable[..., Pool], tuple[Any, ...]]:
-        return _pool, (self.target, self.first, self.memory, self.seconds, self.more)
+    def __reduce__(self) -> tuple[Callable[[], Pool], tuple[()]]:
+        more: dict[str, Any] = {"memory": self.memory, "seconds": self.seconds, "idle": self.most_idle}
+        return partial(Pool, self.target, self.first, one_thread=self.one_thread, **more), ()
 
     def ask(self, told: Any = None, *arrays: np.ndarray | bytes, most: int = MOST_BYTES) -> Message:
         """Return the answer to a question, with at most `most` bytes of arrays; raises `Ended`."""
+        with self.child() as child:
+            return child.ask(told, *arrays, seconds=self.seconds, most=most)
+
+    @contextmanager
+    def child(self) -> Iterator[Child]:
+        """Have a child for several questions; raises `Ended` if none can start."""
         child = self._take_child()
         try:
-            found = child.ask(told, *arrays, seconds=self.seconds, most=most)
-        except Ended:
-            self.deaths += 1
-            raise
-        if len(self._idle) < MOST_IDLE:
-            self._idle.append((os.getpid(), child))
-        else:
-            child.end()
-        return found
+            yield child
+        finally:
+            alive = child.process.poll() is None and child.channel.silent
+            self.deaths += not alive
+            if alive and len(self._idle) < self.most_idle:
+                self._idle.append((os.getpid(), child))
+            else:
+                child.end()
 
     def _take_child(self) -> Child:
         """Return a child that waits, or a new one; raises `Ended` if none can start."""
@@ -417,7 +432,7 @@ class Pool:
                     return child
                 child.end()
         try:
-            child = Child(self.target, memory=self.memory, **self.more)
+            child = Child(self.target, memory=self.memory, one_thread=self.one_thread)
         except OSError as error:
             raise Ended("start", error.strerror or "") from error
         told, *arrays = self.first
@@ -428,10 +443,6 @@ class Pool:
     def end(self) -> None:
         """End all that wait."""
         _end_all(self._idle)
-
-
-def _pool(target: str, first: tuple[Any, ...], memory: int, seconds: float, more: Mapping[str, bool]) -> Pool:
-    return Pool(target, first, memory=memory, seconds=seconds, **more)
 
 
 def _end_all(idle: list[tuple[int, Child]]) -> None:

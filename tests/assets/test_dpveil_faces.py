@@ -62,7 +62,7 @@ def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
 
 def test_defaults_are_found_where_it_is_installed(monkeypatch):
     monkeypatch.syspath_prepend(str(FILES.parent))
-    for name in ("pca", "dictionary", "gallery"):
+    for name in ("pca", "dictionary", "aam", "upconv", "gallery"):
         assert default_path(name).name == f"{name}.safetensors"
     with pytest.raises(UsageError, match="the default nonsense of faces is not installed"):
         default_path("nonsense")

@@ -14,7 +14,7 @@ from dpveil.attacks.base import PIXELS, SEES, Background, Memo
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.attacks.vectors import similarity
-from dpveil.bench.synthetic_photos import DrawnScene
+from dpveil.bench.synthetic_photos import DrawnPerson
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, DPSamp, Fill, Mosaic, Snow
@@ -184,12 +184,12 @@ def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
     assert identification_rates(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
 
 
-def test_rooms_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> None:
+def test_people_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> None:
     names = [f"r{number}" for number in range(8)]
-    known = [DrawnScene.of(number, shot).read().image for number in range(8) for shot in range(4)]
+    known = [DrawnPerson.of(number, shot).read().image for number in range(8) for shot in range(4)]
     clean, released = (tuple(view(image, hidden=hidden) for image in known) for hidden in (False, True))
     background = Background(clean, released, tuple(name for name in names for _ in range(4)))
-    probes = [DrawnScene.of(number, 4).read().image for number in range(8)]
+    probes = [DrawnPerson.of(number, 4).read().image for number in range(8)]
     fitted = attack("appearance").fit(background)
     assert identification_rates(fitted.score([view(one) for one in probes]), names).mean() >= 0.75
     half = np.zeros(probes[0].shape[:2], np.bool_)

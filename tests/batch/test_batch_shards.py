@@ -31,7 +31,6 @@ from dpveil.core.envelope import MOST_BYTES
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io.locking import hold_lock
 from dpveil.io.tar import Member, members
-from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -264,27 +263,6 @@ def test_members_are_those_that_python_finds(kind: int) -> None:
     assert [each.start for each in found if each.size] == starts
 
 
-def test_headers_are_bounded() -> None:
-    """Also those that pile up before one member, and those of all members."""
-    one = told("0.png", 1).tobuf(tarfile.USTAR_FORMAT) + bytes(512)
-    record = b"16384 comment=" + b"v" * (16384 - 15) + b"\n"
-    assert (
-        len(listed(told("x", 1 << 14, type=b"x").tobuf(tarfile.USTAR_FORMAT) + record + one + TAR_END)) == 1
-    )
-    for kind in (b"x", b"L", b"g", b"K"):
-        head = told("x", 1 << 17, type=kind).tobuf(tarfile.USTAR_FORMAT)
-        with pytest.raises(Refused, match="a header of 131,072 bytes"):
-            listed(head + bytes(1 << 17) + one + TAR_END)
-    many = b"".join(b"%d k%03d=%s\n" % (20, n, b"v" * 11) for n in range(100))
-    for kind, count, words in ((b"g", 1, "all its members"), (b"x", 5000, "is damaged")):
-        head = told("x", len(many), type=kind).tobuf(tarfile.USTAR_FORMAT) + many.ljust(2048, b"\0")
-        with pytest.raises(Refused, match=words):
-            listed(head * count + one + TAR_END)
-    long = told("x", 9000, type=b"L").tobuf(tarfile.USTAR_FORMAT) + (b"n" * 9000).ljust(9216, b"\0")
-    found = listed((long + one) * 100 + TAR_END)
-    assert (len(found), {len(each.name) for each in found}) == (100, {1024})
-
-
 def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
     for change in ("replaced", "removed", "a folder"):
         shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
@@ -328,7 +306,6 @@ def test_each_photo_has_noise_of_its_own() -> None:
     shard("in/b.tar", [("0.png", picture())])
     report = released("in", seed=1)
     assert counts(report) == (3, 0, 0)
-    assert all("it is a copy of in/a.tar/0.png" in str(entry.warnings) for entry in report.entries[1:])
     made = [*held("out/a.tar").values(), *held("out/b.tar").values()]
     assert len(set(made)) == 6
 

@@ -1,6 +1,7 @@
 """Where every photo lands: mirrored, never on another, never on an input, never read twice."""
 
 import os
+import re
 import stat
 import tempfile
 import unicodedata
@@ -10,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.batch.run import copies
-from dpveil.batch.state import State, key_of, state_path
-from dpveil.batch.tasks import keep_numbers, left_out, number_outputs, plan_tasks
+from dpveil.batch.state import State, state_path
+from dpveil.batch.tasks import left_out, plan_tasks
 from dpveil.errors import OutputError, UnknownName, UsageError
-from dpveil.io import is_present
 from dpveil.io.names import released_suffix
 
 
@@ -155,7 +154,6 @@ def test_no_two_photos_ever_land_on_one_name(names, format_, random):
     assert len(outputs) == len(certificates) == len(tasks)
     assert outputs.isdisjoint(certificates)
     assert folders.isdisjoint(outputs | certificates)
-    assert outputs.isdisjoint(seen(task.former) for task in tasks if task.former)
 
 
 def test_formats_stay_or_are_chosen(tree):
@@ -215,11 +213,9 @@ def folder(tmp_path):
 
 
 def test_what_was_noted_is_read_again_and_nobody_else_may_read_it(folder):
-    State.read(folder).note_numbers([(key_of("anna.jpg"), 1)])
     state = State.read(folder)
-    assert (state.stamps, state.numbers, state.problem) == ({SHA: {STAMP}}, {key_of("anna.jpg"): 1}, "")
+    assert (state.stamps, state.problem) == ({SHA: {STAMP}}, "")
     assert stat.S_IMODE(state_path(folder).stat().st_mode) == 0o600
-    assert b"anna" not in state_path(folder).read_bytes()
 
 
 def test_nothing_of_it_lies_where_releases_are_published(folder, monkeypatch):
@@ -244,7 +240,7 @@ def test_without_a_home_nothing_is_remembered_and_that_is_said(tmp_path, monkeyp
     with pytest.raises(OSError, match="no home"):
         state.note_release(SHA, STAMP)
     with pytest.raises(OutputError):
-        keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
+        plan_tasks([Path("a.jpg")], tmp_path, names="number")
 
 
 def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(folder):
@@ -262,67 +258,32 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
         b"[]",
         b"\xff",
         b"[" * 100_000,
-        b'{"release": "%s", "size": 1, "time": 9.5}' % (b"b" * 64),
-        b'{"release": "%s", "size": 1, "time": 1, "of": "x"}' % (b"b" * 64),
-        b'{"number": 0, "of": "%s"}' % (b"a" * 32),
-        b'{"number": 4000000000000, "of": "%s"}' % (b"a" * 32),
-        b'{"number": 1, "of": "../../etc"}',
+        b'{"release": "%s", "size": 1}' % (b"b" * 64),
     ],
-    ids=range(8),
+    ids=range(4),
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
     with state_path(folder).open("ab") as file:
         file.write(line)  # torn: no end of the line
     state = State.read(folder)
-    assert (state.stamps, state.numbers) == (before.stamps, before.numbers)
+    assert state.stamps == before.stamps
     assert state.problem.endswith("is damaged")
     state.note_release("c" * 64, STAMP)
     assert State.read(folder).stamps == {**before.stamps, "c" * 64: {STAMP}}
 
 
-def number(folder, *names):
-    """Number photos as a run does: all is checked, then the numbers are kept."""
-    outputs = number_outputs(names, folder)
-    keep_numbers(dict(zip(names, outputs, strict=True)), folder)
-    return [int(output.removeprefix("photo-").removesuffix(".jpg")) for output in outputs]
+def test_numbers_stay_a_photos_own_and_tell_no_name(tree, monkeypatch):
+    tree("in/b.jpg", "in/d.jpg", "in/d.heic")
 
+    def numbered():
+        tasks = plan_tasks([Path("in")], Path("out"), names="number")
+        return {task.source.name: task.name for task in tasks}
 
-def test_numbers_stay_a_photos_own(tmp_path):
-    assert number_outputs(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.jpg", "photo-000002.jpg"]
-    assert not is_present(state_path(tmp_path))
-    assert number(tmp_path, "b.jpg", "d.jpg") == [1, 2]
-    assert number(tmp_path, "a.jpg", "b.jpg", "c.jpg", "d.jpg") == [3, 1, 4, 2]
-    assert number(tmp_path, "d.jpg") == [2]
-
-
-@pytest.mark.parametrize("wanted", [{"b.jpg": "photo-000001.png"}, {"a.jpg": "photo-000002.png"}])
-def test_a_number_that_another_run_took_meanwhile_is_not_given_again(tmp_path, wanted):
-    number(tmp_path, "a.jpg")
-    before = state_path(tmp_path).read_bytes()
-    with pytest.raises(UsageError, match="meanwhile"):
-        keep_numbers(wanted, tmp_path)
-    assert state_path(tmp_path).read_bytes() == before
-
-
-@pytest.mark.parametrize("damage", ["gone", "damaged"])
-@pytest.mark.parametrize("left", ["photo-000002.png", "photo-000002.png.certificate.json"])
-def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, damage, left):
-    number(tmp_path, "a.jpg", "b.jpg")
-    (tmp_path / left).write_bytes(b"x")
-    assert number(tmp_path, "a.jpg", "b.jpg") == [1, 2]
-    state_path(tmp_path).unlink()
-    if damage == "damaged":
-        state_path(tmp_path).write_bytes(b"x")
-    for again in (lambda: number_outputs(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
-        with pytest.raises(UsageError, match="numbered release of an unknown photo"):
-            again()
-
-
-def test_copies_are_files_of_the_same_bytes(tmp_path):
-    for name, contents in {"a": b"one", "b": b"two", "c": b"one", "d": b"one", "e": b"longer"}.items():
-        (tmp_path / name).write_bytes(contents)
-    sources = [tmp_path / name for name in ("a", "b", "c", "d", "e", "gone")]
-    found = copies(sources, most=100)
-    assert {key.name: value.name for key, value in found.items()} == {"c": "a", "d": "a"}
-    assert copies(sources, most=2) == {}
+    first = numbered()
+    assert len({*first.values()}) == 3
+    assert all(re.fullmatch(r"photo-[0-9]{15}\.(jpg|png)", name) for name in first.values())
+    tree("in/a.jpg", f"out/{first['d.heic']}.certificate.json")
+    assert numbered().items() > first.items()
+    monkeypatch.setenv("XDG_STATE_HOME", str(Path("other").absolute()))
+    assert not {*numbered().values()} & {*first.values()}, "another user"

@@ -155,22 +155,6 @@ def test_labels_follow_what_was_released_and_nothing_else_is_kept(given: Given, 
         assert {Path(name).stem for name in files} == {Path(name).stem for name in released}
 
 
-@pytest.mark.parametrize("given", [voc, yolo])
-def test_files_of_an_earlier_run_about_what_has_no_labels_now_are_removed(given: Given) -> None:
-    labels = given()
-    place, _ = run(labels)
-    before = contents(place)
-    other = place / f"other{Path(next(iter(before))).suffix}"
-    other.write_text("of another run")
-    gone = next(
-        each for each in labels.rglob("*") if each.relative_to(labels).as_posix() == next(iter(before))
-    )
-    gone.unlink()
-    _, report = run(labels)
-    assert set(contents(place)) == {*before} - {next(iter(before))} | {other.name}
-    assert len(report.notes) == 1
-
-
 def test_points_of_a_new_face_stand_for_those_that_were_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     given = json.loads(coco().read_text())
     given["categories"] = [{"id": 7, "keypoints": ["left_eye", "nose", "wrist", "right_eye"]}]

@@ -8,26 +8,21 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from dpveil.attacks import attack, faces
-from dpveil.attacks.base import Background, Fitted, Memo, Scores, View
+from dpveil.attacks.base import Background, Fitted, Scores, View
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench import bounds
 from dpveil.bench.bounds import bound, bound_of_photos
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load
 from dpveil.bench.galleries import Setting
-from dpveil.bench.measuring import Released, Spent, attacked_apart, cells, score_releases
-from dpveil.bench.run import left_out, recompute_cell, recompute_cells
+from dpveil.bench.measuring import Released, attacked_apart, cells, score_releases
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.region import Box
 from dpveil.errors import DataError, PluginError
 from people_made import background, folder, picture, view
-from tiny_onnx import encoder
 
 
 @pytest.fixture(scope="module")
@@ -78,60 +73,21 @@ GOOD = {
         {"people": [0, 7]},
         {"people": ["a", "b"]},
         {"people": []},
-        {"answered": [1, 0]},
         {"chance": -1},
         {"chance": None},
-        {"utility": {"ssim": [10**400, 0.5]}},
-        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": [1]}},
-        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": float("nan")}},
-        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": "=1+1"}},
         {"bound": "high"},
-        {"bound_about": "any photos"},
-        {"bound": 0.5},
-        {"bound": 0.5, "bound_about": "\x1b[2J"},
-        {"guarantee": []},
-        {"covers": "whole photos"},
-        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": 1}, "covers": "all"},
-        {"guarantee": {"kind": "pure"}},
-        {"guarantee": {"kind": "magic", "relation": {"name": "any-image"}}},
-        {"guarantee": {"kind": "pure", "relation": {"name": "magic"}}},
-        {"guarantee": {"kind": "pure", "relation": {"name": "any-image"}, "epsilon": "\x1b[2J"}},
-        {"of": {}},
-        {"of": None},
-        {"utility": {"ssim": [float("inf"), 0]}},
         {"utility": {"ssim": [0.5]}},
-        {"utility": {"Beauty!": [0.5, 0.5]}},
-        {"utility": {f"m{n}": [0.5, 0.5] for n in range(101)}},
-        {"together": {"ndb": [0.5, 0.5]}},
-        {"together": {"ndb": float("nan")}},
-        {"together": {"\x1b[2J": 0.5}},
-        {"together": None},
-        {"utility": {"ssim": [True, 0.5]}},
         {"utility": None},
+        {"more": 1},
         {"format": "dpveil.cell/9"},
-        {"of": {"method": "Magic"}},
-        {"of": {"attack": "\x1b[2J"}},
-        {"of": {"data": "\x1b[2J"}},
-        {"of": {"parameters": {"block": ["\x07"]}}},
     ],
 )
 def test_what_is_no_cell_is_refused_in_one_line(cell: Cell, change: dict[str, object]) -> None:
     text = json.loads(cell.text())
     assert parse(json.dumps({**text, **GOOD}).encode(), "good").right == (1.0, 0.0)
-    if isinstance(of := change.get("of"), dict) and of:
-        change = {"of": {**text["of"], **of}}
     with pytest.raises(DataError, match=r"bad\.json is not a cell") as told:
         parse(json.dumps({**text, **GOOD, **change}).encode(), "bad.json")
     assert "\n" not in str(told.value)
-
-
-def test_a_cell_of_more_people_than_are_resampled_is_refused(cell: Cell) -> None:
-    """Intervals would take 16 KB for each of them."""
-    count = 20_001
-    text = {**json.loads(cell.text()), "people": list(range(count)), "utility": {}}
-    text |= {name: [1.0] * count for name in ("right", "near")} | {"answered": [True] * count}
-    with pytest.raises(DataError, match="more than 20000 people"):
-        parse(json.dumps(text).encode(), "large.json")
 
 
 # Attackers that remember releases: each is scored by a copy that knows of no other.
@@ -161,16 +117,8 @@ class Remembering(Fitted):
         return self
 
 
-def local() -> Fitted:
-    class Inner(Remembering):
-        """Cannot be pickled."""
-
-    return Inner()
-
-
-@pytest.mark.parametrize("make", [Remembering, local])
-def test_no_release_is_scored_by_what_is_known_of_another(make: type[Remembering]) -> None:
-    fitted = make()
+def test_no_release_is_scored_by_what_is_known_of_another() -> None:
+    fitted = Remembering()
     assert (score_releases(fitted, SHOWN, NAMES).likeness == 2).all()
     assert not fitted.seen, "it is never used itself"
     assert (score_releases(fitted, SHOWN, NAMES, joint=True).likeness == 12).all()
@@ -180,9 +128,7 @@ def test_no_gallery_is_enrolled_by_what_is_known_of_another(monkeypatch: pytest.
     own = background(4, 2)
     known = tuple(type("Item", (), {"person": person})() for person in own.people)
     shown = tuple((one, None) for one in own.clean)
-    releases = Released(
-        known, known[:2], own.clean, shown, tuple(SHOWN[:2]), Spent(), (), frozenset(own.people[:4])
-    )
+    releases = Released(known, known[:2], own.clean, shown, tuple(SHOWN[:2]), (), frozenset(own.people[:4]))
     attack = type("Attack", (), {"fit": lambda self, learnt: Remembering()})()
     found, _ = attacked_apart(attack, releases, NAMES)  # type: ignore[arg-type]
     assert (found.likeness == 102).all()
@@ -191,44 +137,11 @@ def test_no_gallery_is_enrolled_by_what_is_known_of_another(monkeypatch: pytest.
 def test_an_attacker_that_cannot_be_copied_is_refused_in_one_line() -> None:
     fitted = Remembering()
     fitted.lock = threading.Lock()  # type: ignore[attr-defined]
-    with pytest.raises(PluginError, match=r"Remembering cannot be copied.*pickled") as told:
+    with pytest.raises(PluginError, match="cannot be copied"):
         score_releases(fitted, SHOWN, NAMES)
-    assert "\n" not in str(told.value)
-
-
-# Checking cells of an attack with a file of the user's: again with the same file, and never with
-# another.
 
 
 NOTHING = Setting(None)
-
-
-def network(path: Path, seed: int) -> str:
-    weights = np.random.default_rng(seed).normal(size=(16, 3, 112, 112))
-    path.write_bytes(encoder(weights, np.zeros(16)))
-    return f"embedding:{path}"
-
-
-@pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, str, list[Cell]]:
-    """Return a data set, an attack with a file, and cells of it and of another attack."""
-    monkeypatch.setattr(faces, "FOUND", Memo())
-    monkeypatch.setattr(faces, "EMBEDDED", Memo())
-    monkeypatch.setattr(faces, "_detect_faces", lambda image: (Box(0, 0, 32, 32),))
-    monkeypatch.setattr(faces, "aligned_crop", lambda image, *_, **__: np.resize(image, (112, 112, 3)))
-    root, label = folder(tmp_path / "made", people=3, photos=2), network(tmp_path / "own.onnx", 1)
-    both = [attack(label), attack("pixels")]
-    return root, label, list(cells(load(root), NOTHING, both, 0, []))
-
-
-def test_a_cell_by_a_file_of_a_user_is_left_out(made: tuple[Path, str, list[Cell]]) -> None:
-    root, _, (own, other) = made
-    assert own.of["attack"] == "embedding:own"
-    assert recompute_cells([own, other], [root]) == (1, []), "the cell of pixels"
-    assert left_out([own, other]) == 1
-    assert recompute_cells([own], [root])[0] == 0
-    with pytest.raises(DataError, match="is of no method or attack"):
-        recompute_cell(own, load(root))
 
 
 # The bound by the distances of photos, against the best attacker on mechanisms that are small enough.

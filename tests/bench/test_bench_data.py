@@ -17,13 +17,13 @@ from PIL import Image
 
 from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.bench.cells import APART, parse
+from dpveil.bench.cells import APART
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
 from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import cells, release_all
 from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, DrawnPlate, draw_items, texture
-from dpveil.errors import DataError, PhotoError, UsageError
+from dpveil.errors import PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from people_made import folder
 
@@ -322,15 +322,3 @@ def test_clean_photos_are_recognised_and_blank_ones_are_not(data: Dataset) -> No
         assert np.mean(blank.right) == pytest.approx(1 / 8)
         assert blank.apart["private_equal_error"] == 0.5
         assert blank.apart["open_set"] <= 1 / 8
-
-
-@pytest.mark.parametrize("broken", [{"open_set": 2}, {"open_set": None, "more": 1}, [], "no"])
-def test_cells_with_other_measures_of_a_split_are_refused(data: Dataset, broken: object) -> None:
-    (cell,) = cells(data, MOSAIC, [attack("pixels")], 0, [])
-    told = json.loads(cell.text())
-    more = {**told["apart"], **broken} if isinstance(broken, dict) else broken
-    with pytest.raises(DataError, match="is not a cell of this version"):
-        parse(json.dumps({**told, "apart": more}).encode(), "a cell")
-    of = {**told["of"], "split": "other"}
-    with pytest.raises(DataError, match="how people were split"):
-        parse(json.dumps({**told, "of": of}).encode(), "a cell")

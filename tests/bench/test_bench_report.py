@@ -6,7 +6,6 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,11 +21,9 @@ from dpveil.bench.cells import PARTS, WHOLE, Cell, parse
 from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting
 from dpveil.bench.league import FEW, cautions, leagues
-from dpveil.bench.measuring import Time, measure_spent
 from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds, rows
 from dpveil.bench.utility import measure_all
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import DataError
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.mechanisms.pixel import DPSVD, DPPix
@@ -247,26 +244,6 @@ def test_sets_are_compared_as_sets() -> None:
     assert lighter["ndb"] == pytest.approx(2 / 3), "none is dark, too many are light"
     _, few = measure_all(["ndb"], photos[:30], photos[:30])
     assert few == {"ndb": None}
-
-
-def test_what_releases_take_is_kept_and_what_comes_back_is_checked(tmp_path: Path) -> None:
-    with measure_spent() as took:
-        sum(number * number for number in range(300_000))
-        held = np.ones(80 << 20)
-    assert took.seconds > 0
-    assert took.mebibytes is None or took.mebibytes > 50
-    assert held.any()
-    (tmp_path / measuring.FOLDER).mkdir()
-    time = Time(18, 1.5, None)
-    measuring.write(tmp_path, "ab", time)
-    assert (measuring.read(tmp_path, "ab"), measuring.read(tmp_path, "cd")) == (time, None)
-    assert time.row({"method": "fill"}) == {"method": "fill", "releases": "18", "ms": "1.5", "MiB": ""}
-    good = {"releases": 1, "ms": 1, "MiB": None}
-    forged = [json.dumps({**good, "ms": wrong}) for wrong in ("<b>", None, -1, float("nan"), True)]
-    for text in ("[]", "{", '{"magic": 1}', '{"ms": 3}', "[" * 60_000, *forged):
-        (tmp_path / measuring.FOLDER / "ab.json").write_text(text, encoding="utf-8")
-        with pytest.raises(DataError, match="does not say"):
-            measuring.read(tmp_path, "ab")
 
 
 # Bounds of methods whose promise is metric, from photos to rows.

@@ -26,12 +26,12 @@ from dpveil.bench.data import Dataset, load, split
 from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
 from dpveil.bench.measuring import cells, release_all
-from dpveil.bench.run import CELLS, Job, recompute_cell, recompute_cells, run
+from dpveil.bench.run import CELLS, Job, run
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
 from dpveil.core.registry import ATTACKS, METHODS
-from dpveil.errors import DataError, UsageError
+from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from dpveil.release.plan import Plan
 from dpveil.release.saving import Release
@@ -230,53 +230,6 @@ def test_several_releases_of_a_photo_cost_more_and_tell_more(data: Dataset) -> N
     assert one(data, NOISE).bound < one(data, replace(NOISE, releases=2)).bound < 1
 
 
-@pytest.mark.parametrize("releases", [0, 10**6, "9", True, None])
-def test_a_forged_cell_cannot_ask_for_endless_work(data: Dataset, releases: object) -> None:
-    cell = one(data, NOISE)
-    assert recompute_cell(cell, data) == cell
-    parameters = {**cell.of["parameters"], "releases": releases}
-    with pytest.raises(DataError, match="no method or attack"):
-        recompute_cell(replace(cell, of={**cell.of, "parameters": parameters}), data)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"attack": "embedding:/dev/zero"},
-        {"attack": "context+restored(embedding-parrot:/dev/zero)"},
-        {"attack": "denoised:denoiser:/dev/zero(pixels)"},
-        {"after": ["denoiser:/dev/zero"]},
-        {"after": [" denoiser:/dev/zero"]},
-        {"after": ["median:3"] * 6},
-        {"after": [3]},
-        {"measures": ["beauty"]},
-        {"measures": 3},
-        {"regions": "/dev/zero"},
-        {"regions": "1,2,3,4,5"},
-    ],
-)
-def test_a_forged_cell_opens_no_file(
-    data: Dataset, change: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cell = one(data, MOSAIC)
-    monkeypatch.setattr("dpveil.bench.run.cells_of", lambda *given: pytest.fail(f"it runs {given}"))
-    of = {**cell.of, **{name: value for name, value in change.items() if name in cell.of}}
-    of["parameters"] = {**cell.of["parameters"], **{k: v for k, v in change.items() if k not in cell.of}}
-    with pytest.raises(DataError, match="no method or attack"):
-        recompute_cell(replace(cell, of=of), data)
-
-
-def test_every_cell_is_computed_again_where_that_is_asked_for(tmp_path: Path) -> None:
-    """Else the first of each method: a made-up one behind it is not noticed."""
-    place = folder(tmp_path / "made", people=3, photos=2)
-    first, second = cells(load(place), MOSAIC, [PixelDiscriminant(), attack("eigenfaces")], 0, ["mse"])
-    forged = replace(second, right=(0.5,) * 3)
-    assert recompute_cells([first, forged], [place]) == (1, [])
-    assert recompute_cells([first, second], [place], every=True) == (2, [])
-    count, (problem,) = recompute_cells([first, forged], [place], every=True)
-    assert (count, "mosaic against eigenfaces comes out otherwise" in problem) == (2, True)
-
-
 def test_a_cell_is_named_by_all_that_it_depends_on(data: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     """The bench's mutant is a cache that ignores a parameter."""
     attack = PixelDiscriminant()
@@ -319,7 +272,6 @@ from pathlib import Path
 sys.path[:0] = [{tests!r}]
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.attacks.super_resolution import Restored
-from dpveil.bench.run import recompute_cell
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item

@@ -1,16 +1,14 @@
-"""Totals of people: exact sums by hand, and everything that has no total is refused."""
+"""Totals of releases: exact sums by hand, and everything that has no total is refused."""
 
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpveil.accounting import zcdp_delta
-from dpveil.cards.croissant import ANYBODY, Listed, by_table, epsilon_at, number, prefix, totals
+from dpveil.cards.croissant import Listed, number, prefix, together
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.errors import BudgetRefused, DataError, OutputError, UsageError
+from dpveil.errors import BudgetRefused, OutputError, UsageError
 
 ANY, FEW, MANY, VECTORS = (
     Relation("any-image"),
@@ -37,33 +35,8 @@ def promise(relation=ANY, **numbers):
     return Guarantee(kind=kind, relation=relation, scope=Scope("a photo"), **numbers)
 
 
-def summed(parts, people=None):
-    """Return the totals of files a, b, c and so on."""
-    names = "abcdefgh"[: len(parts)]
-    whose = {name: frozenset(who) for name, who in (people or {}).items()}
-    return totals([Stated(name, part) for name, part in zip(names, parts, strict=True)], whose)
-
-
-def of(found):
-    return {one.name: (one.releases, str(one.total)) for one in found.people}
-
-
-def test_each_person_s_costs_add_up():
-    parts = [promise(epsilon=1), promise(epsilon="1/4"), promise(epsilon=2)]
-    found = summed(parts, {"a": ["Ada"], "b": ["Ada", "Bob"], "c": ["Bob"]})
-    assert of(found) == {"Ada": (2, "1.25-DP, any-image"), "Bob": (2, "2.25-DP, any-image")}
-    assert (found.named, found.unnamed, str(found.together)) == (2, (), "3.25-DP, any-image")
-    assert [(str(total), people) for total, people in found.most] == [("2.25-DP, any-image", 2)]
-
-
-def test_a_photo_of_nobody_known_counts_for_everybody():
-    parts = [promise(epsilon=1), promise(epsilon=2), promise(epsilon=4)]
-    found = summed(parts, {"a": ["Ada"], "b": ["Bob"]})
-    assert of(found) == {"Ada": (2, "5-DP, any-image"), "Bob": (2, "6-DP, any-image")}
-    assert found.unnamed == ("c",)
-    bare = summed(parts)
-    assert of(bare) == {ANYBODY: (3, "7-DP, any-image")}
-    assert (bare.named, len(bare.unnamed)) == (0, 3)
+def summed(parts):
+    return together([Stated(str(number), part) for number, part in enumerate(parts)])
 
 
 def metric(diameter, relation=ANY):
@@ -72,7 +45,7 @@ def metric(diameter, relation=ANY):
 
 
 def test_a_metric_guarantee_counts_with_the_diameter():
-    assert str(summed([metric(6), promise(epsilon=1)]).together) == "4-DP, any-image"
+    assert str(summed([metric(6), promise(epsilon=1)])) == "4-DP, any-image"
     with pytest.raises(BudgetRefused, match="without a diameter"):
         summed([metric(None, Relation("any-database"))])
 
@@ -90,45 +63,8 @@ def test_a_metric_guarantee_counts_with_the_diameter():
 )
 def test_what_has_no_total_is_refused(parts):
     with pytest.raises(BudgetRefused) as caught:
-        summed(parts, {"a": ["Ada"], "b": ["Ada"]})
+        summed(parts)
     assert caught.value.exit_code == 3
-
-
-@pytest.mark.parametrize("delta", [None, "1e-6", "1e-5"])
-def test_an_epsilon_has_a_delta(delta):
-    at = None if delta is None else Fraction(delta)
-    assert epsilon_at(promise(epsilon=1), at) == 1
-    assert epsilon_at(promise(epsilon=1, delta="2e-6"), at) == (1 if delta == "1e-5" else None)
-    found = epsilon_at(promise(rho="0.5"), at)
-    assert (found is None) == (at is None)
-    assert found is None or found > 4
-
-
-@pytest.mark.parametrize("delta", ["1e-9", "1e-6", "1e-5"])
-def test_rho_is_converted_at_the_delta_that_is_given(delta):
-    found = epsilon_at(promise(rho="0.5"), Fraction(delta))
-    assert zcdp_delta("0.5", found) <= Fraction(delta) < zcdp_delta("0.5", found * Fraction("0.999"))
-    with pytest.raises(BudgetRefused, match="at most"):
-        summed([promise(rho="0.5")]).check(found * Fraction("0.999"), Fraction(delta))
-    summed([promise(rho="0.5")]).check(found, Fraction(delta))
-
-
-@pytest.mark.parametrize(("most", "fits"), [("2.25", True), ("2.249999", False), ("0", False)])
-def test_a_total_above_the_limit_is_refused(most, fits):
-    found = summed([promise(epsilon=1), promise(epsilon="9/4")], {"a": ["Ada"], "b": ["Bob"]})
-    if fits:
-        found.check(Fraction(most), None)
-        return
-    with pytest.raises(BudgetRefused, match="at most"):
-        found.check(Fraction(most), None)
-
-
-@pytest.mark.parametrize("dear", ["Ada", "Bob", "Cid"])
-def test_the_limit_holds_for_everybody(dear):
-    people = {"a": ["Ada"], "b": ["Bob"], "c": ["Cid"]}
-    parts = [promise(epsilon=2 if own == [dear] else 1) for own in people.values()]
-    with pytest.raises(BudgetRefused, match=f"{dear} has epsilon 2 in one release"):
-        summed(parts, people).check(Fraction(1), None)
 
 
 @given(st.fractions(min_value=0, max_value=10**12) | st.fractions(min_value=0, max_value=1))
@@ -145,28 +81,6 @@ def test_numbers_beyond_floats_are_above_or_refused(value):
         assert Fraction(repr(number(value))) >= value
     except BudgetRefused:
         assert value > 1
-
-
-def test_a_table_may_name_files_in_two_ways(tmp_path):
-    table = tmp_path / "who.csv"
-    table.write_text("person,file\nAda,a.png\nBob,./a.png\nBob,out/x/a.png\n,b.png\nEve,\n", encoding="utf-8")
-    found = by_table(table, "person", ["a.png", "x/a.png", "b.png"], Path("out"))
-    assert found == {"a.png": {"Ada", "Bob"}, "x/a.png": {"Bob"}}
-
-
-def test_a_name_that_may_mean_two_files_is_refused(tmp_path):
-    table = tmp_path / "who.csv"
-    table.write_text("file,person\nb.png,Ada\nout/b.png,Ada\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"row 2 .* more than one file"):
-        by_table(table, "person", ["b.png", "out/b.png"], Path("out"))
-
-
-@pytest.mark.parametrize("name", ["c.png", "../a.png", "out/../a.png", "/etc/passwd", "A.png"])
-def test_a_row_that_names_no_file_of_the_folder_is_refused(tmp_path, name):
-    table = tmp_path / "who.csv"
-    table.write_text(f"output,person\n{name},Ada\n", encoding="utf-8")
-    with pytest.raises(DataError, match="row 1"):
-        by_table(table, "person", ["a.png"], Path("out"))
 
 
 def test_a_card_lies_where_no_name_in_it_leads_out(tmp_path):

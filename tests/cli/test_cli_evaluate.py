@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -66,9 +65,6 @@ def test_the_tables_have_what_is_promised(made: Path) -> None:
     measures = read(made / "utility.csv")
     assert {"mse", "psnr", "ssim", "ms-ssim", "wasserstein"} <= {row["measure"] for row in measures}
     assert [row["releases"] for row in measures if row["measure"] in ("mse", "wasserstein")] == ["6"] * 12
-    times = read(made / "times.csv")
-    assert [row["method"] for row in times] == ["nothing", "blur", "mosaic", "fill", "dp-pix", "dp-pix"]
-    assert all(float(row["ms"]) > 0 and row["releases"] == "30" for row in times)
     document = json.loads((made / "results.json").read_text(encoding="utf-8"))
     assert document["results"] == table
     assert document["utility"] == measures
@@ -134,27 +130,6 @@ def test_where_folders_lie_is_not_told(
         assert str(data.parent) not in text
 
 
-def test_a_cell_that_was_made_up_is_noticed_where_the_data_are(
-    made: Path, data: Path, shell: Shell, tmp_path: Path
-) -> None:
-    """Tables that follow from a made-up cell are consistent; computing it again shows it."""
-    from dpveil.bench.run import check, finish
-
-    other = tmp_path / "other"
-    shutil.copytree(made, other)
-    cells, _ = check(other)
-    first = next(cell for cell in cells if cell.of["method"] == "dp-pix")
-    path = other / CELLS / f"{first.key}.json"
-    found = json.loads(path.read_text(encoding="utf-8"))
-    found["right"] = [0.0] * len(found["right"])
-    path.write_text(json.dumps(found), encoding="utf-8")
-    again, _ = check(other)
-    finish(other, again, "made up", [])
-    assert shell("evaluate", "--check", other)[0] == 0
-    code, _, err = shell("evaluate", "--check", other, data)
-    assert (code, "dp-pix against pixels comes out otherwise" in err) == (1, True)
-
-
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -204,7 +179,6 @@ def test_wrong_calls_are_refused_before_anything_is_written(data: Path, shell: S
         ),
         ((data, "--out", out, "--regions", "eyes"), "--regions eyes is none of evaluate's"),
         ((data, "--out", out, "--regions", "1,2,300,4"), "the box 1,2,300,4 is outside person 0/0.png"),
-        (("--check", out, "--check-all"), "--check-all needs a run and its data"),
     ):
         code, _, err = shell("evaluate", *arguments)
         assert (code, said in err) == (2, True), err
@@ -228,15 +202,7 @@ def test_a_broken_guarantee_ends_the_run_with_1_and_names_the_method(
     assert load(data).name == "made"
 
 
-def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, data: Path, shell: Shell) -> None:
-    code, out, _ = shell("evaluate", "--check", made, data)
-    assert (code, "computed again and are the same" in out) == (0, True)
-    assert shell("evaluate", "--check", made, data, "--attack", "shown")[0] == 2
-    assert shell("evaluate", "--check", made, "--attack", "pixels")[0] == 2, (
-        "without data nothing is computed"
-    )
-    code, out, _ = shell("evaluate", "--check", made, data, "--attack", "pixels", "--json")
-    assert (code, json.loads(out)["problems"], json.loads(out)["repeated"] > 0) == (0, [], True)
+def test_a_run_is_checked_and_a_changed_number_is_noticed(made: Path, shell: Shell) -> None:
     code, out, _ = shell("evaluate", "--check", made, "--json")
     assert (code, json.loads(out)["problems"]) == (0, [])
     results = made / "results.csv"

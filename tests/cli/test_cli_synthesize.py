@@ -279,14 +279,12 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
         code, answer, _ = shell(*check, place, "--json")
         (paid,) = json.loads(answer)["paid"]
         assert (code, paid["sha256"], paid["paid_by"]) == (0, digest, ["album"])
-    code, answer, _ = shell("ledger", "history", "--ledger", URL, "--image", "made", "--json")
-    assert [entry["kind"] for entry in json.loads(answer)["entries"]] == ["debit", "stored"]
+    code, answer, _ = shell("ledger", "history", "--ledger", URL, "--json")
+    assert [entry["kind"] for entry in json.loads(answer)["entries"]][-2:] == ["debit", "stored"]
     assert f"; sha256 {digest[:12]}\n" in shell("verify", "made", "-v")[1]
     code, answer, _ = shell(*check, "made/000001.png", "--json")
     (failed,) = json.loads(answer)["failed"]
     assert (code, failed["error"]) == (1, f"{OF_A_SET}made")
-    code, _, said = shell("ledger", "history", "--ledger", URL, "--image", "made/000001.png")
-    assert (code, said) == (1, f"made/000001.png: {failed['error']}\n")
     (tmp_path / "made" / "000001.png").unlink()
     code, answer, _ = shell(*check, "made", "--json")
     (failed,) = json.loads(answer)["failed"]

@@ -1,13 +1,11 @@
 """`dpveil mechanism`: numbers in, numbers in range out, one document, and one line for every mistake."""
 
-import io
 import json
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
 
 from command_lines import last
 from dpveil.mechanisms.scalar import TABLE, Geometric
@@ -139,40 +137,6 @@ def test_matrix_as_a_document(cli):
     assert found["certificate"]["epsilon"] <= 0.5
     assert found["certificate"]["overall"] == pytest.approx(2.5, rel=1e-9)
     assert found["guarantee"]["kind"] == "metric"
-
-
-# compare
-
-
-def test_compare_recommends_the_least_error(cli):
-    code, out, err = cli("compare", *QUERY, "--epsilon", "2")
-    assert (code, err) == (0, "")
-    assert "expected absolute error; range 0:5, sensitivity 1, database-record" in out
-    header = next(line for line in out.splitlines() if line.startswith("epsilon"))
-    assert header.split() == ["epsilon", "0.5", "2"]
-    assert "at epsilon 0.5: " in out
-    assert "on average" in out
-    found = document(cli, "compare", *QUERY)["compared"][0]
-    errors = [row["error"]["mean"] for row in found["mechanisms"] if "error" in row]
-    assert errors == sorted(errors)
-    assert found["recommended"] == found["mechanisms"][0]["name"]
-    assert {row["name"] for row in found["mechanisms"]} == set(TABLE)
-
-
-def test_compare_draws_a_plot_and_replaces_none(cli):
-    given = ["compare", "--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5", "--epsilon", "2"]
-    assert cli(*given, "--out", "errors.png")[0] == 0
-    with Image.open(io.BytesIO(Path("errors.png").read_bytes())) as image:
-        pixels = np.asarray(image.convert("RGB")).astype(int)
-    assert pixels.shape == (720, 1140, 3)
-    line = np.array([0x0B, 0x7A, 0x75])
-    assert (np.abs(pixels - line).sum(axis=2) < 12).sum() > 200
-    code, message = refused(cli, *given, "--out", "errors.png")
-    assert code == 4
-    assert "it exists already" in message
-    assert cli(*given, "--out", "errors.png", "--force")[0] == 0
-    code, message = refused(cli, *given, "--out", "errors.pdf")
-    assert (code, message) == (2, "unknown plot format '.pdf': choose from .png")
 
 
 # query

@@ -80,8 +80,7 @@ RUNS: Mapping[str, str] = {
     "mechanism": "mechanism release --mechanism truncated-laplace --range 0: --sensitivity 1 --epsilon 1 3",
     "query": "mechanism query ages.csv --column age --query mean --range 0:120 --epsilon 1",
     "matrix": "mechanism matrix --mechanism linear-program-1 --range 0:5 --sensitivity 1 --epsilon 0.5",
-    "mechanisms compared": "mechanism compare --range 0:5 --sensitivity 1 --epsilon 0.5",
-    "card": "card private --out private/croissant.json --people people.csv",
+    "card": "card private --out private/croissant.json",
     "synthesize": "synthesize album --out made --epsilon 900 --delta 1e-6 --crop middle --pictures 4",
     "verify, data set": "verify made",
     "train": "train pca album --out eigenfaces.safetensors --length 4 --side 16 --grey",
@@ -113,7 +112,6 @@ def inputs() -> None:
     for name in ("a.png", "b.jpg", "c.webp"):
         Image.fromarray(small).save(Path("mixed", name))
     Path("mixed/d.png").write_bytes(b"no picture")
-    Path("people.csv").write_text("file,person\na.png,1\nb.jpg,1\nc.png,2\n")
     with tarfile.open("shard.tar", "w") as shard:
         shard.add("small.png", "000.png")
     pages = [Image.fromarray(small), Image.fromarray(255 - small)]

@@ -15,7 +15,7 @@ import dpveil
 from dpveil.core.guarantee import KINDS, RELATIONS, Guarantee, Relation, Scope
 from dpveil.core.origin import Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability, Positive
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Covered, Region
 from dpveil.errors import InvalidParameter
 
@@ -295,40 +295,6 @@ def test_a_photo_is_a_read_only_copy_with_channels_last():
 def test_other_arrays_are_refused(image):
     with pytest.raises(InvalidParameter, match="image"):
         Photo(image)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"margin": -3},
-        {"width": 0},
-        {"height": -8},
-        {"width": 8.0},
-        {"x0": 0.5},
-        {"y0": True},
-        {"margin": None},
-    ],
-)
-def test_impossible_grids_are_refused(wrong):
-    """A margin below 0 made regions smaller than what was asked for."""
-    with pytest.raises(InvalidParameter, match=f"grid {next(iter(wrong))}"):
-        Grid(**{"width": 16, "height": 16, **wrong})
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"width": 48},
-        {"margin": 0},
-        {"codec": "WebP"},
-        {"margin": 80, "codec": "HEIC"},
-        {"width": 170, "codec": "X"},
-    ],
-)
-def test_grids_are_those_of_their_format(wrong):
-    """Certificates say how far regions grew, and verify knows how far they can have."""
-    with pytest.raises(InvalidParameter, match="is not of the blocks of"):
-        Grid(**{"width": 16, "height": 16, **wrong})
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +13,11 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.core.origin import Origin
-from dpveil.core.region import Box, Region, RegionRecord
+from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.objects import COVER, Among
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import describe, find
-from dpveil.release.origins import origin_problems
-from dpveil.release.verification import request_problems
 
 pytest.importorskip("dlib")
 PLATE = Box(20, 400, 60, 40)
@@ -113,28 +110,6 @@ def test_the_whole_photo_as_one_face_has_no_objects(photo: Photo, regions: list[
 def test_what_is_no_box_is_refused(text: str) -> None:
     with pytest.raises(dpveil.errors.UsageError):
         describe(text)
-
-
-def test_certificates_whose_objects_are_others_are_inconsistent(photo: Photo) -> None:
-    plan = dpveil.plan(photo, "attributes", regions=["faces", f"object:{PLATE}"], **DRAWN)
-    _, stated = plan.release().encoded("png")
-    assert stated.output is not None
-    record = stated.regions[-1]
-
-    def problems(changed: RegionRecord) -> list[str]:
-        made = replace(stated, regions=(*stated.regions[:-1], changed))
-        return list(origin_problems(made, made.output, heads=True))  # type: ignore[arg-type]
-
-    assert problems(record) == []
-    smaller = replace(record, box=Box(20, 400, 60, 39))
-    assert problems(smaller) == [
-        f"the region {smaller.in_words()} is not what was asked for, nor that grown to blocks"
-    ]
-    face = replace(record, origin=Origin("box", record.origin.finder))
-    assert problems(face) == [f"the region {face.in_words()} is not the object that was asked for"]
-    gone = replace(stated, regions=stated.regions[:-1], guarantees=stated.guarantees[:-1])
-    text = f"the requested region object:{PLATE} is in no protected region"
-    assert text in [*request_problems(gone, stated.output)]
 
 
 def _plans(photo: np.ndarray, box: Box, levels: tuple[int | None, ...]) -> list[tuple[Any, ...]]:

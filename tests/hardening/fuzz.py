@@ -236,7 +236,7 @@ def clips(folder: Path) -> Try:
     from dpveil.errors import DPVeilError
     from dpveil.video.decoding import Source
     from dpveil.video.reading import Reader
-    from dpveil.video.writing import Writer, join
+    from dpveil.video.writing import Writer, add_sound
 
     for name, settings in CLIPS.items():
         if not (base := folder.parent / name).exists():
@@ -255,7 +255,8 @@ def clips(folder: Path) -> Try:
             with Writer(segment, clip.facts) as writer:
                 for frame in clip.frames():
                     writer.write(frame)
-            join([segment], out, clip.facts, audio_from=clip if clip.facts.audio else None)
+            if clip.facts.audio:
+                add_sound(segment, out, clip, "mp4")
             return "written"
 
     def test(index: int) -> dict[str, Any]:

@@ -20,8 +20,8 @@ from dpveil.core.certificate import UNPROTECTED, Certificate, Output, parse_cert
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.faces.geometry.cell import PITCH, Cell, side
+from dpveil.faces.geometry.place import of_own_box
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.faces.geometry.stated import of_own_box
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.keys import PublicKey, SigningKey

@@ -138,9 +138,9 @@ def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
         (errno.EDQUOT, "the disk quota is used up"),
         (errno.EROFS, "the disk is read-only"),
         (errno.EACCES, "permission denied"),
-        (errno.EIO, "the disk does not answer"),
-        (errno.ENODEV, "the disk is gone"),
-        (errno.ESTALE, "the network disk is gone"),
+        (errno.EIO, "Input/output error"),
+        (errno.ENODEV, "No such device"),
+        (errno.ESTALE, "Stale file handle"),
     ],
 )
 def test_a_disk_that_fails_in_the_middle_of_a_run(call, tmp_path, photos, monkeypatch, step, number, words):

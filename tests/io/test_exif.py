@@ -46,10 +46,9 @@ def file(path, image: np.ndarray, **texts: str):
 
 @given(texts=TEXTS, other=TEXTS, orientation=st.integers(1, 8))
 def test_a_block_states_its_texts_and_a_file_no_others(texts, other, orientation):
-    block = exif_block(texts, orientation)
-    assert texts_of(block, NAMES) == {name: texts[name] for name in NAMES if name in texts}
     tags = Image.Exif()
-    tags.load(block)
+    tags.load(exif_block(texts, orientation))
+    assert texts_of(tags, NAMES) == {name: texts[name] for name in NAMES if name in texts}
     assert tags.get(0x112, 1) == orientation
     for format_ in ("jpeg", "png"):
         data = encode(picture(9, 9), format_, texts)
@@ -102,7 +101,7 @@ def test_a_marked_file_keeps_its_texts(tmp_path):
 def test_what_is_read_may_be_kept(text):
     given = Image.Exif()
     given[0x010E] = text.encode().decode("latin-1")
-    read = texts_of(given.tobytes(), NAMES)
+    read = texts_of(given, NAMES)
     assert check_texts(read) == read
 
 
@@ -124,8 +123,10 @@ def test_texts_that_cannot_be_kept_are_refused_and_hostile_ones_are_none(tmp_pat
     with pytest.raises(DPVeilError):
         release.save(tmp_path / "a.bmp", metadata=ALL)
     whole = original(**ALL).tobytes()
-    for cut in range(0, len(whole), 3):
-        assert texts_of(whole[:cut], NAMES).items() <= ALL.items()
+    for cut in range(6, len(whole), 3):
+        damaged = Image.new("L", (1, 1))
+        damaged.info["exif"] = whole[:cut]
+        assert texts_of(damaged, NAMES).items() <= ALL.items()
     long = file(tmp_path / "long.jpg", picture(20, 20), caption="a" * 2001)
     command = ["obfuscate", str(long), "--method", "fill", "--regions", "2,2,9,9", "--out"]
     assert run([*command, str(tmp_path / "b.jpg"), "--keep-metadata", "caption"]) == 4

@@ -93,8 +93,8 @@ def test_impossible_targets(tmp_path, replace):
     for name, problem in {
         "folder.png": "it is a folder",
         "missing/a.png": "no such folder",
-        "plain/a.png": "not a folder",
-        "n" * 300 + ".png": "name is too long",
+        "plain/a.png": "Not a directory",
+        "n" * 300 + ".png": "name too long",
         "a\0b.png": "not a valid file name",
         "pipe.png": "not a regular file" if replace else "exists already",
     }.items():
@@ -158,7 +158,7 @@ def test_a_failure_at_any_step_leaves_what_was_there(many, old, replace, at, fau
             (folder / name).write_bytes(b"old")
         before = listing(folder)
         if isinstance(error, Killed):
-            patch.setattr("dpveil.io.writing._Journal.undo", lambda journal: None)
+            patch.setattr("dpveil.io.writing._undo", lambda placed, backups: None)
         fail_at(patch, *at, error)
         outcome: BaseException | None = None
         try:
@@ -308,7 +308,8 @@ def test_folders(tmp_path, monkeypatch):
     dio.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
-    for name, problem in (("plain", "is not a folder"), ("plain/x", "not a folder"), ("n" * 300, "too long")):
+    wrong = {"plain": "is not a folder", "plain/x": "Not a directory", "n" * 300: "too long"}
+    for name, problem in wrong.items():
         with pytest.raises(OutputError, match=problem):
             dio.make_folder(tmp_path / name)
     with pytest.raises(OutputError, match="not a valid file name"):

@@ -28,7 +28,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.spec import TABLE
 from dpveil.regions.tiling import grow, grown_mask, reach
-from dpveil.release.crowd import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
+from dpveil.release.detection_text import FACE_BOX, FACE_COUNT, NO_OTHER_FACE
 from dpveil.release.words import CHANNELS, MASKED, STORED, TABLES
 from tiny_onnx import yunet
 
@@ -372,25 +372,6 @@ def test_other_regions_over_a_kept_face_are_refused(given, other):
         other[60:70, 60:70] = True
     with pytest.raises(RegionError, match="reaches over a face that stays"):
         dpveil.plan(image, regions=[Faces(exclude=(6,)), other], **FACE_NOISE)
-
-
-def test_only_faces_with_exceptions_may_be_cut(given, tmp_path):
-    image = picture()
-    release = dpveil.obfuscate(image, regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **FACE_NOISE)
-    (request,) = release.certificate.request
-    plain = request.removesuffix(" except=6")
-    masked = [record for record in release.certificate.regions if record.masked is not None]
-    forged = [replace(r, origin=replace(r.origin, finder=plain)) for r in masked]
-    keep = [release.certificate.regions.index(r) for r in masked]
-    certificate = replace(
-        release.certificate,
-        request=(plain,),
-        regions=tuple(forged),
-        guarantees=tuple(release.certificate.guarantees[n] for n in keep),
-    )
-    replace(release, certificate=certificate).save(tmp_path / "forged.png")
-    problems = dpveil.verify(tmp_path / "forged.png").problems
-    assert "faces were requested, and no protected region is one" in problems
 
 
 def outcomes(given, method, shown, scenes):

@@ -71,25 +71,6 @@ def test_needs_reach_the_strength_and_a_little_more_does_not(method):
     assert scales == sorted(scales, reverse=True)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
-def test_the_needed_neighbourhood_fits_the_noise_and_one_more_pixel_does_not(method):
-    found = explain(method, **FACE)
-    for need in found.needs:
-        m = need.neighbourhood
-        if m is None:
-            continue
-        knob = "rho" if "rho" in need.budget else "epsilon"
-        enough = replace(method, **{knob: Fraction(str(need.budget[knob]))})
-        fits = replace(enough, neighbourhood=m)
-        assert reaches(fits.guarantee(**FACE), need.strength)
-        assert fits.noise_scale(**FACE) <= found.noise_scale * (1 + 1e-12)
-        if m < 88 * 120:
-            assert replace(enough, neighbourhood=m + 1).noise_scale(**FACE) > found.noise_scale
-    given = [need.neighbourhood or 0 for need in found.needs]
-    assert given == sorted(given)
-    assert given[-1] > 0
-
-
 def test_a_heuristic_promises_nothing():
     found = explain(Blurred(), **FACE)
     assert found.odds is None
@@ -97,7 +78,7 @@ def test_a_heuristic_promises_nothing():
     assert {detection for _, detection in found.curve} == {1.0}
     assert found.strength == NONE
     assert "nothing is promised" in found.sentence
-    assert all(need.budget is None and need.neighbourhood is None for need in found.needs)
+    assert all(need.budget is None for need in found.needs)
     assert found.to_json()["odds"] is None
 
 

@@ -39,7 +39,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
-from dpveil.release.crowd import COUNT, PLACE
+from dpveil.release.detection_text import COUNT, PLACE
 from dpveil.release.plan import Plan, Sought
 from dpveil.release.saving import certificate_path
 from dpveil.release.words import CHANNELS, LOW, TRACES
@@ -580,17 +580,9 @@ LIES: dict[str, tuple[int, Edit, str]] = {
     "a way that no certificate states": (PASSED, lambda d: d.update(if_none="others+whole"), "malformed"),
     "no way": (PASSED, lambda d: d.update(if_none=None), "malformed"),
     "a way that is no text": (PASSED, lambda d: d.update(if_none=["others"]), "malformed"),
-    "nothing is missing": (PASSED, lambda d: d.update(missing=[]), "nothing is missing"),
+    "nothing is missing": (PASSED, lambda d: d.update(missing=[]), "no region is of it"),
     "what nobody asked for": (PASSED, lambda d: d.update(missing=["faces", "hats"]), "was not asked for"),
     "what has a region": (PASSED, of_a_region, "is missing, and a region is of it"),
-    "a box was not found": (
-        PASSED,
-        lambda d: d.update(missing=["1,1,2,2"], request=["1,1,2,2", "text"]),
-        "1,1,2,2 is missing",
-    ),
-    "all was found": (FOUND, lambda d: d.update(if_none=OTHERS), "nothing is missing"),
-    "a copy": (BARE, lambda d: d.update(if_none=OTHERS), "nothing else is replaced"),
-    "the whole photo": (WHOLE, lambda d: d.update(if_none=OTHERS, missing=["faces"]), "nothing else is"),
 }  # fmt: skip
 
 

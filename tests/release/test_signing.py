@@ -22,14 +22,13 @@ from cryptography.hazmat.primitives.serialization import (
 
 import dpveil
 from dpveil.core.certificate import Certificate, parse_certificate
-from dpveil.core.envelope import Signature, fingerprint
+from dpveil.core.envelope import fingerprint
 from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError
 from dpveil.regions import Finder
 from dpveil.release.keys import MOST_BYTES, PublicKey, SigningKey
 from dpveil.release.verification import FORGED
 
 RELEASE = dpveil.obfuscate(np.full((8, 8), 90, np.uint8), "dp-pix", epsilon=1, block=8)
-IDENTITY = (1).to_bytes(32, "little")
 
 
 class Nobody(Finder):
@@ -82,18 +81,6 @@ def test_a_signature_is_one_of_the_context_and_the_unsigned_file(saved, tmp_path
     beside(tmp_path / "b.png").write_text(unsigned, encoding="utf-8")
     assert dpveil.verify(tmp_path / "b.png").status == "consistent"
     assert data["checksum"] == stated(saved).to_json()["checksum"]
-
-
-def test_with_a_key_of_small_order_one_signature_fits_everything_and_it_is_refused():
-    """OpenSSL accepts it: what refuses it is ours."""
-    openly = ed25519.Ed25519PublicKey.from_public_bytes(IDENTITY)
-    value = IDENTITY + bytes(32)
-    for said in (b"a", b"b"):
-        openly.verify(value, said)
-    with pytest.raises(CertificateError, match="small order"):
-        Signature(IDENTITY.hex(), value.hex())
-    with pytest.raises(InvalidParameter, match="small order"):
-        PublicKey(IDENTITY)
 
 
 @pytest.mark.parametrize(
@@ -264,15 +251,10 @@ STRANGE_PUBLIC = {
     "curve": public_pem(CURVE),
     "private": pem(ALICE.private),
     "locked": pem(ALICE.private, BestAvailableEncryption(b"x")),
-    "two": PUBLIC + MALLORY.public.pem,
-    "words before": b"hello\n" + PUBLIC,
-    "words after": PUBLIC + b"hello\n",
     "cut": PUBLIC[:60],
     "longer": PUBLIC.replace(BODY, BODY[:-1] + b"AAA="),
     "shorter": PUBLIC.replace(BODY, BODY[:-8]),
     "no base64": PUBLIC.replace(BODY, b"=" * 60),
-    "small order": PublicKey.pem.fget(type("K", (), {"data": IDENTITY})()),  # type: ignore[attr-defined]
-    "not canonical": PublicKey.pem.fget(type("K", (), {"data": b"\xff" * 32})()),  # type: ignore[attr-defined]
     "certificate": b"-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
 }
 STRANGE_PRIVATE = {

@@ -6,33 +6,39 @@ import base64
 import os
 import pickle
 import time
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from dpveil.processes import LENGTHS, Channel
 
 
 def serve(channel: Channel) -> None:
-    channel.send({"ready": True})
+    channel.receive()  # its limits
+    planned: Iterator[tuple[Any, ...]] = iter(())
     while (message := channel.receive()) is not None:
-        asked, [photo] = message
-        settings, number = asked["settings"], asked["number"]
-        told = photo.tobytes()[:999].decode("latin-1")  # a photo may also say it, beside others
-        misbehave(channel, told if told.startswith("until ") else settings.get("plan"), number)
-        if asked["do"] != "release":
-            contents = b"x" * settings.get("contents", 0)
-            channel.send({"planned": settings, "number": number}, contents)
-            channel.send({"done": True, "number": number})
-            misbehave(channel, settings.get("after"), number)
-            continue
-        told = {name: settings.get(name) for name in ("total", "covered")}
-        channel.send({**told, "room": settings.get("room", 10_000), "number": number})
-        if not asked["paid"] or (channel.receive() or ({},))[0].get("do") == "draw":
-            misbehave(channel, settings.get("draw"), number)
-            image = base64.b64decode(settings["image"])
-            text, notes = settings["certificate"].encode(), settings.get("notes", [])
-            told = {"certificate": len(text), "format": "png", "notes": notes, "number": number}
-            channel.send({**told, **settings.get("told", {})}, text + image)
-        channel.send({"done": True, "number": number})
+        asked, photo = message
+        settings = asked.get("settings", {})
+        told = photo[0].tobytes()[:999].decode("latin-1") if photo else ""  # a photo may also say it
+        misbehave(channel, told if told.startswith("until ") else settings.get("plan"))
+        if asked["do"] == "release":
+            planned = release(channel, settings)
+        if asked["do"] in ("release", "draw"):
+            answer, *files = next(planned)
+        else:
+            answer, files = {"planned": settings}, [b"x"] * settings.get("contents", 0)
+        channel.send({"told": answer}, *files)
+        misbehave(channel, settings.get("after"))
+
+
+def release(channel: Channel, settings: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    yield (
+        {name: settings.get(name) for name in ("total", "covered")} | {"room": settings.get("room", 10_000)},
+    )
+    misbehave(channel, settings.get("draw"))
+    notes, image = settings.get("notes", []), base64.b64decode(settings["image"])
+    told = {"format": "png", "notes": notes, **settings.get("told", {})}
+    yield told, settings["certificate"].encode(), image
 
 
 JUNK = {
@@ -42,7 +48,7 @@ JUNK = {
 }
 
 
-def misbehave(channel: Channel, how: str | None, number: str) -> None:
+def misbehave(channel: Channel, how: str | None) -> None:
     """Do what a worker should not."""
     if how == "sleep":
         time.sleep(600)
@@ -54,11 +60,10 @@ def misbehave(channel: Channel, how: str | None, number: str) -> None:
     if how == "end":
         os._exit(1)
     if how == "stale":
-        for told in ({"planned": "of the request before"}, {"done": True}):
-            channel.send({**told, "number": number})
+        channel.send({"told": {"planned": "of the request before"}})
     if how in JUNK:
         channel.writes.write(JUNK[how])
         channel.writes.flush()
     if how == "memory":
-        channel.send({"failed": "MemoryError", "number": number})
+        channel.send({"raised": "MemoryError"})
         os._exit(0)

@@ -40,12 +40,6 @@ def upload(contents: bytes, settings: Any = SETTINGS, **changed: Any) -> dict[st
     return {"photo": ("a secret name.png", contents), "settings": (None, text)}
 
 
-def several(settings: Any, *photos: bytes) -> list[tuple[str, Any]]:
-    """Return the parts of an upload of several photos for httpx."""
-    sent: list[tuple[str, Any]] = [("photo", ("a secret name.png", contents)) for contents in photos]
-    return [*sent, ("settings", (None, json.dumps(settings)))]
-
-
 @contextmanager
 def server(
     *arguments: str, fake: bool = False, said: list[str] | None = None, **more: Any

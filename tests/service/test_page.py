@@ -167,7 +167,7 @@ def ledger(tmp_path: Path) -> Iterator[Any]:
         yield ledger
 
 
-KEY = Caller("1", "shop", ("studio/album",), 10)
+KEY = Caller(number="1", name="shop", subjects=("studio/album",), rate=10)
 
 
 def test_what_is_left_after_and_in_turn(ledger: Any) -> None:
@@ -226,7 +226,7 @@ def test_a_key_sees_its_own_subjects_alone(ledger: Any) -> None:
     assert each == {"problem": "", "after": after, "in_turn": True}, "paying decides"
     with pytest.raises(Forbidden):
         account_json(ledger, KEY, "studio", [])
-    below = account_json(ledger, Caller("1", "shop", ("studio/new",), 10), None, [])
+    below = account_json(ledger, Caller(number="1", name="shop", subjects=("studio/new",), rate=10), None, [])
     assert below["left"] == "studio/new is paid from a budget that is not shown to this key and may refuse"
 
 

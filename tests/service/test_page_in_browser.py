@@ -491,12 +491,12 @@ def test_a_plan_of_a_clip_is_changed_and_saved_in_the_browser(
     """Nothing of plan or clip is sent: after the page's own files, nothing is asked of the service."""
     clips_made = pytest.importorskip("clips_made", reason="needs the extra video", exc_type=ImportError)
     from dpveil.catalogue import build
-    from dpveil.video.plan_file import parse_plan, to_text
+    from dpveil.video.plan_file import parse_plan
 
     clip = clips_made.make_clip(tmp_path / "clip.mp4")
     tracks = [clips_made.track(n, 8 * n, first=9 * (n - 1), last=9 * n + 8) for n in (1, 2, 3)]
     plan = clips_made.make_plan(clip, build("attributes", {}), tracks)
-    (tmp_path / "mine.json").write_text(to_text(plan), encoding="utf-8")
+    (tmp_path / "mine.json").write_text(plan.to_text(), encoding="utf-8")
     with tab(browser, address, color_scheme=scheme) as page:
         page.click("text=Plans of clips")
         page.wait_for_selector("text=Choose a plan")

@@ -15,7 +15,7 @@ from dpveil.catalogue import build
 from dpveil.service.page import files
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_file import parse_plan, to_text
+from dpveil.video.plan_file import parse_plan
 
 STATIC = Path(files.__file__).parent / "static"
 NODE = shutil.which("node")
@@ -63,7 +63,7 @@ def run(source: str, given: object) -> Any:
 
 
 def test_a_plan_is_written_as_it_was_read_with_every_digit() -> None:
-    text = to_text(THREE)
+    text = THREE.to_text()
     assert run("P.write(P.read(given))", text) == text
     digits = text.replace('"1234567890123456789/10000000000000000000"', "0.1234567890123456789")
     assert '"epsilon": 0.1234567890123456789,' in run("P.write(P.read(given))", digits)
@@ -75,7 +75,7 @@ def test_changes_are_those_that_were_made() -> None:
         "(() => { const plan = P.read(given); const [a, b, c] = plan.tracks; b.visible = true;"
         " P.link(plan, a, c); return P.write(plan); })()"
     )
-    changed = parse_plan(run(source, to_text(THREE)))
+    changed = parse_plan(run(source, THREE.to_text()))
     assert [(one.person, one.visible) for one in changed.tracks] == [(1, False), (None, True), (1, False)]
     assert [one.keys for one in changed.tracks] == [one.keys for one in THREE.tracks]
     assert changed.settings == THREE.settings
@@ -90,7 +90,7 @@ def test_links_join_groups_and_leave_nobody_alone_in_one() -> None:
         f" P.link(plan, c, a); seen.push({people}); P.link(plan, a, null); seen.push({people});"
         f" P.link(plan, b, d); seen.push({people}); return seen; }})()"
     )
-    assert run(source, to_text(linked)) == [
+    assert run(source, linked.to_text()) == [
         [7, 7, 8, 8],
         [7, 7, None, None],
         [7, 7, 7, None],
@@ -100,7 +100,7 @@ def test_links_join_groups_and_leave_nobody_alone_in_one() -> None:
 
 
 def changed(**more: object) -> str:
-    return json.dumps({**json.loads(to_text(plan(track(1, 0, 30)))), **more})
+    return json.dumps({**json.loads(plan(track(1, 0, 30)).to_text()), **more})
 
 
 def test_a_plan_of_names_that_objects_have_changes_nothing_else() -> None:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Final
 from weakref import finalize
@@ -28,7 +28,7 @@ from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
-from dpveil.io.parquet import MOST_ROWS, Rows, any_rows, released_rows, write_parquet
+from dpveil.io.parquet import Rows, any_rows, write_parquet
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, without_blocking
@@ -61,8 +61,6 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST)
     return None
 
 
-MOST_WAITING: Final = 1 << 16
-"""Most images of a shard at a time whose certificates come later, and the other way round."""
 TWICE: Final = "has the name of another before it"
 
 
@@ -82,26 +80,22 @@ class Held:
 def held_members(file: BinaryIO, size: int) -> Iterator[Held]:
     """Yield what a .tar of `size` bytes holds, each as soon as image and certificate are known.
 
-    Memory is about 100 bytes for each member. Raises `Refused` where it is damaged; of what waits for its
-    other part then, nothing is said.
+    Raises `Refused` where it is damaged; of what waits for its other part then, nothing is said.
     """
-    seen = set[bytes]()
+    seen = set[str]()
     waiting = dict[str, Member]()
     for member in members(file, size):
         name = member.name.removeprefix("./")
         if member.folder:
             continue
-        short = blake2b(name.encode("utf-8", "surrogateescape"), digest_size=8).digest()
-        problem = _problem(member, name, twice=short in seen)
-        seen.add(short)
         image = name.removesuffix(SUFFIX)
+        unnamed = refusal_of(image, longest=LONGEST_RELEASE)
+        problem = unnamed.problem if unnamed else TWICE if name in seen else "" if member.plain else LINK
+        seen.add(name)
         if problem:
             yield Held(name, problem=problem)
         elif (other := waiting.pop(image, None)) is None:
             waiting[image] = member
-            if len(waiting) > MOST_WAITING:
-                problem = f"has more than {MOST_WAITING:,} images whose certificates do not follow"
-                raise Refused(problem, "pack each certificate after its image")
         else:
             one, two = (other, member) if image != name else (member, other)
             yield Held(image, partial(_contents, file, one), partial(_contents, file, two))
@@ -116,7 +110,7 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
     del size
     seen = set[int]()
     for row, path, image, certificate in any_rows(file):
-        if row is None or not 0 <= row < MOST_ROWS:
+        if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
             yield Held("#", problem=f"is a row of the number {row}")
             continue
         name = ROW.format(row)
@@ -125,14 +119,12 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
         elif path not in (None, name):
             yield Held(name, problem=f"has the path {escape_text(path or '')!r}, which is not its name")
         else:
-            yield Held(name, _bounded_read(image), _bounded_read(certificate))
+            yield Held(
+                name,
+                None if image is None else partial(_bounded, image),
+                None if certificate is None else partial(_bounded, certificate),
+            )
         seen.add(row)
-
-
-def _problem(member: Member, name: str, *, twice: bool) -> str:
-    if (reason := refusal_of(name.removesuffix(SUFFIX), longest=LONGEST_RELEASE)) is not None:
-        return reason.problem
-    return TWICE if twice else "" if member.plain else LINK
 
 
 def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
@@ -141,11 +133,7 @@ def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
     return file.read(member.size)
 
 
-def _bounded_read(contents: bytes | None) -> Read | None:
-    return None if contents is None else partial(_check_size, contents)
-
-
-def _check_size(contents: bytes, most: int) -> bytes:
+def _bounded(contents: bytes, most: int) -> bytes:
     _check(len(contents), most)
     return contents
 
@@ -166,9 +154,8 @@ class Archive:
     """One kind of file.
 
     `listed` yields what is in a file of so many bytes; `read` returns the contents of a member, if the file
-    is still as stamped; `releases` yields what is in a file of releases of so many bytes, none of which has
-    an image of more than so many; `held` yields what is in one of which nothing is known; and `write` writes
-    one. `absent` says why a member that is not `plain` has no contents. All raise `Refused`, but for `write`,
+    is still as stamped; `held` yields what is in one of which nothing is known; and `write` writes one.
+    `absent` says why a member that is not `plain` has no contents. All raise `Refused`, but for `write`,
     which raises `OSError`.
     """
 
@@ -176,9 +163,16 @@ class Archive:
     absent: str
     listed: Callable[[BinaryIO, int], Iterator[Member]]
     read: Callable[[Path, Stamp, Member], bytes]
-    releases: Callable[[BinaryIO, int, int], Iterator[Release]]
     held: Callable[[BinaryIO, int], Iterator[Held]]
     write: Callable[[BinaryIO, Iterable[Release]], None]
+
+    def releases(self, file: BinaryIO, size: int, most: int) -> Iterator[Release]:
+        """Yield what is in a file of so many bytes, images of at most so many; refuses all but releases."""
+        for held in self.held(file, size):
+            if held.problem or held.image is None or held.certificate is None:
+                problem = held.problem or "has no certificate, or no image"
+                raise Refused(f"holds {show_path(held.name)}, which {problem}", "")
+            yield held.name, held.image(most), held.certificate(MOST_BYTES)
 
 
 def archive_of(path: Path) -> Archive | None:
@@ -198,29 +192,6 @@ def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
     with _open_unchanged(path, stamp) as file:
         file.seek(member.start)
         return file.read(member.size)
-
-
-def _released_members(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
-    """Yield the releases in a shard; raises `Refused` before the first if it holds anything else."""
-    found = list(members(file, size))
-    by_name = {member.name: member for member in found}
-    images = [member for member in found if not member.name.endswith(SUFFIX)]
-    for member in images:
-        beside = by_name.get(f"{member.name}{SUFFIX}")
-        if beside is None or PurePosixPath(member.name).suffix.lower() not in FORMATS:
-            raise Refused("holds a file without a certificate", "")
-        if (reason := refusal_of(member.name, longest=LONGEST_RELEASE)) is not None:
-            raise Refused(f"holds a release that {reason.problem}", "")
-        if not (member.plain and beside.plain) or member.size > most or beside.size > MOST_BYTES:
-            raise Refused("holds a release that is too large, or no file", "")
-    if len(by_name) != len(found) or len(found) != 2 * len(images):
-        raise Refused("holds a name twice, or a certificate without its release", "")
-
-    def contents(member: Member) -> bytes:
-        file.seek(member.start)
-        return file.read(member.size)
-
-    return ((each.name, contents(each), contents(by_name[f"{each.name}{SUFFIX}"])) for each in images)
 
 
 def _write_members(file: BinaryIO, releases: Iterable[Release]) -> None:
@@ -269,10 +240,6 @@ def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
     return file, os.fstat(file.fileno())
 
 
-def _released_rows(file: BinaryIO, size: int, most: int) -> Iterator[Release]:
-    return ((ROW.format(row), image, text) for row, image, text in released_rows(file, most, MOST_BYTES))
-
-
 def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
     write_parquet(
         file, ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
@@ -280,11 +247,9 @@ def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
 
 
 ARCHIVES: Final = {
-    ".tar": Archive(
-        *("shard", LINK, members, _read_member, _released_members), held=held_members, write=_write_members
-    ),
+    ".tar": Archive(*("shard", LINK, members, _read_member), held=held_members, write=_write_members),
     ".parquet": Archive(
-        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row, _released_rows),
+        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row),
         held=held_rows,
         write=_write_rows,
     ),

@@ -270,9 +270,7 @@ class _Work:
     def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
         """Yield photos until there are no more; None where none is given out just now."""
         while (given := self._calls("next", *self._take_done())) is not None:
-            task, copied, seen = given
-            if copied is not None:
-                self._run.copies[task.source] = copied
+            task, seen = given
             if seen is not None:
                 self._run.found.add(task.output, seen)
             yield task, partial(self._run.prepare, task) if task is not None else lambda: None
@@ -321,7 +319,6 @@ def release(calls: Calls, setup: Setup) -> None:
             done = task.output, _with_public_error(run.report.entries.pop()), [*seen], reason
             work.finish_photo(*done, found if run.choices.dry else None)
             seen.clear()
-            run.copies.pop(task.source, None)
         work.tell()
 
 
@@ -530,13 +527,13 @@ class Jobs:
             if self.shared.reason or not (self.fresh or self.again):
                 return None
             if worker.lone in worker.holds or (worker.holds and not self.fresh):
-                return None, None, None
+                return None, None
             if not self.fresh:
                 worker.lone = self.again[0]
             place = (self.fresh or self.again).popleft()
             worker.holds.add(place)
         task = self.tasks[place]
-        return task, self.run.copies.get(task.source), self.run.found.seen.get(task.output)
+        return task, self.run.found.seen.get(task.output)
 
     def _call_stop_reason(self, worker: _Worker, output: Path) -> str:
         """Let a photo be drawn, unless the run has been stopped."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final
 
 import numpy as np
-from PIL import Image, TiffImagePlugin
+from PIL import Image
 
-from dpveil.batch.label_formats import Coco, Labelled, Released, Size, Voc, read_labels, refusal
+from dpveil.batch.label_formats import Coco, Labelled, Released, Size, read_labels, refusal
 from dpveil.batch.report import RELEASED, SKIPPED, Report
 from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
@@ -21,9 +21,8 @@ from dpveil.core.region import Box
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, read, write_together
-from dpveil.io.decoding import quiet_pillow
+from dpveil.io.decoding import ORIENTATION, quiet_pillow
 from dpveil.io.folders import identity
-from dpveil.io.heif import orientation, words_of
 from dpveil.io.names import show_path
 from dpveil.release.saving import read_certificate
 
@@ -32,7 +31,6 @@ POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
 Faces = tuple[tuple[Box, dict[str, tuple[float, float]]], ...]
 FOLDERS: Final = "{labels} is about files of photos that are released into a folder of this machine"
 WRITTEN: Final = "labels of {} to {}; they tell where things are, also where faces were"
-REMOVED: Final = "{} of an earlier run removed from {}: those releases have no labels now"
 TURNED: Final = "labels of {} are left out: it is stored turned, and they may be of either way up"
 RESIZED: Final = "labels of {} are left out: they state another width or height than it has"
 
@@ -118,42 +116,19 @@ class Labels:
             else:
                 pairs.append((photo, release))
         pairs.sort(key=lambda pair: pair[1].name)
-        written = set[Path]()
         for name, contents in self.labels.files(pairs):
-            written.add(target := place / name)
+            target = place / name
             if not target.exists() or target.read_bytes() != contents:
                 make_folder(target.parent)
                 write_together([(target, contents)], replace=True)
-        if isinstance(self.labels, Voc) and (gone := self._remove_earlier(report, place, written)):
-            report.notes.append(REMOVED.format(count_noun(gone, "file"), show_path(place)))
         report.wrote.append(WRITTEN.format(count_noun(len(pairs), "photo"), show_path(place)))
-
-    def _remove_earlier(self, report: Report, place: Path, written: Set[Path]) -> int:
-        """Remove files of an earlier run about releases that have no labels now; return how many."""
-        outputs = [
-            e.output for e in report.entries if e.output is not None and e.status in (RELEASED, SKIPPED)
-        ]
-        names = [Path(os.path.relpath(output, self.out)).with_suffix("").parts for output in outputs]
-        ends = {parts[at:] for parts in names for at in range(len(parts))}
-        suffixes = {photo.entry.suffix for photo in self.labels.photos()}
-        gone = [
-            each
-            for each in place.rglob("*")
-            if each.suffix in suffixes
-            and each not in written
-            and each.relative_to(place).with_suffix("").parts in ends
-        ]
-        for each in gone:
-            each.unlink()
-        return len(gone)
 
     def _release(self, task: Task, output: Path) -> Released:
         certificate = read_certificate(output)
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        numbered = task.numbered is not None
-        return Released(output, name, size, boxes, numbered, self._faces(output, certificate))
+        return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
 
     def _faces(self, output: Path, certificate: Certificate) -> Faces:
         """Return the points of the faces that are found in a release where faces were replaced."""
@@ -190,9 +165,7 @@ def _turn(source: Path) -> int:
     """Return the EXIF orientation of a photo; 1, upright, for formats that Pillow does not open."""
     try:
         with quiet_pillow(), Image.open(source) as image:
-            if isinstance(image, TiffImagePlugin.TiffImageFile):
-                return int(image.tag_v2.get(274, 1))
-            value = orientation(*words_of(image.info)) or 1
+            value = image.getexif().get(ORIENTATION, 1)
     except Exception:  # noqa: BLE001  it was read and released, so only this look at its header failed
         return 1
     return value if value in range(2, 9) else 1

@@ -52,7 +52,7 @@ def release_all(
     than they cost together. What is being drawn at an interrupt is drawn and written. A caller that is to
     hear interrupts until it has told the report enters `interrupts` itself. With `options`, such as
     {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
-    `OutputError`, before anything is drawn, if outputs cannot be numbered, an input or output belongs to the
+    `OutputError`, before anything is drawn, if an input or output belongs to the
     ledger, `jobs` is no number of processes that the settings can be sent to, or another run with a ledger
     writes to the same folder.
     """
@@ -73,7 +73,6 @@ def release_all(
                 shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
-                dry.copies = run.copies
                 planning = None if apart is None else Jobs(dry, tasks, see, seen)
                 _release(dry, planning, tasks, jobs, step, around)
                 check_price(choices, dry.report)

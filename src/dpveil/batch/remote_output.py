@@ -24,7 +24,7 @@ from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
 from dpveil.batch.task import Choices, Task
-from dpveil.batch.tasks import ARGUMENTS, check_outputs, expand_inputs, in_shard, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate, parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
@@ -179,7 +179,7 @@ def plan_remote_tasks(
     Lists what is below URLs, and reads shards there. Raises what `plan_tasks` raises, `PhotoError` for a URL
     that cannot be listed, and `OutputError` for such an `out`.
     """
-    given = expand_inputs(inputs)
+    given = list(inputs)
     if not isinstance(out, Url):
         return plan_tasks(given, out, names=names, format=format, scan=scan)
     _check_out(given, out, names)

@@ -19,7 +19,6 @@ from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion, OutputError, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
-from dpveil.release.crowd import Crowd
 from dpveil.release.plan import Plan
 from dpveil.release.quote import Noisy, noisiest
 from dpveil.release.saving import certificate_path
@@ -110,7 +109,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Entry:
-    """The outcome of one input; the `crowd` is known of those that this run released.
+    """The outcome of one input.
 
     Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
     a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
@@ -125,7 +124,6 @@ class Entry:
     promise: Promise | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
-    crowd: Crowd | None = None
     noisy: Noisy | None = None
     doubts: tuple[str, ...] = ()
     discarded: bool = False
@@ -143,8 +141,7 @@ class Entry:
             beside = self.certificate or certificate_path(self.output)
             places |= {"output": str(self.output), "certificate": str(beside)}
         promise = {} if self.promise is None else self.promise.to_json()
-        crowded = {} if self.crowd is None else {"crowded": self.crowd.to_json()}
-        return {**places, **promise, **crowded, **lost, "warnings": [*self.warnings, *self.doubts]}
+        return {**places, **promise, **lost, "warnings": [*self.warnings, *self.doubts]}
 
 
 @dataclass
@@ -215,12 +212,11 @@ class Report:
         output: Path,
         certificate: Certificate,
         warnings: Sequence[str] = (),
-        crowd: Crowd | None = None,
     ) -> None:
         """Record a release, made now or earlier."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        self.entries.append(Entry(status, task.source, task.remote or output, promise, every, crowd=crowd))
+        self.entries.append(Entry(status, task.source, task.remote or output, promise, every))
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
@@ -231,8 +227,8 @@ class Report:
         every = notes_with_options(
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
         )
-        doubts, crowd = notes_with_options(planned.doubts, self.options), planned.crowd
-        entry = Entry(PRICED, task.source, None, promise, every, crowd=crowd, noisy=noise, doubts=doubts)
+        doubts = notes_with_options(planned.doubts, self.options)
+        entry = Entry(PRICED, task.source, None, promise, every, noisy=noise, doubts=doubts)
         self.entries.append(entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
@@ -267,16 +263,8 @@ class Report:
 
 
 COLUMNS: Final = (
-    "status",
-    "input",
-    "output",
-    "certificate",
-    "regions",
-    "guarantee",
-    "strength",
-    "warnings",
-    "error",
-    "hint",
+    *("status", "input", "output", "certificate", "regions"),
+    *("guarantee", "strength", "warnings", "error", "hint"),
 )
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
@@ -294,7 +282,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or show_path(path), FORMATS)
-    if any(is_beside_output(path, task) for task in tasks if task.numbered is not None):
+    if any(is_beside_output(path, task) for task in tasks if task.numbered):
         problem = (
             f"the manifest {show_path(path)} would lie beside the numbered releases, and tells their names"
         )

@@ -160,17 +160,7 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
             + released_again(choices),
             arguments=ARGUMENTS,
         )
-    if task.former is None or not _exists(task.former):
-        return None
-    # a.jpg.png can only come from a.jpg; a.png may come from another file with the same stem.
-    longer = len(task.former.name) > len(task.output.name)
-    if longer and (stated := matching_certificate(task.former, choices)):
-        return task.former, stated
-    raise DPVeilError(
-        f"{show_path(task.former)} may be an earlier release of it, so it is not released again",
-        hint=f"if it is, rename it (and its certificate) to {show_path(task.output.name)}; if not, {ALONE}",
-        arguments=ARGUMENTS,
-    )
+    return None
 
 
 def released_again(choices: Choices) -> str:
@@ -194,7 +184,7 @@ def output_taken(output: Path, alone: str = ALONE) -> DPVeilError:
 
 
 def other_outputs(task: Task) -> list[Path]:
-    """Return existing outputs that may be of this photo, from runs with the other way of naming."""
+    """Return existing outputs that may be of this photo, from runs that named it otherwise."""
     return [place for place in task.elsewhere if place != task.output and _exists(place)]
 
 

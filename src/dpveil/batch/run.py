@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import stat
 import threading
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.archive_inputs import Inside
 from dpveil.batch.interrupts import delay_interrupts
 from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
 from dpveil.batch.report import (
@@ -28,17 +24,14 @@ from dpveil.batch.report import (
 from dpveil.batch.resume import other_outputs, output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task, check_apart
-from dpveil.batch.tasks import check_numbers, keep_all
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
-from dpveil.core.urls import Url
-from dpveil.errors import DPVeilError, LedgerError, OutputError, PhotoError
-from dpveil.io import make_folder, most_bytes
+from dpveil.errors import DPVeilError, LedgerError, OutputError
+from dpveil.io import make_folder
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
 from dpveil.io.reading import read_metadata
-from dpveil.io.untrusted import without_blocking
 from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
@@ -106,8 +99,8 @@ class Seen:
         return OVERHEAD + sum(each.faces.nbytes + each.inside.nbytes + each.doubtful.nbytes for each in found)
 
 
-Given = tuple[Task | None, Path | None, Seen | None]
-"""A photo for a worker, None if there is none just now; the first of its copies; and what was seen in it."""
+Given = tuple[Task | None, Seen | None]
+"""A photo for a worker, None if there is none just now, and what was seen in it."""
 
 
 @dataclass
@@ -156,59 +149,8 @@ def _digest(photo: Photo) -> bytes:
     return digest.digest()
 
 
-def copies(sources: Iterable[Path | Inside], *, most: int) -> dict[Path, Path]:
-    """Return, for every file with the same contents as an earlier one, the first such file.
-
-    Only regular files, and files in shards, of equal size and at most `most` bytes are read; unreadable ones
-    are ignored. Objects are compared by the versions that were listed. The hashes, which are of originals,
-    are not kept.
-    """
-    by_size: dict[int, list[Path | Inside]] = defaultdict(list)
-    for source in sources:
-        size = _size(source)
-        if 0 < size <= most:
-            by_size[size].append(source)
-    found: dict[Path, Path] = {}
-    for alike in by_size.values():
-        first: dict[bytes, Path | Inside] = {}
-        for source in alike if len(alike) > 1 else ():
-            digest = _contents_digest(source, most)
-            if digest and first.setdefault(digest, source) is not source:
-                found[_path(source)] = _path(first[digest])
-    return found
-
-
-def _path(source: Path | Inside) -> Path:
-    return source if isinstance(source, Path) else source.source
-
-
-def _size(source: Path | Inside) -> int:
-    if isinstance(source, Inside):
-        return 0 if source.problem else source.member.size
-    if isinstance(source, Url):
-        return 0 if source.listed is None else source.listed.st_size
-    try:
-        status = source.stat()
-    except (OSError, ValueError):
-        return 0
-    return status.st_size if stat.S_ISREG(status.st_mode) else 0
-
-
-def _contents_digest(source: Path | Inside, most: int) -> bytes:
-    try:
-        if isinstance(source, Inside):
-            return source.member.digest or sha256(source.contents(most)).digest()
-        if isinstance(source, Url):
-            return b"" if source.listed is None else str(source.listed).encode()
-        with open(source, "rb", opener=without_blocking) as file:
-            return file_digest(file, "sha256").digest()
-    except (OSError, PhotoError):
-        return b""
-
-
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
-COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
 ITSELF: Final = (
     "it is a release already, as the certificate beside it says: for its original, the costs of both add"
 )
@@ -253,7 +195,7 @@ class Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
     `released` is called with each release, and in a dry run with each plan, without one.
-    `around` is what is decided for all photos together, `copies` has the first of identical inputs, `paid`
+    `around` is what is decided for all photos together, `paid` has
     the outputs whose draws a ledger paid for, and `found` what was seen in photos that were priced.
     """
 
@@ -262,27 +204,19 @@ class Run:
     released: Callable[[Task, Plan, Release | None], None]
     around: Around = field(default_factory=Shared)
     states: dict[Path, State] = field(default_factory=dict)
-    copies: dict[Path, Path] = field(default_factory=dict)
     paid: set[Path] = field(default_factory=set)
     found: Found = field(default_factory=Found)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Store numbers, clean up after killed runs (if not dry), read the folders' states, find copies."""
+        """Clean up after killed runs (if not dry), read the folders' states."""
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        if not self.choices.dry:
-            keep_all((task.numbered, task.output) for task in tasks)
         for folder in sorted({task.output.parent for task in tasks}):
             if not self.choices.dry:
                 tidy(folder)
             state = self.states[folder] = State.read(folder)
-            if not self.choices.force:
-                check_numbers(folder, state, {task.output.name for task in tasks})
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
-        self.copies = copies(
-            (task.inside or task.source for task in tasks), most=most_bytes(self.choices.max_pixels)
-        )
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
         """Return the release of an earlier run with the same settings, or the plan for a new one.
@@ -414,7 +348,7 @@ class Run:
         stored = self._remember(task, certificate, drawn.ready.stamp)
         deliver(task, chosen)
         notes = (*drawn.release.notes, *self._about(task, certificate.composition), *stored)
-        self.report.record_release(RELEASED, task, task.output, certificate, notes, drawn.ready.plan.crowd)
+        self.report.record_release(RELEASED, task, task.output, certificate, notes)
 
     def _compare(self, planned: Plan) -> None:
         """Raise `RegionsDiffer` if a ledger would refuse a planned photo for its earlier releases."""
@@ -430,9 +364,8 @@ class Run:
         itself = (ITSELF,) * is_release(task.source)
         if total is not None and total.free:
             return itself
-        first = self.copies.get(task.source)
         again = [AGAIN.format(show_path(place)) for place in other_outputs(task)]
-        return (*itself, *(() if first is None else (COPY.format(show_path(first)),)), *again)
+        return (*itself, *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Store the input's stamp with its release; return a note if that fails."""

@@ -5,7 +5,6 @@ published by accident; its name is a hash of the folder's path. It is in JSON Li
 
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
      of a row of a Parquet file, "time" is a number by its bytes
-    {"number": 7, "of": hash of the path of an input}
 
 The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
 their own line. It is read as an untrusted file is, and damaged lines are skipped. At worst, a bad
@@ -17,11 +16,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpveil.core.urls import Url
 from dpveil.io import is_present, read_untrusted
@@ -33,14 +30,6 @@ from dpveil.io.writing import refusal
 
 MOST_BYTES: Final = 1 << 26
 """Largest state file in bytes: about 400 000 releases."""
-RELEASE: Final = re.compile(r"[0-9a-f]{64}")
-"""A SHA-256, as of a release."""
-OF: Final = re.compile(r"[0-9a-f]{32}")
-"""The `key_of` an input's name."""
-CEILING: Final = 1 << 63
-"""Integers in the file are smaller than this."""
-MOST: Final = 10**12
-"""Numbers of photos are smaller than this."""
 
 Stamp = tuple[int, int]
 """Size of a file in bytes, and its modification time in nanoseconds."""
@@ -56,14 +45,6 @@ def stamp_of(path: Path) -> Stamp | None:
     except (OSError, ValueError, Refused):
         return None
     return None if status is None else (status.st_size, status.st_mtime_ns)
-
-
-def key_of(name: str) -> str:
-    """Return the hash that represents an input's name in the state file.
-
-    It only keeps names from being read by accident: a guessed name can be checked against it.
-    """
-    return _hash(name, b"dpveil.state")
 
 
 def state_path(folder: Path) -> Path:
@@ -94,12 +75,11 @@ def _hash(name: str, person: bytes) -> str:
 class State:
     """The state of one output `folder`, and what was wrong with its file (`problem`), if anything.
 
-    `stamps` are those of the inputs of each release, by its SHA-256; `numbers` are those of inputs by key.
+    `stamps` are those of the inputs of each release, by its SHA-256.
     """
 
     folder: Path
     stamps: dict[str, set[Stamp]] = field(default_factory=dict)
-    numbers: dict[str, int] = field(default_factory=dict)
     problem: str = ""
 
     @classmethod
@@ -115,8 +95,10 @@ class State:
             return cls(folder, problem=f"the state file {show_path(path)} {refusal.problem}")
         for line in filter(None, lines):
             try:
-                state._take(json.loads(line.decode("ascii")))
-            except (ValueError, TypeError, KeyError, RecursionError):  # truncated by a full disk, or forged
+                known = json.loads(line.decode("ascii"))
+                stamp = (int(known["size"]), int(known["time"]))
+                state.stamps.setdefault(known["release"], set()).add(stamp)
+            except (ValueError, TypeError, KeyError, RecursionError):  # truncated by a full disk
                 state.problem = f"the state file {show_path(path)} is damaged"
         return state
 
@@ -127,38 +109,9 @@ class State:
     def note_release(self, release: str, stamp: Stamp) -> None:
         """Store the stamp of a release's input; raises `OSError`."""
         line = {"release": release, "size": stamp[0], "time": stamp[1]}
-        self._append([line])
-        self._take(line)
-
-    def note_numbers(self, numbers: Iterable[tuple[str, int]]) -> None:
-        """Store the numbers of inputs by key; raises `OSError`."""
-        new = dict(numbers)
-        self._append({"number": number, "of": key} for key, number in new.items())
-        self.numbers |= new
-
-    def _take(self, line: dict[str, Any]) -> None:
-        if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
-            stamp = (_parse_int(line["size"]), _parse_int(line["time"]))
-            self.stamps.setdefault(line["release"], set()).add(stamp)
-        elif (
-            set(line) == {"number", "of"}
-            and OF.fullmatch(line["of"])
-            and 0 < _parse_int(line["number"]) < MOST
-        ):
-            self.numbers[line["of"]] = line["number"]
-        else:
-            raise ValueError("no line of a state file")
-
-    def _append(self, lines: Iterable[dict[str, Any]]) -> None:
         path = state_path(self.folder)
-        text = "\n" + "".join(f"{json.dumps(line)}\n" for line in lines)  # it may end in an incomplete line
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "ab") as file:
-            file.write(text.encode("ascii"))
-
-
-def _parse_int(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -CEILING < value < CEILING:
-        raise ValueError("no whole number")
-    return value
+        with os.fdopen(handle, "ab") as file:  # the file may end in an incomplete line
+            file.write(f"\n{json.dumps(line)}\n".encode("ascii"))
+        self.stamps.setdefault(release, set()).add(stamp)

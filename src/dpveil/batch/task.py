@@ -113,8 +113,8 @@ class Choices:
 class Task:
     """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
 
-    `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
-    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number. The
+    `elsewhere` are other outputs that may be earlier releases of it, as the same input in another format has,
+    and `numbered` says that the name of the output does not tell that of the input. The
     `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
     at the URL `remote`, waits at its `output` until it is there. A `rival` is another input with the same
     output, so that neither is released.
@@ -123,9 +123,8 @@ class Task:
     source: Path
     output: Path
     name: str
-    former: Path | None = None
     elsewhere: tuple[Path, ...] = ()
-    numbered: str | None = None
+    numbered: bool = False
     inside: Inside | None = None
     remote: Url | None = None
     rival: Path | None = None
@@ -151,7 +150,7 @@ class Task:
     @property
     def paths(self) -> list[Path]:
         """Every file that a run may open for it."""
-        outputs = [self.output, *self.elsewhere, *([] if self.former is None else [self.former])]
+        outputs = [self.output, *self.elsewhere]
         if self.inside is not None:
             outputs.append(self.inside.shard.target)
         whole = () if self.inside is None else (self.inside.shard.path,)

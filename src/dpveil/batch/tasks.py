@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import replace
 from errno import ENOENT
-from fnmatch import fnmatchcase
 from itertools import chain
 from pathlib import Path
 from typing import Final
@@ -26,13 +24,12 @@ from dpveil.batch.archive_inputs import (
     pages_inside,
     photos_in_shard,
 )
-from dpveil.batch.state import State, key_of
 from dpveil.batch.task import Task
-from dpveil.core.urls import Url, expand_braces
+from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, suggestion
-from dpveil.io import FORMATS, format_of, make_folder, read_untrusted, sole_writer
+from dpveil.io import FORMATS, format_of
 from dpveil.io.document import PDF
-from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
+from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
@@ -41,6 +38,9 @@ from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
 """How outputs are named."""
+DIGITS: Final = 15
+NAMED: Final = f"photo-{{:0{DIGITS}}}{{}}"
+"""The name of a numbered output: its number, and its suffix."""
 ARGUMENTS: Final = {"out": "out", "names": "names"}
 FOREIGN = UNWRITTEN | {".svg"}
 SEEN: Final = UNWRITTEN.union(FORMATS, ARCHIVES, {PDF})
@@ -66,13 +66,13 @@ def plan_tasks(
     WebDataset shard (.tar) or Parquet file is the photos in it, whose releases `release_all` writes to a file
     of the same name; for one, `out` may be that. A PDF, or a TIFF of several pages, is its pages, as `scan`
     tells, each with an output of its own, such as `scan.pdf-page-0001.png`; if `out` is a .pdf, they become
-    that. With `names` "number" all outputs are in `out` as photo-000001.png and so on; a photo keeps its
-    number, which `release_all` stores before anything is drawn. Outputs in a folder have the suffixes of
-    `released_suffix` for a `format`, such as "png".
-    Writes nothing. Photos with one output are rivals, of which none is released. Raises `UsageError` if an
-    output would overwrite an input, `out` is an input folder, several photos have one file name as output, or
-    one photo a new folder whose name looks like a mistyped file name; and `OutputError` for a file in a
-    folder that does not exist.
+    that. With `names` "number" all outputs are in `out`, such as photo-000418053119273.png: a number follows
+    from a photo's name and a key of this user's, so it stays the same and tells nobody the name. Outputs in a
+    folder have the suffixes of `released_suffix` for a `format`, such as "png".
+    Photos with one output are rivals, of which none is released. Raises `UsageError` if an output would
+    overwrite an input, `out` is an input folder, several photos have one file name as output, or one photo a
+    new folder whose name looks like a mistyped file name; and `OutputError` for a file in a folder that does
+    not exist.
     """
     if names not in NAMES:
         hint = f"{suggestion(names, NAMES)}write {' or '.join(NAMES)}"
@@ -124,7 +124,7 @@ def photos_in(inputs: Iterable[Path]) -> list[Path]:
 
     Those in shards are left out. Raises `UsageError` and `PhotoError` for URLs.
     """
-    return sorted((source for source, _ in photos_of(expand_inputs(inputs), None)), key=str)
+    return sorted((source for source, _ in photos_of(inputs, None)), key=str)
 
 
 def left_out(inputs: Iterable[Path], out: Path) -> dict[str, list[Path]]:
@@ -164,16 +164,10 @@ def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) ->
 
 
 def _into_a_file(given: Sequence[Path], out: Path, names: str, format_: str | None) -> Task:
-    if len(given) > 1 or is_folder(given[0]):
+    source = given[0]
+    if len(given) > 1 or is_folder(source) or archive_of(source) is not None or source.suffix.lower() == PDF:
         problem = f"{{out}} {show_path(out)} is the name of one picture, and the inputs may be several"
-        raise UsageError(problem, hint="name a folder, such as out", arguments=ARGUMENTS)
-    if (kind := archive_of(given[0])) is not None:
-        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} holds many"
-        hint = f"name a {given[0].suffix.lower()} file, as it becomes one {kind.called}, or a folder"
-        raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
-    if given[0].suffix.lower() == PDF:
-        problem = f"{{out}} {show_path(out)} is the name of one picture, and {show_path(given[0])} is a PDF"
-        hint = "name a .pdf file, which gets its pages, or a folder, in which each is a picture"
+        hint = "name a folder, such as out, or for one file of many photos another of its kind"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     if names == "number":
         problem = f"{{out}} {show_path(out)} is a file name, and {{names}} number would choose another"
@@ -249,22 +243,31 @@ def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]
 
 def _number_tasks(photos: Sequence[tuple[Path, Path]], out: Path, format_: str | None) -> list[Task]:
     """Return tasks with numbered outputs; a number belongs to the path relative to its input."""
-    sources: dict[Path, Path] = {}
-    for source, relative in photos:
-        other = sources.setdefault(relative, source)
-        if other is not source:
-            raise UsageError(
-                f"{show_path(other)} and {show_path(source)} have the same name and"
-                " would get the same number",
-                hint="rename one, or release them into different folders",
-            )
-    names = number_outputs([relative.as_posix() for relative in sources], out, format_)
     tasks = []
-    for (relative, source), name in zip(sources.items(), names, strict=True):
-        kept = [out / one for one in _in_formats(relative) if number_of(one.as_posix()) is None]
-        elsewhere = tuple(other for other in kept if os.path.lexists(certificate_path(other)))
-        tasks.append(Task(source, out / name, name, elsewhere=elsewhere, numbered=relative.as_posix()))
+    for source, relative in photos:
+        number = _number(relative, out)
+        name = NAMED.format(number, released_suffix(relative, format_))
+        earlier = _released([*_in_formats(relative), *_numbered_names(number)], out)
+        tasks.append(Task(source, out / name, name, elsewhere=earlier, numbered=True))
     return tasks
+
+
+def _number(relative: Path, out: Path) -> int:
+    """Return the number of a photo; raises `OutputError` for `out` if this user has no key for it."""
+    try:
+        return int(private_digest(os.fsencode(relative.as_posix())), 16) % 10**DIGITS
+    except OSError as error:
+        raise refusal(out, error) from error
+
+
+def _numbered_names(number: int) -> list[Path]:
+    return [Path(NAMED.format(number, suffix)) for suffix in WRITTEN_AS.values()]
+
+
+def _released(names: Iterable[Path], out: Path) -> tuple[Path, ...]:
+    """Return the names of releases in a folder, by their certificates."""
+    places = dict.fromkeys(out / name for name in names)
+    return tuple(place for place in places if os.path.lexists(certificate_path(place)))
 
 
 def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
@@ -294,17 +297,14 @@ def _name_tasks(photos: list[tuple[Path, Path]], out: Path, format_: str | None)
         if not changed:
             break
         names |= {relative: _full_name(relative, format_) for relative in changed}
-    taken, numbers = {_key(name) for name in names.values()}, State.read(out).numbers
+    taken = {_key(name) for name in names.values()}
+    numbered = is_folder(out) and any(out.glob(f"photo-{DIGITS * '[0-9]'}.*{SUFFIX}"))
     tasks = []
     for source, relative in photos:
-        name, full = names[relative], _full_name(relative, format_)
-        other = _short(relative, format_) if name == full else full
-        former = None if _key(other) in taken else out / other
-        number = numbers.get(key_of(relative.as_posix()))
-        elsewhere = [] if number is None else [out / NAMED.format(number, name.suffix)]
-        others = [out / one for one in _in_formats(relative) if _key(one) not in taken]
-        elsewhere += [other for other in others if os.path.lexists(certificate_path(other))]
-        tasks.append(Task(source, out / name, name.as_posix(), former, tuple(elsewhere)))
+        others = [one for one in _in_formats(relative) if _key(one) not in taken]
+        others += _numbered_names(_number(relative, out)) if numbered else []
+        name = names[relative]
+        tasks.append(Task(source, out / name, name.as_posix(), _released(others, out)))
     return tasks
 
 
@@ -378,111 +378,6 @@ def _shards(tasks: Iterable[Task]) -> list[Shard]:
     return shards
 
 
-NAMED: Final = "photo-{:06}{}"
-"""The name of a numbered output: its number, and its suffix."""
-MOST_BYTES: Final = 1 << 30
-"""Largest release that is hashed, in bytes."""
-NUMBERED: Final = re.compile(
-    rf"photo-([0-9]{{6,15}})({'|'.join(map(re.escape, FORMATS))})(\.certificate\.json)?", re.IGNORECASE
-)
-"""Names of numbered outputs and their certificates."""
-
-
-def number_outputs(names: Sequence[str], out: Path, format_: str | None = None) -> list[str]:
-    """Return the numbered output of every input, in order; known inputs keep their numbers.
-
-    Writes nothing: call `keep_numbers` once everything else is checked. Raises `UsageError` if `out` has
-    releases with unknown numbers, which may be of these photos, so that their cost would be paid twice.
-    """
-    state = State.read(out)
-    check_numbers(out, state)
-    keys = [key_of(name) for name in names]
-    new = [key for key in keys if key not in state.numbers]
-    first = max(state.numbers.values(), default=0) + 1
-    numbers = state.numbers | {key: number for number, key in enumerate(new, first)}
-    pairs = zip(keys, names, strict=True)
-    return [NAMED.format(numbers[key], released_suffix(name, format_)) for key, name in pairs]
-
-
-def keep_numbers(names: Mapping[str, str], out: Path) -> None:
-    """Store the number of each input's output in the state of `out`, before anything is drawn.
-
-    `names` maps inputs to outputs. Raises `UsageError` if another run has taken one of the numbers since, or
-    as `number_outputs`, and `OutputError` if the state cannot be written.
-    """
-    make_folder(out)
-    numbers = ((key_of(name), number_of(output)) for name, output in names.items())
-    wanted = {key: number for key, number in numbers if number is not None}
-    try:
-        with sole_writer([out]):
-            state = State.read(out)
-            check_numbers(out, state)
-            new = {key: number for key, number in wanted.items() if state.numbers.get(key) != number}
-            if new.keys() & state.numbers.keys() or {*new.values()} & {*state.numbers.values()}:
-                problem = f"another run has numbered photos in {show_path(out)} meanwhile"
-                raise UsageError(problem, hint="run the same command again")
-            if new:
-                state.note_numbers(new.items())
-    except OSError as error:
-        raise refusal(out, error) from error
-
-
-def keep_all(outputs: Iterable[tuple[str | None, Path]]) -> None:
-    """Store the numbers of outputs in their folders, as `keep_numbers`, each with its input's name if any."""
-    found: dict[Path, dict[str, str]] = {}
-    for name, output in outputs:
-        if name is not None:
-            found.setdefault(output.parent, {})[name] = output.name
-    for folder, names in found.items():
-        keep_numbers(names, folder)
-
-
-def number_of(output: str) -> int | None:
-    """Return the number in the name of a numbered output or its certificate; None for other names."""
-    match = NUMBERED.fullmatch(output)
-    return None if match is None else int(match[1])
-
-
-def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> None:
-    """Raise `UsageError` if `out` has numbered releases of unknown photos.
-
-    Known are the numbers in the state, files whose hash is in the state, and `outputs`, the names of this
-    run's outputs, which may look like numbers.
-    """
-    known = {None, *state.numbers.values()}
-    try:
-        found = sorted(path.name for path in out.iterdir()) if is_folder(out) else []
-    except OSError as error:
-        raise refusal(out, error) from error
-    for name in found:
-        image = name.removesuffix(SUFFIX)
-        if (
-            number_of(name) not in known
-            and image not in outputs
-            and not _is_known_release(out / image, state)
-        ):
-            reason = state.problem or "the state of this folder does not say so"
-            raise UsageError(
-                f"{show_path(out / name)} is a numbered release of an unknown photo: {reason}",
-                hint="choose another {out}",
-                arguments={"out": "out"},
-            )
-
-
-def _is_known_release(image: Path, state: State) -> bool:
-    """Whether the state has the hash of a file as a release of a photo of known name."""
-    try:
-        return (
-            bool(state.stamps)
-            and hashlib.sha256(read_untrusted(image, MOST_BYTES)).hexdigest() in state.stamps
-        )
-    except (OSError, Refused):
-        return False
-
-
-WILD: Final = frozenset("*?[")
-
-
 def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
     """Yield the photos below a URL, or the one object that it names, each with its path below it.
 
@@ -501,33 +396,6 @@ def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[t
         below = isinstance(out, Url) and each.is_relative_to(out)
         if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
             yield each, relative
-
-
-def expand_inputs(inputs: Iterable[Path]) -> list[Path]:
-    """Return the places for which inputs stand: URLs with numbers in braces or wildcards stand for several.
-
-    Raises `UsageError` and `PhotoError`.
-    """
-    return [each for start in inputs for one in expand_braces(start) for each in matching(one)]
-
-
-def matching(start: Path) -> list[Path]:
-    """Return the objects for which a URL stands whose last part has wildcards; any other place itself.
-
-    Raises `PhotoError` if there are none.
-    """
-    if not isinstance(start, Url) or not WILD & set(str(start)):
-        return [start]
-    prefix = start.parent
-    if WILD & set(str(prefix)) or not isinstance(prefix, Url):
-        raise UsageError(f"{start} has wildcards in a prefix", hint="use them in the last part only")
-    prefix.prefix = True
-    found: list[Path] = [
-        each for each in _list_objects(prefix) if each.parent == prefix and fnmatchcase(each.name, start.name)
-    ]
-    if not found:
-        raise PhotoError(f"{show_path(start)} stands for no object", hint="check the name")
-    return found
 
 
 def _list_objects(start: Url) -> list[Url]:

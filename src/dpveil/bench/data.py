@@ -15,9 +15,6 @@ from dpveil.bench.synthetic_photos import DRAWN, draw_items
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError
 
-"""Largest photo that is read."""
-
-
 LONGEST: Final = 200
 """Most characters of a data set's name."""
 MOST_PEOPLE: Final = 20_000
@@ -39,7 +36,7 @@ class Dataset:
     """Photos of several people; `name` is that of its folder.
 
     `most_people` and `most_photos` are the limits by which they were chosen, None for all. `subject` is what
-    they show: faces, eyes, plates or scenes, of which each is somebody's. `split` is one of `SPLITS`.
+    they show: faces, eyes or plates, of which each is somebody's. `split` is one of `SPLITS`.
     """
 
     name: str

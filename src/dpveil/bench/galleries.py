@@ -35,8 +35,6 @@ BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
 """A region of every photo: x, y, width and height in pixels."""
 NOTHING: Final = "nothing"
 """The name of the setting in which photos are shown as they are: it says how strong an attacker is."""
-MOST_RELEASES: Final = 100
-"""Most releases of one photo."""
 Shown: TypeAlias = tuple[View, Guarantee | None] | None
 """What an adversary sees of one photo, and what that promises; None for no release."""
 
@@ -252,20 +250,6 @@ class GallerySetting:
         if METHODS[name].classes and not (has_extra("faces") and has_extra("models")):
             raise UsageError(f"{name} reads the {KEEPS} of faces, for which files are missing", hint=NEEDED)
         return cls(METHODS[name].make(k, codec), releases)
-
-    @classmethod
-    def from_cell(cls, name: str, parameters: Mapping[str, Json]) -> GallerySetting:
-        """Return the setting with the `parameters` of a cell from anybody; opens no file but the usual codec.
-
-        Raises as `of`, and `InvalidParameter` for parameters that are not those of this method.
-        """
-        releases = parameters.get("releases", 1)
-        if type(releases) is not int or not 1 <= releases <= MOST_RELEASES:
-            raise InvalidParameter("releases", None, f"are not those of {name}", hint="run it again")
-        made = cls.of(name, parameters.get("k"), releases=releases)  # type: ignore[arg-type]
-        if made.parameters != parameters:
-            raise InvalidParameter("parameters", None, f"are not those of {name}", hint="run it again")
-        return made
 
     @property
     def name(self) -> str:

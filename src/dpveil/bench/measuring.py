@@ -3,18 +3,9 @@
 from __future__ import annotations
 
 import copy
-import csv
-import io
-import json
-import math
-import pickle
-import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -34,120 +25,22 @@ from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
 from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
-from dpveil.errors import DataError, PluginError
-from dpveil.io import is_present, read_untrusted, write_together
-from dpveil.io.unreadable import Refused
+from dpveil.errors import PluginError
 from dpveil.noise.bits import SeededBits
-
-FOLDER: Final = "times"
-"""The folder of times in that of a run, one file a setting."""
-COLUMNS: Final = ("dataset", "method", "parameters", "releases", "ms", "MiB")
-MOST_BYTES: Final = 1 << 16
-AMOUNT: Final = re.compile(r"\d{1,12}(\.\d{1,6})?")
-STATUS: Final = Path("/proc/self/status")
-PEAK: Final = Path("/proc/self/clear_refs")
-RESET: Final = "5"
-"""What resets the peak of a process's memory (Linux, proc_pid_clear_refs)."""
-
-
-@dataclass
-class Spent:
-    """Seconds of the processor, and MiB beyond what was in use before; None where the system does not say."""
-
-    seconds: float = 0.0
-    mebibytes: float | None = None
-
-
-@contextmanager
-def measure_spent() -> Iterator[Spent]:
-    """Measure what the block takes."""
-    out, before, start = Spent(), _peak(reset=True), time.process_time()
-    yield out
-    out.seconds, after = time.process_time() - start, _peak()
-    out.mebibytes = None if before is None or after is None else max(0.0, after - before)
-
-
-def _peak(*, reset: bool = False) -> float | None:
-    """Return the most memory that was resident, in MiB, since the last reset; None if it is not known."""
-    try:
-        if reset:
-            PEAK.write_text(RESET, encoding="ascii")
-        (line,) = (one for one in STATUS.read_text(encoding="utf-8").splitlines() if one.startswith("VmHWM"))
-        return int(line.split()[1]) / 1024
-    except (OSError, ValueError):
-        return None
-
-
-@dataclass(frozen=True)
-class Time:
-    """What one release took: milliseconds of the processor, and MiB, None where it is not known."""
-
-    releases: int
-    ms: float
-    MiB: float | None
-
-    def row(self, about: Mapping[str, str]) -> dict[str, str]:
-        """Return the row of times.csv; `about` names data set, method and parameters."""
-        return {**about, **{name: "" if value is None else str(value) for name, value in vars(self).items()}}
-
-
-def write(folder: Path, key: str, took: Time) -> None:
-    """Write what a setting took; `key` names the file."""
-    text = json.dumps(asdict(took), sort_keys=True)
-    write_together([(folder / FOLDER / f"{key}.json", text.encode())], replace=True)
-
-
-def read(folder: Path, key: str) -> Time | None:
-    """Return what a setting took; None if there is no file, and `DataError` for a damaged one."""
-    path = folder / FOLDER / f"{key}.json"
-    if not is_present(path):
-        return None
-    try:
-        found = Time(**json.loads(read_untrusted(path, MOST_BYTES)))
-        numbers = (found.releases, found.ms, found.MiB or 0)
-        if not all(type(one) in (int, float) and 0 <= one < math.inf for one in numbers):
-            raise ValueError
-    except (Refused, ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{path.name} does not say what took how long", hint="delete it") from error
-    return found
-
-
-def rows_of(text: str) -> list[dict[str, str]]:
-    """Return the rows of a times.csv from anybody; raises `DataError` for anything else."""
-    reader = csv.DictReader(io.StringIO(text))
-    try:
-        found = list(reader)
-        amounts = [row[name] for row in found for name in ("releases", "ms", "MiB") if row[name]]
-        if tuple(reader.fieldnames or ()) != COLUMNS or not all(AMOUNT.fullmatch(one) for one in amounts):
-            raise ValueError
-    except (csv.Error, ValueError, TypeError, KeyError) as error:
-        raise DataError("times.csv does not say what took how long", hint="run it again") from error
-    return found
 
 
 def fresh(fitted: Fitted) -> Callable[[], Fitted]:
     """Return what makes copies of an attacker as it is now, however often; it is itself never used.
 
-    It is pickled once, and copied deeply each time where that cannot be, as for functions within functions.
-    What it keeps in modules, classes and the variables of such functions is not undone. Raises `PluginError`
-    for an attacker that cannot be copied in either way.
+    What it keeps in modules, classes and the variables of functions is not undone. Raises `PluginError` for
+    an attacker that cannot be copied.
     """
-    try:
-        held = pickle.dumps(fitted, pickle.HIGHEST_PROTOCOL)
-        pickle.loads(held)  # noqa: S301  made here, one line above
-    except Exception:  # noqa: BLE001  whatever a class makes of being pickled
-        return _deep_copier(fitted)
-    return lambda: pickle.loads(held)  # noqa: S301
-
-
-def _deep_copier(fitted: Fitted) -> Callable[[], Fitted]:
     try:
         kept = copy.deepcopy(fitted)
     except Exception as error:
         name = f"{type(fitted).__module__}.{type(fitted).__qualname__}"
-        told = " ".join(f"{type(error).__name__}: {error}".split())
-        problem = f"the attacker {name} cannot be copied, so that releases cannot be scored apart: {told}"
-        raise PluginError(problem, hint="let it be pickled, or give it __deepcopy__") from error
+        problem = f"the attacker {name} cannot be copied, so that releases cannot be scored apart: {error}"
+        raise PluginError(problem, hint="give it __deepcopy__") from error
     return lambda: copy.deepcopy(kept)
 
 
@@ -171,7 +64,6 @@ class Released:
     clean: tuple[View, ...]
     own: tuple[Shown, ...]
     shown: tuple[Shown, ...]
-    spent: Spent
     strangers: tuple[Shown, ...] = ()
     learnt: frozenset[str] = frozenset()
     limit: float | None = None
@@ -197,12 +89,11 @@ def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
-    with measure_spent() as took:
-        groups = (parts.known, parts.probes, parts.strangers)
-        own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
+    groups = (parts.known, parts.probes, parts.strangers)
+    own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
     promises = [None if one is None else one[1] for one in shown]
     limit = bound_by_distances(setting, parts.probes, promises)
-    return Released(parts.known, parts.probes, clean, own, shown, took, strangers, parts.learnt, limit)
+    return Released(parts.known, parts.probes, clean, own, shown, strangers, parts.learnt, limit)
 
 
 def cells(

@@ -88,7 +88,6 @@ def page(
     table: Sequence[Row],
     measures: Sequence[Mapping[str, str]],
     about: Mapping[str, Json],
-    times: Sequence[Mapping[str, str]],
 ) -> str:
     """Return the report as HTML."""
     names = sorted({row.values["dataset"] for row in table})
@@ -102,7 +101,7 @@ def page(
         leagues="".join(_league(one, several=len(names) > 1) for one in found),
         figures="".join(_figure(name, found) for name in names),
         strength=_strength(table),
-        left=_measures_table(measures, times),
+        left=_measures_table(measures),
         every=_every(table),
         provenance=_provenance(about),
     )
@@ -179,25 +178,21 @@ def _breakable_label(label: str) -> str:
     return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
-def _measures_table(measures: Sequence[Mapping[str, str]], times: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of every measure of every setting, and of what a release took."""
+def _measures_table(measures: Sequence[Mapping[str, str]]) -> str:
+    """Return the table of every measure of every setting."""
     names = list(dict.fromkeys(row["measure"] for row in measures))
     settings: dict[tuple[str, ...], dict[str, str]] = {}
     for row in measures:
         settings.setdefault(tuple(row[name] for name in SAME), {})[row["measure"]] = _interval(row)
-    took = {tuple(row[name] for name in SAME): row for row in times}
     units = [UTILITIES[name].unit if name in UTILITIES else "" for name in names]
     heads = [
         f"{name}<br><span class=small>{html.escape(unit)}</span>"
         for name, unit in zip(names, units, strict=True)
     ]
-    head = "".join(f"<th class=n>{one}</th>" for one in (*heads, "ms", "MiB"))
+    head = "".join(f"<th class=n>{one}</th>" for one in heads)
     lines = []
     for key, values in settings.items():
-        time = took.get(key, {})
-        spent = [html.escape(time.get(name, "")) for name in ("ms", "MiB")]
-        shown = [*(values.get(name, "") for name in names), *spent]
-        cells = "".join(f"<td class=n>{one}</td>" for one in shown)
+        cells = "".join(f"<td class=n>{values.get(name, '')}</td>" for name in names)
         words = html.escape(settings_in_words({"parameters": key[2]}))
         lines.append(f"<tr><td>{key[1]}<br><span class=small>{words}</span></td>{cells}</tr>")
     return _scrolling(f"<table><tr><th>method</th>{head}</tr>{''.join(lines)}</table>", "What is left")

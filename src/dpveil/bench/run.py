@@ -1,6 +1,6 @@
 """Running a benchmark, every setting in a process of its own and resumable cell by cell, and checking a run.
 
-A check reads the cells, makes the tables again from them, and computes a slice of the cells anew.
+A check reads the cells, and makes the tables again from them.
 """
 
 from __future__ import annotations
@@ -9,37 +9,30 @@ import json
 import multiprocessing
 import os
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.attacks import labels
 from dpveil.attacks.base import Attack
-from dpveil.bench import galleries, measuring
-from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of, parse, weights_digest
-from dpveil.bench.data import LEAST, Dataset, load
-from dpveil.bench.galleries import MOST_RELEASES, NOTHING, AnySetting, Portraits, Setting, can_be_regions
-from dpveil.bench.measuring import COLUMNS as COLUMNS_OF_TIMES
-from dpveil.bench.measuring import Time, attack_cells, release_all
-from dpveil.bench.measuring import cells as cells_of
+from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of, parse
+from dpveil.bench.data import Dataset
+from dpveil.bench.galleries import AnySetting
+from dpveil.bench.measuring import attack_cells, release_all
 from dpveil.bench.report import alarm, page
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
-from dpveil.bench.utility import UTILITIES, usable
+from dpveil.bench.utility import usable
 from dpveil.core.envelope import this_tool
 from dpveil.core.numbers import Json
-from dpveil.core.registry import METHODS
-from dpveil.errors import DataError, DPVeilError, OutputError, UsageError
+from dpveil.errors import DataError, OutputError
 from dpveil.io import is_present, make_folder, read_untrusted, write_together
 from dpveil.io.unreadable import Refused
-from dpveil.postprocessing import opens
 
 ABOUT: Final = "run.json"
 RESULTS: Final = "results.csv"
 MEASURES: Final = "utility.csv"
-TIMES: Final = "times.csv"
 DOCUMENT: Final = "results.json"
 REPORT: Final = "report.html"
 FORMAT: Final = "dpveil.run/1"
@@ -101,22 +94,12 @@ def read_run_file(path: Path) -> bytes:
         raise DataError(f"{path} {error.problem}", hint="give the folder of a finished run") from error
 
 
-def finish(
-    folder: Path,
-    cells: Sequence[Cell],
-    command: str,
-    notes: Sequence[str],
-    took: Sequence[dict[str, str]] = (),
-) -> list[Row]:
-    """Write the tables and the report of all cells together, and return the rows of results.csv.
-
-    `took` are the rows of measuring.csv, which are part of the report, and of no other table.
-    """
+def finish(folder: Path, cells: Sequence[Cell], command: str, notes: Sequence[str]) -> list[Row]:
+    """Write the tables and the report of all cells together, and return the rows of results.csv."""
     table, measures = rows(cells), utility(cells)
     about = provenance(cells, command, notes)
     texts = tables(table, measures, about)
-    files = {**texts, REPORT: page(cells, table, measures, about, took), ABOUT: _text(about)}
-    files[TIMES] = to_csv(COLUMNS_OF_TIMES, took)
+    files = {**texts, REPORT: page(cells, table, measures, about), ABOUT: _text(about)}
     write_together([(folder / name, text.encode()) for name, text in files.items()], replace=True)
     return table
 
@@ -177,12 +160,6 @@ class Job:
         of = (self.dataset, self.setting), (self.seed, usable(self.dataset.subject))
         return tuple(key_of(depends_on(*of[0], attack, *of[1])) for attack in self.attacks)
 
-    @property
-    def setting_key(self) -> str:
-        """The name of the file that says what the setting's releases took."""
-        of: dict[str, Json] = {"data": self.dataset.digest, "method": self.setting.name, "seed": self.seed}
-        return key_of({**of, "split": self.dataset.split, "parameters": self.setting.parameters})
-
 
 def run(
     jobs: Sequence[Job], folder: Path, *, processes: int, step: Callable[[], None] = lambda: None
@@ -193,8 +170,7 @@ def run(
     this version, is computed again. Raises `OutputError` if a cell cannot be written, and what a method, an
     attack or a photo raises.
     """
-    for name in (CELLS, measuring.FOLDER):
-        make_folder(folder / name)
+    make_folder(folder / CELLS)
     missing = [job for job in (_without_computed(job, folder) for job in jobs) if job.attacks]
     for _ in range(len(jobs) - len(missing)):
         step()
@@ -270,30 +246,10 @@ def compute(job: Job, folder: Path) -> None:
     """Compute the cells of a job on one thread, and write each as soon as it is there."""
     with one_thread():
         releases = release_all(job.dataset, job.setting, job.seed)
-        spent = releases.spent
-        memory = None if spent.mebibytes is None else round(spent.mebibytes, 1)
-        count = len(releases.known) + len(releases.probes) + len(releases.strangers)
-        each = Time(count, round(1000 * spent.seconds / count, 2), memory)
-        measuring.write(folder, job.setting_key, each)
         for cell in attack_cells(
             job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
         ):
             write_together([(_path(folder, cell.key), cell.text().encode())], replace=True)
-
-
-def times_per_release(jobs: Sequence[Job], folder: Path) -> list[dict[str, str]]:
-    """Return the rows of measuring.csv: what a release by each setting took, from photo to file."""
-    found = []
-    for job in jobs:
-        try:
-            time = measuring.read(folder, job.setting_key)
-        except DataError:  # a report without it is better than none
-            continue
-        if time is not None:
-            parameters = json.dumps(job.setting.parameters, sort_keys=True)
-            about = {"dataset": job.dataset.name, "method": job.setting.name, "parameters": parameters}
-            found.append(time.row(about))
-    return found
 
 
 @contextmanager
@@ -314,11 +270,6 @@ def one_thread() -> Iterator[None]:
 def cores() -> int:
     """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-MOST_STEPS: Final = 5
-"""Most steps of post-processing of a cell that is computed again."""
-NEEDED: Final = "pip install 'dpveil[faces,models]', and dpveil install faces"
 
 
 def check(folder: Path) -> tuple[list[Cell], list[str]]:
@@ -345,8 +296,11 @@ def check(folder: Path) -> tuple[list[Cell], list[str]]:
             cells.append(cell)
     if problems:
         return cells, problems
-    table = rows(cells)
-    made = tables(table, utility(cells), about)
+    try:
+        table = rows(cells)
+        made = tables(table, utility(cells), about)
+    except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError) as error:
+        raise DataError(f"the cells of {folder} do not fit together", hint="run it again") from error
     problems += [
         f"{name} is not what the cells say"
         for name in (RESULTS, MEASURES, DOCUMENT)
@@ -360,143 +314,6 @@ def _interruption_text(folder: Path, keys: Sequence[str]) -> str:
     lacking = sum(not is_present(folder / CELLS / f"{key}.json") for key in keys)
     told = f"{lacking} of its {len(keys)} cells are missing" if lacking else "its tables are not written"
     return f"the run was interrupted, or goes on: {told}; its command computes what is missing"
-
-
-def recompute_cells(
-    cells: Sequence[Cell],
-    folders: Sequence[Path],
-    *,
-    every: bool = False,
-    attacks: Sequence[str] = (),
-    step: Callable[[], None] = lambda: None,
-) -> tuple[int, list[str]]:
-    """Compute cells anew, and return their number, and those that come out otherwise.
-
-    They are `every` one on data that is there, or the first of each method, and of each of the `attacks` if
-    some are named, of those that this code computed and that need no file of a user. `step` is called after
-    each. Raises `DataError`, and `UsageError` for attacks that the run does not have.
-    """
-    limits = {(_count(cell.of, "most_people"), _count(cell.of, "most_photos")) for cell in cells}
-    sets = [load(folder, people=people, photos=photos) for folder in folders for people, photos in limits]
-    there = {one.digest: one for one in sets}
-    named = [cell for cell in cells if not attacks or cell.of["attack"] in attacks]
-    if absent := sorted({*attacks} - {str(cell.of["attack"]) for cell in named}):
-        raise UsageError(f"the run has no attack {absent[0]}", hint="name one that its tables have")
-    wanted = [cell for cell in named if not _opens(cell)]
-    here = [cell for cell in wanted if cell.of["data_sha256"] in there and _of_this(cell)]
-    if not here:
-        return 0, ["no cell is of these data, this code and these trained files, so none was computed again"]
-    by = ("data_sha256", "method", *["attack"] * bool(attacks))
-    firsts = {tuple(str(cell.of[name]) for name in by): cell for cell in reversed(here)}
-    chosen = here if every else [*firsts.values()][::-1]
-    problems = [f"{len(wanted) - len(here)} cells are of other data or code"] * (every and here != wanted)
-    count = 0
-    for group in _of_one_setting(chosen):
-        with one_thread():
-            made = _compute_group([_parse_cell(cell, there[str(cell.of["data_sha256"])]) for cell in group])
-        for cell, new in zip(group, made, strict=True):
-            if new.text() != cell.text():
-                of = cell.of
-                problems.append(f"{of['method']} against {of['attack']} comes out otherwise: {cell.key}")
-            count += 1
-            step()
-    return count, problems
-
-
-def _of_this(cell: Cell) -> bool:
-    """Whether this code computed a cell, with the trained files that are here."""
-    of = cell.of
-    return (of.get("code_sha256"), of.get("weights_sha256")) == (code_digest(), weights_digest())
-
-
-def _of_one_setting(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Return cells in groups that are of the same releases and measures."""
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        names = ("data_sha256", "split", "method", "parameters", "seed", "measures")
-        groups.setdefault(json.dumps([cell.of.get(name) for name in names], sort_keys=True), []).append(cell)
-    return [*groups.values()]
-
-
-def left_out(cells: Sequence[Cell]) -> int:
-    """Return how many cells are not computed again, as they need a file of a user."""
-    return sum(map(_opens, cells))
-
-
-def _opens(cell: Cell) -> bool:
-    """Whether a cell is by an attack with a file of a user, or of a method of galleries in a user's codec."""
-    name, parameters = cell.of["method"], cell.of["parameters"]
-    own = isinstance(parameters, dict) and name in galleries.METHODS and parameters.get("codec")
-    try:
-        if labels.attack(str(cell.of["attack"])).opens:
-            return True
-        return bool(own) and own != str(Portraits.of(None).codec)
-    except DPVeilError:  # computing it again says so
-        return False
-
-
-def _count(of: Mapping[str, Json], name: str) -> int | None:
-    value = of.get(name)
-    return value if isinstance(value, int) and value >= LEAST else None
-
-
-def recompute_cell(cell: Cell, dataset: Dataset) -> Cell:
-    """Return the cell computed anew from what it says it is of.
-
-    Raises `DataError` if it names no method, parameters or attack of dpveil.
-    """
-    (made,) = _compute_group([_parse_cell(cell, dataset)])
-    return made
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What a cell says it is of, as far as dpveil has it."""
-
-    dataset: Dataset
-    setting: AnySetting
-    attack: Attack
-    seed: int
-    measures: tuple[str, ...]
-
-
-def _compute_group(group: Sequence[_Asked]) -> list[Cell]:
-    """Return the cells of several attacks on the same releases."""
-    one = group[0]
-    return [*cells_of(one.dataset, one.setting, [each.attack for each in group], one.seed, one.measures)]
-
-
-def _parse_cell(cell: Cell, dataset: Dataset) -> _Asked:
-    of: Any = cell.of
-    try:
-        setting = _setting(of["method"], dict(of["parameters"]))
-        attack, measures = labels.attack(of["attack"]), of["measures"]
-        if attack.opens or any(name not in UTILITIES for name in measures):
-            raise ValueError
-        split = replace(dataset, split=of["split"])
-    except (DPVeilError, ValueError, TypeError, KeyError) as error:
-        raise DataError(
-            f"{cell.key}.json is of no method or attack of dpveil", hint="run it again"
-        ) from error
-    if not all(UTILITIES[name].there for name in measures):
-        raise DataError(f"{cell.key}.json was measured with what is not installed", hint=NEEDED)
-    return _Asked(split, setting, attack, of["seed"], tuple(measures))
-
-
-def _setting(name: str, given: dict[str, Any]) -> AnySetting:
-    """Return the setting of a cell from anybody, which opens no file; raises for what is none of dpveil."""
-    if name in galleries.METHODS:
-        return galleries.GallerySetting.from_cell(name, given)
-    regions, after = given.pop("regions", None), tuple(given.pop("after", ()))
-    releases = given.pop("releases", 1)
-    method = None if name == NOTHING else METHODS[name].stated(given)
-    if not can_be_regions(regions) or type(releases) is not int:
-        raise ValueError
-    if not 1 <= releases <= MOST_RELEASES or len(after) > MOST_STEPS:
-        raise ValueError
-    if any(type(step) is not str or opens(step) for step in after):
-        raise ValueError
-    return Setting(method, regions, after, releases)
 
 
 def other_code(cells: Sequence[Cell]) -> bool:

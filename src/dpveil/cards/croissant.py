@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import glob
 import math
-import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
-from dpveil.accounting import compose, zcdp_epsilon
+from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
-from dpveil.core.numbers import Json, show
+from dpveil.core.numbers import Json
 from dpveil.errors import (
     BudgetRefused,
     CertificateError,
-    DataError,
-    InvalidParameter,
     OutputError,
     UnsupportedRelation,
     UsageError,
@@ -35,7 +31,6 @@ from dpveil.errors import (
 from dpveil.io.folders import real
 from dpveil.io.names import escape_text, format_of, show_path
 from dpveil.noise.bits import SECURE
-from dpveil.numbers.expected_error import column
 from dpveil.release.saving import SUFFIX
 from dpveil.release.verification import Verification
 from dpveil.synthesis.plan import SHEET
@@ -149,201 +144,19 @@ def _encode_name(part: str) -> str:
     return part
 
 
-FILE: Final = ("file", "output")
-"""Columns that may name files; the second one is that of a manifest."""
-People = Mapping[str, frozenset[str]]
-"""The people of each file, by its name below the folder; a file of nobody known is not among the keys."""
-CASE: Final = "{} and {} differ in upper and lower case only, and count as two people{}"
-
-
-def name_of(person: str) -> str:
-    r"""Return a person's name in NFC: an accented letter may be written in several ways that look the same.
-
-    >>> name_of("Jose\u0301") == "Jos\xe9"
-    True
-    """
-    return unicodedata.normalize("NFC", person)
-
-
-def headcount(count: int) -> str:
-    """Return a number of people in words.
-
-    >>> headcount(1), headcount(4260)
-    ('1 person', '4,260 people')
-    """
-    return f"{count:,} {'person' if count == 1 else 'people'}"
-
-
-def similar_names(people: Iterable[str]) -> list[str]:
-    """Return a line to tell if names of people differ in upper and lower case only; it names two of them.
-
-    >>> similar_names(["Ann", "Bob", "ann", "ANN", "bob"])
-    ['ANN and Ann differ in upper and lower case only, and count as two people (5 names are so)']
-    >>> similar_names(["ann", "Bob"])
-    []
-    """
-    groups: dict[str, list[str]] = defaultdict(list)
-    for person in sorted(set(map(name_of, people))):
-        groups[name_of(person.casefold())].append(person)
-    several = [names for names in groups.values() if len(names) > 1]
-    if not several:
-        return []
-    many = sum(map(len, several))
-    return [CASE.format(*map(escape_text, several[0][:2]), f" ({many:,} names are so)" if many > 2 else "")]
-
-
-def by_folder(names: Iterable[str]) -> People:
-    """Return the first folder on each file's way as its person, by `name_of`; files in no folder have none.
-
-    >>> by_folder(["ada/1.png", "ada/x/2.png", "3.png"])
-    {'ada/1.png': frozenset({'ada'}), 'ada/x/2.png': frozenset({'ada'})}
-    """
-    return {name: frozenset([name_of(name.partition("/")[0])]) for name in names if "/" in name}
-
-
-def by_table(path: Path, person: str, names: Iterable[str], folder: Path) -> People:
-    """Return the people that a CSV table states for the files `names` of `folder`.
-
-    A row names a file (columns `FILE`; below the folder, or with the folder in front) and in the column
-    `person` who is in it, told apart by `name_of`; a file of several people has a row for each. Rows without
-    a file are skipped, and a file whose rows name nobody has no person. No file is opened but the table.
-    Raises `DataError` for a table that cannot be read and for a row whose file is not in the folder, and
-    `InvalidParameter` for missing columns.
-    """
-    files, people = _files(path), column(path, person)
-    if len(files) != len(people):
-        raise DataError(f"{show_path(path)} was changed while it was read", hint="run this again")
-    known = _places(names, folder)
-    found: dict[str, set[str]] = defaultdict(set)
-    for number, (file, who) in enumerate(zip(files, people, strict=True), 1):
-        meant = known[file.removeprefix("./")] if file else ()
-        if file and len(meant) != 1:
-            what = "more than one file" if meant else "no file"
-            raise DataError(
-                f"row {number} of {show_path(path)}, {escape_text(file)}, is {what} of {show_path(folder)}",
-                hint="name each file as it lies below the folder, and leave out what is not there",
-            )
-        for name in meant if who else ():
-            found[name].add(name_of(who))
-    return {name: frozenset(who) for name, who in found.items()}
-
-
-def _places(names: Iterable[str], folder: Path) -> Mapping[str, set[str]]:
-    """Return the files that each text may mean: a name below the folder, or one with the folder in front."""
-    known: dict[str, set[str]] = defaultdict(set)
-    for name in names:
-        for place in (name, (folder / name).as_posix()):
-            known[place].add(name)
-    return known
-
-
-def _files(path: Path) -> list[str]:
-    """Return the cells that name files; raises as `by_table` does."""
-    first, second = FILE
-    try:
-        return column(path, first)
-    except InvalidParameter:
-        try:
-            return column(path, second)
-        except InvalidParameter:
-            problem = f"{show_path(path)} has no column that names files"
-            raise DataError(problem, hint=f"name one of its columns {first}") from None
-
-
 ALONE: Final = "give releases under another relation, or of another kind, a folder and a card of their own"
-LESS: Final = "leave some of the releases out, or release them again with smaller budgets"
-ANYBODY: Final = "anybody"
-"""Who is in all photos, as far as is known, where nobody is named."""
 
 
-@dataclass(frozen=True)
-class Person:
-    """One person's `total` over `releases`, which counts photos of nobody known as well."""
-
-    name: str
-    releases: int
-    total: Guarantee
-
-
-@dataclass(frozen=True)
-class Totals:
-    """The totals of all `people`, sorted by name, and of all releases `together`, None if they have none.
-
-    `unnamed` are the files of nobody known. Where nobody is named at all, the one of the people is `ANYBODY`,
-    who may be in every photo, and `named` is 0.
-    """
-
-    people: tuple[Person, ...]
-    named: int
-    unnamed: tuple[str, ...]
-    together: Guarantee | None
-
-    @property
-    def most(self) -> tuple[tuple[Guarantee, int], ...]:
-        """What no person's total exceeds, for each kind and relation, with the number of people.
-
-        Numbers are the largest of any of them, each for itself.
-        """
-        groups: dict[tuple[str, str], list[Guarantee]] = defaultdict(list)
-        for person in self.people:
-            groups[person.total.kind, str(person.total.relation)].append(person.total)
-        return tuple((_largest(group), len(group)) for _, group in sorted(groups.items()))
-
-    def check(self, epsilon: Fraction, delta: Fraction | None) -> None:
-        """Raise `BudgetRefused` for the first person whose total exceeds ε, at this δ or at none."""
-        for person in self.people:
-            found = epsilon_at(person.total, delta)
-            who = escape_text(person.name)
-            if found is None:
-                at = "at no delta" if delta is None else f"at delta {show(delta)}"
-                hint = "give {delta}, or a larger one" if person.total.kind != "pure" else LESS
-                problem = f"the total of {who}, {person.total}, has no epsilon {at}"
-                raise BudgetRefused(problem, hint=hint, arguments={"delta": "delta"})
-            if found > epsilon:
-                all_of = count_noun(person.releases, "release")
-                problem = (
-                    f"{who} has epsilon {show(found)} in {all_of}, and at most {show(epsilon)} was asked for"
-                )
-                raise BudgetRefused(problem, hint=LESS)
-
-
-def totals(files: Sequence[Listed], people: People) -> Totals:
-    """Return what the releases of each person promise together; raises `BudgetRefused` where that is nothing.
+def together(files: Sequence[Listed]) -> Guarantee:
+    """Return what all releases promise together; raises `BudgetRefused` where that is nothing.
 
     That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
     count as pure, with ε × diameter.
     """
-    parts = {one.name: _composable(one.name, one.guarantee) for one in files}
-    unnamed = tuple(name for name in parts if name not in people)
-    loose = [] if not unnamed else [_sum(ANYBODY, [parts[name] for name in unnamed])]
-    mine: dict[str, list[Guarantee]] = defaultdict(list)
-    for name, part in parts.items():
-        for person in people.get(name, ()):
-            mine[person].append(part)
-    found = tuple(
-        Person(person, len(own) + len(unnamed), _sum(person, [*own, *loose]))
-        for person, own in sorted(mine.items())
-    )
-    together = _compose_or_none([*parts.values()])
-    return Totals(found or (Person(ANYBODY, len(unnamed), loose[0]),), len(found), unnamed, together)
-
-
-def of_set(guarantee: Guarantee, pictures: int) -> Totals:
-    """Return the totals of a synthetic set, whose one promise is about all photos of a person."""
-    return Totals((Person(ANYBODY, pictures, guarantee),), 0, (), guarantee)
-
-
-def epsilon_at(total: Guarantee, delta: Fraction | None) -> Fraction | None:
-    """Return an ε for which the releases are (ε, δ)-DP, or ε-DP where `delta` is None; None if there is none.
-
-    >>> from dpveil.core.guarantee import Relation
-    >>> half = Guarantee(kind="zcdp", rho=0.5, relation=Relation("any-image"), scope=Scope(""))
-    >>> epsilon_at(half, None), round(float(epsilon_at(half, Fraction(1, 10**5))), 2)
-    (None, 4.73)
-    """
-    if total.kind == "zcdp" and total.rho:
-        return None if delta is None else zcdp_epsilon(total.rho, delta)
-    return (total.epsilon or Fraction(0)) if (total.delta or 0) <= (delta or 0) else None
+    try:
+        return compose([_composable(one.name, one.guarantee) for one in files])
+    except UnsupportedRelation as error:
+        raise BudgetRefused(f"the releases have no total: {error.message}", hint=ALONE) from error
 
 
 def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:
@@ -363,47 +176,13 @@ def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:
     return Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
 
 
-def _sum(who: str, parts: Sequence[Guarantee]) -> Guarantee:
-    try:
-        return compose(parts)
-    except UnsupportedRelation as error:
-        problem = f"the releases of {escape_text(who)} have no total: {error.message}"
-        raise BudgetRefused(problem, hint=ALONE) from error
-
-
-def _compose_or_none(parts: Sequence[Guarantee]) -> Guarantee | None:
-    try:
-        return compose(parts)
-    except UnsupportedRelation:
-        return None
-
-
-def _largest(group: Sequence[Guarantee]) -> Guarantee:
-    """Return a guarantee that holds wherever one of these does; they are of one kind and relation."""
-    names = ("epsilon", "delta", "rho")
-    numbers: dict[str, Any] = {
-        name: max((value for one in group if (value := getattr(one, name)) is not None), default=None)
-        for name in names
-    }
-    return replace(group[0], **numbers)
-
-
 NAMESPACE: Final = "urn:dpveil:card:"
 """The namespace of dpveil's terms. It is a name and no address: nothing has to be fetched to read a card."""
 CR: Final = (
-    *(
-        "arrayShape",
-        "citeAs",
-        "column",
-        "conformsTo",
-        "containedIn",
-        "equivalentProperty",
-        "extract",
-        "field",
-    ),
-    *("fileObject", "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset", "jsonPath"),
-    *("key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated", "replace"),
-    *("samplingRate", "separator", "source", "subField", "transform"),
+    *("arrayShape", "citeAs", "column", "conformsTo", "containedIn", "equivalentProperty", "extract"),
+    *("field", "fileObject", "fileProperty", "fileSet", "format", "includes", "isArray", "isLiveDataset"),
+    *("jsonPath", "key", "md5", "parentField", "path", "recordSet", "references", "regex", "repeated"),
+    *("replace", "samplingRate", "separator", "source", "subField", "transform"),
 )
 """Terms of Croissant that a context names."""
 
@@ -430,29 +209,17 @@ CROISSANT: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/
 """What a card conforms to."""
 MEDIA: Final = {name: f"image/{name}" for name in ("png", "jpeg", "webp", "tiff", "bmp")}
 """Media types by format."""
-NO_PERSON: Final = "{} no person's name: such a photo may be of anybody, and counts for everybody"
 SAME: Final = (
-    "Totals of people hold for what every release of a photo covers: two releases of one photo with"
+    "The total holds for what every release of a photo covers: two releases of one photo with"
     " different regions may show, together, all of it."
-)
-TOLD: Final = (
-    "Totals of people are as complete as the names of who is in which photo, which nothing here can check."
 )
 OTHERS: Final = "Other releases of the same people add to this, wherever they are."
 ASSURED: Final = (
     "Guarantees were computed again from certificates; unsigned ones show inconsistency, not forgery."
 )
 TO_FILL: Final = (
-    *(
-        "license",
-        "url",
-        "creator",
-        "datePublished",
-        "rai:dataCollection",
-        "rai:dataUseCases",
-        "rai:dataBiases",
-    ),
-    "rai:dataSocialImpact",
+    *("license", "url", "creator", "datePublished"),
+    *("rai:dataCollection", "rai:dataUseCases", "rai:dataBiases", "rai:dataSocialImpact"),
 )
 """Fields that Croissant or its RAI vocabulary asks for, and that no certificate knows."""
 
@@ -482,14 +249,14 @@ class About:
 def card(
     about: About,
     files: Sequence[Listed],
-    totals: Totals,
+    total: Guarantee,
     before: str = "",
     made: SetCertificate | None = None,
 ) -> dict[str, Json]:
     """Return the card of a data set; its files lie at `before` and their names, seen from the card.
 
-    `made` is the certificate of a synthetic set. Nobody's name is in the card, and no file says whose it is;
-    how many people there are is. Numbers are rounded up to 15 digits. Raises `BudgetRefused` for numbers
+    `total` is what all of them promise together, and so each person, who may be in all of them. `made` is the
+    certificate of a synthetic set. Numbers are rounded up to 15 digits. Raises `BudgetRefused` for numbers
     beyond all floats.
     """
     images = [one for one in files if one.picture]
@@ -498,17 +265,12 @@ def card(
         "@type": "sc:Dataset",
         "conformsTo": list(CROISSANT),
         "name": about.name,
-        "description": _description(images, totals, made),
+        "description": _description(images, total, made),
         **about.fields(),
         "rai:dataPreprocessingProtocol": _methods(images, made),
-        "rai:personalSensitiveInformation": _protection(totals, made),
-        "rai:dataLimitations": _limits(totals, made),
-        "dpveil:perPerson": [
-            _promise(total) | ({"dpveil:people": number} if totals.named else {})
-            for total, number in totals.most
-        ],
-        **({} if totals.together is None else {"dpveil:together": _promise(totals.together)}),
-        "dpveil:withoutPerson": len(totals.unnamed),
+        "rai:personalSensitiveInformation": _protection(total, made),
+        "rai:dataLimitations": _limits(made),
+        "dpveil:perPerson": [_promise(total)],
         **({} if made is None else _generation_terms(METHOD, made.plan.parameters(), made.tool)),
         "distribution": [
             *(_file(number, one, before) for number, one in enumerate(files, 1)),
@@ -621,18 +383,13 @@ def _records() -> dict[str, Json]:
     }
 
 
-def _description(images: Sequence[Listed], totals: Totals, made: SetCertificate | None) -> str:
+def _description(images: Sequence[Listed], total: Guarantee, made: SetCertificate | None) -> str:
     if made is not None:
         return f"{count_noun(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
     return (
         f"{count_noun(len(images), 'photo')} with regions replaced by {this_tool()};"
-        f" {_largest_total(totals)}."
+        f" per person at most {total}."
     )
-
-
-def _largest_total(totals: Totals) -> str:
-    """Return in words what no person's total exceeds."""
-    return "per person at most " + ", or ".join(str(total) for total, _ in totals.most)
 
 
 def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json]:
@@ -643,24 +400,22 @@ def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json
     return [f"{count_noun(used.count(name), 'photo')} by {name}." for name in sorted(set(used))]
 
 
-def _protection(totals: Totals, made: SetCertificate | None) -> list[Json]:
+def _protection(total: Guarantee, made: SetCertificate | None) -> list[Json]:
     """Return what of people is protected, and how well."""
-    words = [f"Promised {_largest_total(totals)}."]
-    for total, _ in totals.most:
-        relation = total.relation.in_words()
-        each = "" if made is not None else "two collections in which each photo of one person may differ: "
-        words.append(f"Neighbours of {total}: {each}{relation}. Its strength is {strength(total)}.")
+    each = "" if made is not None else "two collections in which each photo of one person may differ: "
+    words: list[Json] = [
+        f"Promised per person at most {total}.",
+        f"Neighbours of {total}: {each}{total.relation.in_words()}. Its strength is {strength(total)}.",
+    ]
     if made is None:
         words.append(
             "What a photo shows outside of its regions is in the clear: see dpveil:inTheClear of each."
         )
-    return [*words]
+    return words
 
 
-def _limits(totals: Totals, made: SetCertificate | None) -> list[Json]:
+def _limits(made: SetCertificate | None) -> list[Json]:
     """Return what the promises do not say."""
     if made is not None:
         return [*made.warnings, OTHERS, "The certificate of a set is not signed."]
-    bare = count_noun(len(totals.unnamed), "photo")
-    have = f"{bare} {'has' if len(totals.unnamed) == 1 else 'have'}"
-    return [SAME, TOLD, OTHERS, ASSURED, *([NO_PERSON.format(have) + "."] if totals.unnamed else [])]
+    return [SAME, OTHERS, ASSURED]

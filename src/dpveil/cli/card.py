@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json as written
 from collections.abc import Iterator, Sequence
-from datetime import date
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -14,30 +12,19 @@ import typer
 from dpveil.accounting.meaning import NONE, check_strength_name, strength
 from dpveil.cards.croissant import (
     CHECK,
-    NO_PERSON,
     TO_FILL,
     About,
     Listed,
-    People,
-    Person,
-    Totals,
-    by_folder,
-    by_table,
     card,
-    headcount,
-    of_set,
     pictures,
     prefix,
     releases,
-    similar_names,
-    totals,
+    together,
 )
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Text, Trust
 from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import exact
-from dpveil.core.parameters import probability
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import is_present, write_together
 from dpveil.io.folders import is_folder, is_link, real
@@ -56,69 +43,14 @@ if TYPE_CHECKING:
 LOW: Final = {NONE: "weak", "weak": "moderate"}
 """Strengths that are warned of, and the least --at-least that refuses each."""
 STANDING: Final = {NONE: {1: ", is not publishable", 2: ", are not publishable"}, "weak": {}}
-FLAT: Final = (
-    "no release lies in a person's folder below this one, so that nobody is named: move them into some, or"
-    " say who is in which photo in a table (--people TABLE.csv)"
-)
-UNNAMED: Final = "--people says who is in which photo, and totals are smaller then"
-UNKNOWN: Final = "all releases together, which may be of one person"
-AT_MOST: Final = "--at-most E refuses totals above ε = E"
 
 
-def in_words(out: Path, files: Sequence[Listed], found: Totals) -> Iterator[str]:
-    """Yield what a card states of all files, and of totals with their strength."""
-    if is_of_set(files):
-        yield f"{out}: {count_noun(len(files), 'file')} of a synthetic data set"
-        yield f"per person    at most {_promise(found.people[0].total)}"
-        return
-    whom = (
-        count_noun(found.named, "named person").replace("persons", "people")
-        if found.named
-        else "nobody named"
-    )
-    yield f"{out}: {count_noun(len(files), 'file')}, {whom}"
-    for total, number in found.most:
-        yield f"per person    at most {_promise(total)}{f' ({headcount(number)})' if found.named else ''}"
-    if found.together is not None:
-        yield f"together      {_promise(found.together)}"
-
-
-def to_json(found: Totals) -> dict[str, Any]:
-    """Return the totals of all people, for the owner's eyes."""
-    people = [
-        {
-            "person": one.name,
-            "releases": one.releases,
-            "total": one.total.to_json(),
-            "strength": strength(one.total),
-        }
-        for one in found.people
-    ]
-    return {"named": found.named, "people": people, "without_person": [*found.unnamed]}
-
-
-def warnings(files: Sequence[Listed], found: Totals, *, by_folder: bool) -> Iterator[str]:
-    """Yield a line for each kind of what hardly protects anybody, and for what is not known of people.
-
-    `by_folder` says that folders are people.
-    """
-    if found.unnamed:
-        bare = count_noun(len(found.unnamed), "photo")
-        have = f"{bare} {'has' if len(found.unnamed) == 1 else 'have'}"
-        yield (
-            f"{NO_PERSON.format(have)}: {say.first_and_count([escape_text(name) for name in found.unnamed])}"
-        )
-        if not found.named:
-            yield FLAT if by_folder else UNNAMED
-    yield from similar_names(one.name for one in found.people)
+def warnings(files: Sequence[Listed], total: Guarantee) -> Iterator[str]:
+    """Yield a line for each kind of what hardly protects anybody."""
     for grade, least in LOW.items():
         yield from _low_files(files, grade, least)
-    everybody = "" if found.named else UNKNOWN
-    if is_of_set(files):
-        everybody = "the set"
-    for grade in LOW:
-        low = [one for one in found.people if strength(one.total) == grade]
-        yield from _low_totals(low, grade, everybody)
+    if strength(total) in LOW:
+        yield f"{strength(total)} in all: {_promise(total)}, as one person may be in every photo"
 
 
 def is_of_set(files: Sequence[Listed]) -> bool:
@@ -142,19 +74,6 @@ def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]
         yield f"{grade}: {told}; --at-least {least} refuses {them}"
 
 
-def _low_totals(people: Sequence[Person], grade: str, everybody: str) -> Iterator[str]:
-    """Yield a line about people with a total of this strength, if there are some; `everybody` is who they are
-    where nobody is named.
-    """
-    if people:
-        such = "such as " if len(people) > 1 else ""
-        whose = f"{headcount(len(people))}, {such}{escape_text(people[0].name)}"
-        yield f"{grade} in all: {everybody or whose} ({people[0].total}); {AT_MOST}"
-
-
-FOLDERS: Final = "folders"
-"""The value of --people for folders that are people."""
-COLUMN: Final = "person"
 SUFFIXES: Final = (".json", ".jsonld")
 
 
@@ -163,19 +82,6 @@ def card_command(
     out: Annotated[
         Path, typer.Option(metavar="FILE", help="The card, in FOLDER or above it, such as croissant.json.")
     ],
-    people: Annotated[
-        Text,
-        typer.Option(
-            metavar="TABLE", help="Who is in which photo: a CSV file; or folders, one for each person."
-        ),
-    ] = None,
-    subject_column: Annotated[
-        Text, typer.Option(metavar="NAME", help="The table's column of people. Default: person.")
-    ] = None,
-    at_most: Annotated[
-        Text, typer.Option(metavar="E", help="Refuse a card if a person's total ε is above this.")
-    ] = None,
-    delta: Annotated[Text, typer.Option(metavar="D", help="δ at which --at-most is asked for.")] = None,
     at_least: AtLeast = None,
     trust: Trust = None,
     name: Annotated[Text, typer.Option(metavar="NAME", help="Default: the name of FOLDER.")] = None,
@@ -189,35 +95,30 @@ def card_command(
     max_pixels: MaxPixels = 100_000_000,
     json: AsJson = False,
 ) -> int:
-    """Write a data-set card (Croissant) that states what releases promise, each by itself and per person.
+    """Write a data-set card (Croissant) that states what releases promise, each by itself and together.
 
     \b
     Examples:
       dpveil card private/ --out private/croissant.json
-      dpveil card private/ --out private/croissant.json --people who.csv --at-most 3
 
-    Every file is verified first. The table has the columns `file` (or `output`) and `person`, and is for
-    your eyes: the card names nobody. A photo without a person may be of anybody, and counts for everybody.
-    Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total, or
-    somebody's is above --at-most; nothing is written then.
+    Every file is verified first. A person may be in all photos, so the promise about a person is the sum.
+    Exit code 1: a picture in FOLDER is no publishable release. Exit code 3: releases have no total; nothing
+    is written then.
     """
-    limits = _limits(at_most, delta)
     fields = {"license": license, "url": url, "creator": creator, "published": published}
     fields["name"] = name or real(folder).name or "releases"
-    about = About(**{key: _text(value, key) for key, value in fields.items()})
-    _check(folder, out, people, subject_column)
+    about = About(**fields)
+    _check(folder, out)
     before = prefix(folder, out)
-    files, found, made = _read(folder, people, subject_column or COLUMN, (at_least, trust, max_pixels))
-    if limits is not None:
-        found.check(*limits)
-    document = card(about, files, found, before, made)
+    files, total, made = _read(folder, (at_least, trust, max_pixels))
+    document = card(about, files, total, before, made)
     text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
-    _tell(out, files, found, document, json, by_folder=people == FOLDERS)
+    _tell(out, files, total, document, json)
     return exits.DONE
 
 
-def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
+def _check(folder: Path, out: Path) -> None:
     """Raise an error for what is wrong with the call, before anything is verified."""
     if not is_folder(folder) or is_link(folder):
         raise UsageError(f"{folder} is not a folder", hint="give a folder of releases, and no link to one")
@@ -226,60 +127,25 @@ def _check(folder: Path, out: Path, people: Text, column: Text) -> None:
         raise InvalidParameter("out", str(out), "is not the name of a card", hint=hint)
     if is_present(folder / NAME) and real(out.parent).is_relative_to(real(folder)):
         raise UsageError("a synthetic set holds its own files only", hint="write the card to a folder above")
-    if is_present(folder / NAME) and people is not None:
-        raise UsageError("the people of a synthetic set are in its promise", hint="leave out --people")
-    if column is not None and people in (None, FOLDERS):
-        raise UsageError("--subject-column needs a table", hint="give one with --people TABLE.csv")
-    if people not in (None, FOLDERS) and real(Path(str(people))).is_relative_to(real(folder)):
-        problem = f"{people} links photos to people, and would be published with {folder}"
-        raise UsageError(problem, hint="keep it in a folder of its own")
-
-
-def _limits(at_most: Text, delta: Text) -> tuple[Fraction, Fraction | None] | None:
-    if at_most is None:
-        if delta is not None:
-            raise UsageError("--delta needs --at-most", hint="give both, or neither")
-        return None
-    epsilon = exact(at_most, "at_most")
-    if epsilon < 0:
-        raise InvalidParameter("at_most", at_most, "is negative", hint="give an epsilon, such as 3")
-    return epsilon, None if delta is None else probability(delta, "delta")
-
-
-def _text(value: str, option: str) -> str:
-    if not value.isprintable():
-        raise InvalidParameter(option, None, "holds characters that cannot be printed", hint="type it again")
-    if option == "url" and value and not value.startswith(("http://", "https://")):
-        raise InvalidParameter(option, value, "is no address", hint="begin it with https://")
-    if option == "published" and value and not _is_day(value):
-        raise InvalidParameter(option, value, "is no day", hint="write it as 2026-12-31")
-    return value
-
-
-def _is_day(text: str) -> bool:
-    try:
-        return date.fromisoformat(text).isoformat() == text
-    except ValueError:
-        return False
 
 
 def _read(
-    folder: Path, people: Text, column: str, asked: tuple[Text, list[Path] | None, int]
-) -> tuple[Sequence[Listed], Totals, SetCertificate | None]:
-    """Return the verified files of a folder, their totals, and the certificate of a synthetic set."""
+    folder: Path, asked: tuple[Text, list[Path] | None, int]
+) -> tuple[Sequence[Listed], Guarantee, SetCertificate | None]:
+    """Return the verified files of a folder, their total, and the certificate of a synthetic set."""
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     if not is_set(folder):
         _check_no_sets(folder)
         files = releases(folder, [*results([folder], max_pixels, least, trusted)])
-        return files, totals(files, _people(people, column, files, folder)), None
+        return files, together(files), None
     found = verify(folder, at_least=least, trust=trusted)
     if not isinstance(found, SetVerification) or found.certificate is None or not found.sound:
         why = found.refused or found.untrusted or "; ".join(found.problems)
         raise CertificateError(f"{escape_text(show_path(folder))}: {why}", hint=CHECK)
     made = found.certificate
-    return pictures(made), of_set(made.composition, made.plan.pictures), made
+    return pictures(made), made.composition, made
 
 
 def _check_no_sets(folder: Path) -> None:
@@ -297,29 +163,18 @@ def _check_no_sets(folder: Path) -> None:
         raise CertificateError(f"{problem}, {why}", hint=hint)
 
 
-def _people(people: Text, column: str, files: Sequence[Listed], folder: Path) -> People:
-    names = [one.name for one in files]
-    if people is None:
-        return {}
-    return by_folder(names) if people == FOLDERS else by_table(Path(people), column, names, folder)
-
-
 def _tell(
-    out: Path,
-    files: Sequence[Listed],
-    found: Totals,
-    document: dict[str, Any],
-    as_json: bool,
-    *,
-    by_folder: bool,
+    out: Path, files: Sequence[Listed], total: Guarantee, document: dict[str, Any], as_json: bool
 ) -> None:
     """Say what the card states, how strong that is, and what it leaves out."""
     empty = [field for field in TO_FILL if field not in document]
     if as_json:
-        say.document({"card": str(out), "files": len(files), **to_json(found), "to_fill": empty})
+        told = {"total": total.to_json(), "strength": strength(total)}
+        say.document({"card": str(out), "files": len(files), **told, "to_fill": empty})
     else:
-        for line in in_words(out, files, found):
-            say.answer(line)
-    for line in warnings(files, found, by_folder=by_folder):
+        of = " of a synthetic data set" * is_of_set(files)
+        say.answer(f"{out}: {count_noun(len(files), 'file')}{of}")
+        say.answer(f"per person    at most {_promise(total)}")
+    for line in warnings(files, total):
         say.note(f"WARNING: {line}")
     say.note(f"to fill in: {', '.join(empty)}")

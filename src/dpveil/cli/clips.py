@@ -66,8 +66,6 @@ def check_different(named: Mapping[str, Path | None]) -> None:
 
 def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, Any]:
     """Return the JSON document about a plan."""
-    from dpveil.video.words import draws
-
     return {
         "plan": str(path),
         "sheet": None if sheet is None else str(sheet),
@@ -75,12 +73,10 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
         "seconds": float(plan.facts.seconds),
         "cuts": list(plan.cuts),
         "tracks": [_track(track) for track in plan.tracks],
-        "draws": draws(plan.quote),
+        "draws": plan.quote.draw_count,
         "guarantee": plan.total.to_json(),
         "guarantees": [guarantee.to_json() for guarantee in plan.guarantees],
         "strength": plan.strength,
-        "per_frame": plan.per_frame.to_json(),
-        "units": plan.units,
         "warnings": list(plan.warnings),
         "in_the_clear": list(plan.in_the_clear),
     }
@@ -116,7 +112,6 @@ def tell_private(sheet: Path) -> None:
 
 
 def _lines(plan: VideoPlan) -> Iterator[str]:
-    from dpveil.video import words
     from dpveil.video.facts import clock
     from dpveil.video.sheets import end_text, times_of
 
@@ -128,8 +123,7 @@ def _lines(plan: VideoPlan) -> Iterator[str]:
         end = f", {end_text(track)}" + ", stays as it is" * track.visible
         yield f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}"
     length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    yield f"{length}: {count_noun(words.draws(plan.quote), 'draw')}, {plan.total} ({plan.strength})"
-    yield from filter(None, (words.event(plan.quote), plan.remark))
+    yield f"{length}: {count_noun(plan.quote.draw_count, 'draw')}, {plan.total} ({plan.strength})"
 
 
 def _track(track: Track) -> dict[str, Any]:
@@ -141,7 +135,7 @@ WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
 OPTIONS: Final = {"over_time": "--over-time", "protect": "--protect"}
 """The options that notes about clips name."""
-KEPT: Final = "{}: what is rendered is kept: the same command goes on there, and pays nothing twice"
+KEPT: Final = "{}: the same command goes on, and pays nothing twice"
 OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
 
@@ -228,7 +222,7 @@ def _check(clip: Task, out: Path, names: str) -> None:
 def _as_clip(task: Task) -> Task:
     """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
     output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
-    return replace(task, output=output, name=name, former=None, elsewhere=())
+    return replace(task, output=output, name=name, elsewhere=())
 
 
 def release_clips(

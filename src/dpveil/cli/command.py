@@ -62,7 +62,7 @@ SECTIONS: Final = {
         "only threshold margin min_face long_side smallest detector detector_model classes device"
     ),
     "Faces that are shown": "placing gallery model outside post_processing",
-    "Clips": "over_time pose on_lost keep_audio event_seconds event_times",
+    "Clips": "over_time pose on_lost keep_audio",
     "Documents": "dpi pages trust_source",
     "Many photos": (
         "names format_ labels new_points keep_metadata manifest review engine dry_run jobs max_pixels"

@@ -22,7 +22,7 @@ from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.plan import plan
-from dpveil.release.saving import Release, certificate_path
+from dpveil.release.saving import Release
 from dpveil.release.words import worth
 
 FACE: Final = Box(168, 56, 112, 144)
@@ -103,17 +103,10 @@ def _photograph() -> Photo:
 
 
 def _check_own(out: Path) -> None:
-    """Raise `OutputError` if a file that would be replaced is not from an earlier demonstration."""
-    releases = sorted((out / RELEASES).glob("*-epsilon-*.png"))
-    own = [certificate_path(release).is_file() for release in releases]
-    strange = [release for release, known in zip(releases, own, strict=True) if not known]
-    strange += [out / SHEET] * ((out / SHEET).exists() and not any(own))
-    if strange:
-        raise OutputError(
-            f"cannot write {show_path(strange[0])}: it exists and is not of an earlier demonstration",
-            hint="choose another {out}",
-            arguments={"out": "out"},
-        )
+    """Raise `OutputError` for a sheet that is not of an earlier demonstration, which has releases."""
+    if (out / SHEET).exists() and not any((out / RELEASES).glob("*-epsilon-*.png")):
+        problem = f"cannot write {show_path(out / SHEET)}: it exists and is not of an earlier demonstration"
+        raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
 
 
 def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method], out: Path) -> Row:

@@ -19,14 +19,13 @@ from dpveil.bench.galleries import BOX, AnySetting, GallerySetting, Setting, can
 from dpveil.bench.galleries import METHODS as GALLERIES
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
-from dpveil.bench.run import Job, begin, cores, count, finish, run, times_per_release
+from dpveil.bench.run import Job, begin, cores, count, finish, run
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
 from dpveil.cli.compare import Choice, lines_of, neighbourhoods_of
 from dpveil.cli.options import AsJson, Quiet, Text, number
 from dpveil.cli.progress import Interrupted, bar, stopping
-from dpveil.core.guarantee import count_noun
 from dpveil.core.registry import ATTACKS, FACES, METHODS
 from dpveil.errors import UnknownName, UsageError
 from dpveil.regions.boxes import box_of_text
@@ -251,11 +250,8 @@ def _without_folders(word: str) -> str:
     ['--out=results', 'embedding:own.onnx', '1/3']
     """
     parts = re.split(r"([:=()+,])", word)
-    return "".join(Path(part).name if _is_path(part) else part for part in parts)
-
-
-def _is_path(text: str) -> bool:
-    return "/" in text and (text[0] in "/~." or Path(text).exists())
+    is_path = [part[:1] in ("/", "~", ".") or ("/" in part and Path(part).exists()) for part in parts]
+    return "".join(Path(part).name if named else part for part, named in zip(parts, is_path, strict=True))
 
 
 @stopping("cells that are done are kept: the same command computes the others")
@@ -265,7 +261,7 @@ def evaluate_command(
         list[Path] | None,
         typer.Argument(
             metavar="[DATA]...",
-            help="Folders of photos by person; or drawn, drawn-eyes, drawn-plates, drawn-scenes.",
+            help="Folders of photos by person; or drawn, drawn-eyes, drawn-plates.",
         ),
     ] = None,
     out: Annotated[
@@ -325,16 +321,8 @@ def evaluate_command(
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the noise.")] = 0,
     check: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Check a run: its tables follow from its cells; with DATA, some anew."
-        ),
+        typer.Option(metavar="FOLDER", help="Check a run: its tables follow from its cells."),
     ] = None,
-    check_all: Annotated[
-        bool,
-        typer.Option(
-            "--check-all", help="With --check and DATA: every cell anew, in as long as the run took."
-        ),
-    ] = False,
     quiet: Quiet = False,
     json: AsJson = False,
 ) -> int:
@@ -349,10 +337,8 @@ def evaluate_command(
     The folder gets results.csv, utility.csv, results.json and report.html, which needs no network. Noise is
     seeded so that the run can be made again: nothing in it is for publication but the numbers.
     """
-    if check is not None or check_all:
-        if attack and not data:
-            raise UsageError("--attack is for cells that are computed again", hint="name DATA, too")
-        return _check(check, data or [], json, every=check_all, attacks=attack or (), quiet=quiet)
+    if check is not None:
+        return _check(check, json)
     if not data or out is None:
         raise UsageError(f"{'--out' if data else 'DATA'} is missing", hint="dpveil evaluate DATA --out OUT")
 
@@ -379,7 +365,7 @@ def evaluate_command(
     for text in (*replaced, *notes, *left):
         say.note(f"note: {text}")
     cells = _run(work, out, jobs or cores(), quiet=quiet)
-    table = finish(out, cells, command(), (*notes, *left), times_per_release(work, out))
+    table = finish(out, cells, command(), (*notes, *left))
     return _print_results(table, out, json)
 
 
@@ -433,34 +419,16 @@ def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list
         raise Interrupted(told, hint="the same command computes the others") from error
 
 
-@stopping("no cell was changed")
-def _check(
-    folder: Path | None,
-    data: Sequence[Path],
-    json: bool,
-    *,
-    every: bool,
-    attacks: Sequence[str],
-    quiet: bool,
-) -> int:
-    from dpveil.bench.run import check, left_out, other_code, recompute_cells
+def _check(folder: Path, json: bool) -> int:
+    from dpveil.bench.run import check, other_code
 
-    if folder is None or (every and not data):
-        raise UsageError("--check-all needs a run and its data", hint="dpveil evaluate --check FOLDER DATA")
     cells, problems = check(folder)
-    repeated = 0
-    if not problems and data:
-        with bar(len(cells) if every else 0, "cells", quiet=quiet) as step:
-            repeated, problems = recompute_cells(cells, data, every=every, attacks=attacks, step=step)
-        if own := left_out(cells):
-            say.note(f"note: {count_noun(own, 'cell')} by files of a user's own were not computed again")
     if other_code(cells):
         say.note("note: some was computed by other code than this")
     if json:
-        say.document({"cells": len(cells), "repeated": repeated, "problems": problems})
+        say.document({"cells": len(cells), "problems": problems})
     elif not problems:
-        more = f", and {repeated} were computed again and are the same" if data else ""
-        say.answer(f"{folder}: the tables are what {len(cells)} cells say{more}")
+        say.answer(f"{folder}: the tables are what {len(cells)} cells say")
     for text in problems:
         say.note(text)
     return exits.INCOMPLETE if problems else exits.DONE

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.accounting.meaning import detection_bound, success_bound
+from dpveil.accounting.meaning import success_bound
 from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
 from dpveil.cli import say
 from dpveil.cli.command import options_of
@@ -23,129 +20,25 @@ from dpveil.cli.options import (
     Chosen,
     MaxPixels,
     Text,
-    is_default,
     parameter_help,
     takes_method,
     takes_regions,
 )
-from dpveil.cli.run_report import tell_costs
 from dpveil.core.envelope import Aside, notes_with_options
-from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import show
 from dpveil.core.registry import METHODS
-from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnknownName, UsageError
-from dpveil.io import read, write_together
+from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.io import read
 from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
 from dpveil.release.plan import explain_largest, plan, plan_json, size_of
-from dpveil.release.quote import Quote, quote_of, with_sentences
-from dpveil.release.saving import CLIPS, image_path, is_release, read_certificate
-from dpveil.release.verification import verify
+from dpveil.release.quote import Quote
+from dpveil.release.saving import CLIPS, is_release
 from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
-    from dpveil.numbers import Candidate
-
-
-INK = "#1c1e22"
-
-
-def write_plot(
-    path: Path, size: tuple[float, float], draw: Callable[[Any], None], *, replace: bool = False
-) -> None:
-    """Write what `draw` draws on a figure of `size` inches as PNG.
-
-    Raises `UsageError` without matplotlib, `UnknownName` for another suffix, and `OutputError`, also if the
-    file exists and `replace` is false.
-    """
-    if path.suffix.lower() != ".png":
-        raise UnknownName("plot format", path.suffix or str(path), [".png"])
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
-    figure = Figure(figsize=size, dpi=150, layout="constrained")
-    draw(figure)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    write_together([(path, buffer.getvalue())], replace=replace)
-
-
-def label(axes: Any, title: str, x: str, y: str, *, fontsize: int) -> None:
-    """Set the titles of a plot and its axes, with a faint grid and no frame above and to the right."""
-    axes.set_xlabel(x, color=INK)
-    axes.set_ylabel(y, color=INK)
-    axes.set_title(title, color=INK, fontsize=fontsize, loc="left")
-    axes.grid(color="#e4e2dc", lw=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
-SHOWN_ALARM = 1e-3
-"""A false-alarm rate that a linear axis can show; if detection is already likely there, the axis is
-logarithmic."""
-RAREST, DECADES = 300, 6
-"""Limits of a logarithmic axis: it starts at 10^-300 or above, and spans six decades."""
-LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."
-SOFT = "#8a8d94"
-LINE = "#0b7a75"
-
-
-def _alarms(guarantee: Guarantee) -> tuple[float, float] | None:
-    """Return the ends of the false-alarm axis, 0 for a linear one; None if no test is ruled out."""
-    if detection_bound(guarantee, SHOWN_ALARM) < 0.9:
-        return 0.0, 1.0
-    power = bisect_left(range(RAREST + 1), True, key=lambda k: detection_bound(guarantee, 10.0**-k) < 0.05)
-    return None if power > RAREST else (10.0**-power, min(1.0, 10.0 ** (DECADES - power)))
-
-
-def _curve(explanation: Explanation, figure: Any) -> None:
-    ends = _alarms(explanation.guarantee)
-    low, high = ends or (0.0, 1.0)
-    axes = figure.add_subplot(xscale="log" if low else "linear", xlim=(low, high), ylim=(0, 1), box_aspect=1)
-    alarms = [low * (high / low) ** (k / 400) if low else (k / 400) ** 2 for k in range(401)]
-    if ends is None:
-        axes.text(0.5, 0.65, LIMITLESS, color=INK, fontsize=12, ha="center")
-    else:
-        bounds = [detection_bound(explanation.guarantee, alarm) for alarm in alarms]
-        axes.fill_between(alarms, bounds, 1, color=LINE, alpha=0.10, label="impossible for any test", lw=0)
-        axes.plot(alarms, bounds, color=LINE, lw=2.2, label="highest detection rate")
-    axes.plot(alarms, alarms, color=SOFT, lw=1.2, ls="--", label="guessing")
-    title = f"{explanation.method.name}: {explanation.guarantee}"
-    alarm, seen = "false alarms: the other photo is taken for this one", "detection: this photo is recognised"
-    label(axes, title, alarm, seen, fontsize=12)
-    axes.legend(loc="lower right", frameon=False)
-
-
-COLOURS = ["#0b7a75", "#b02a20", "#1c1e22", "#d08a1d", "#4a5fa5"]
-COLOURS += ["#8a8d94", "#7b3f8c", "#5a8f29", "#c2557f", "#6b4f2a"]
-MARKS = "osD^vP<>X*"
-
-
-def draw_errors(found: list[list[Candidate]], title: str, path: Path, *, replace: bool = False) -> None:
-    """Write a PNG with a line for each mechanism: expected absolute error over epsilon.
-
-    `found` holds the candidates of each epsilon. Raises as `write_plot`.
-    """
-    write_plot(path, (7.6, 4.8), partial(_errors, found, title), replace=replace)
-
-
-def _errors(found: list[list[Candidate]], title: str, figure: Any) -> None:
-    axes = figure.add_subplot(xscale="log", yscale="log")
-    names = sorted({one.name for at in found for one in at if one.utility})
-    for place, name in enumerate(names):
-        line = [
-            (float(o.epsilon), o.utility.mean) for at in found for o in at if o.name == name and o.utility
-        ]
-        colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
-        axes.plot(*zip(*line, strict=True), lw=1.8, label=name, color=colour, marker=mark, ms=4.5)
-    ticks = [float(at[0].epsilon) for at in found]
-    axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-    axes.minorticks_off()
-    axes.yaxis.set_major_formatter("{x:g}")
-    label(axes, title, "epsilon", "expected absolute error", fontsize=11)
-    axes.legend(frameon=False, fontsize=9)
 
 
 def methods_command(
@@ -218,7 +111,7 @@ def explain_command(
     method: Method,
     photo: Annotated[
         Path | None,
-        typer.Argument(metavar="[PHOTO]", help="A photo to plan for, or a release."),
+        typer.Argument(metavar="[PHOTO]", help="A photo to plan for."),
     ] = None,
     regions: Chosen = NOTHING,
     size: Annotated[
@@ -228,40 +121,30 @@ def explain_command(
         ),
     ] = None,
     channels: Annotated[int, typer.Option(metavar="1|3", help="1 for grey, 3 for colour.")] = 3,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Also plot detection over false alarms.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """State what a method would promise for a region of this size, or a photo. Draws and spends nothing.
-
-    Of a release, which has a certificate beside it, say what that promises.
 
     \b
     Examples:
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
       dpveil explain group.jpg --method gallery --epsilon 4
       dpveil explain group.jpg
-      dpveil explain private.jpg
     """
     if photo is not None:
-        if size is not None or plot is not None:
-            option = "--size" if size is not None else "--plot"
-            raise InvalidParameter(
-                option, None, "cannot be combined with a photo", hint="leave one of them out"
+        if size is not None:
+            raise InvalidParameter("--size", None, "is not for a photo", hint="leave one of them out")
+        if is_release(photo):
+            raise UsageError(
+                f"{show_path(photo)} is a release", hint="dpveil verify --verbose says what it promises"
             )
-        if not is_release(photo) and photo.suffix.lower() in (*CLIPS, ".pdf"):
+        if photo.suffix.lower() in (*CLIPS, ".pdf"):
             raise UsageError(
                 "clips and documents are not explained",
                 hint=f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised",
             )
-        if is_release(photo):
-            _of_release(photo, json)
-            return 0
-        count = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
-        _tell_usual(context, method, count)
+        _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         return 0
     for option in regions.given_options:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
@@ -270,30 +153,18 @@ def explain_command(
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
-    if plot is not None:
-        write_plot(plot, (6.4, 6.4), partial(_curve, explanation), replace=force)
-        say.note(f"wrote {plot}")
     if json:
         say.document(explanation.to_json())
     else:
         _tell(explanation, f"{width}×{height} pixels")
     for text in method.notes:
         say.note(f"warning: {text}")
-    _tell_usual(context, method, 1)
     return 0
 
 
-def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
-    """Print what keeping attributes would cost, if no method was named."""
-    if is_default(context):
-        tell_costs(method, faces)
-
-
-def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
+def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> None:
     """Print the plan of one photo: every region, the total, and the meaning of the largest region's
     guarantee.
-
-    Returns the number of regions.
     """
     planned = plan(photo, method, regions=regions.finders([method.regions]))
     if planned.quote is None:
@@ -303,25 +174,6 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
         say.document(plan_json(planned, options))
     else:
         _tell_quote(planned.quote, notes_with_options(planned.warnings, options))
-    return len(planned.quote.regions)
-
-
-def _of_release(path: Path, json: bool) -> None:
-    """Print what a release's certificate means; raises `CertificateError`, and `UsageError` for a copy."""
-    image = image_path(path)
-    if image is None or image.suffix.lower() in (*CLIPS, ".pdf"):
-        raise UsageError("clips and documents are not explained", hint="dpveil verify says what they promise")
-    if problems := verify(image).problems:
-        problem = f"{show_path(path)} is not what its certificate describes: {problems[0]}"
-        raise CertificateError(problem, hint=INTACT)
-    certificate = with_sentences(read_certificate(image))
-    quote = quote_of(certificate) if certificate.guarantees else None
-    largest = explain_largest(quote)
-    if json:
-        say.document({"certificate": certificate.to_json(), "largest": largest.to_json()})
-    elif quote is not None:
-        say.answer(f"{show_path(image)} is a release by {certificate.method}, and its certificate fits:")
-        _tell_quote(quote, certificate.warnings)
 
 
 def _tell_quote(quote: Quote, warnings: Sequence[str]) -> None:
@@ -366,7 +218,7 @@ def _tell(explanation: Explanation, size: str) -> None:
     _tell_distances(explanation)
     where = " for any two faces, however far apart" if explanation.metric else ""
     for need in explanation.needs:
-        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
+        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale)}{where}")
     if not guarantee.free:
         say.answer("")
     for entry in guarantee.scope.in_the_clear:
@@ -408,10 +260,9 @@ def _tell_distances(explanation: Explanation) -> None:
         say.answer(sentence)
 
 
-def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -> str:
+def _need(budget: dict[str, float] | None, scale: float | None) -> str:
     if budget is None:
         return "not in reach by another budget"
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
     noise = "" if scale is None else f" (noise scale {scale:,.4g})"
-    now = f"; with this noise, a neighbourhood of {pixels(m)}" if m else ""
-    return f"needs {numbers}{noise}{now}"
+    return f"needs {numbers}{noise}"

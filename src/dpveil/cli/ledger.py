@@ -17,7 +17,6 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, Text
-from dpveil.cli.say import Entries, print_document
 from dpveil.core.guarantee import RELATIONS, Guarantee, Relation, count_noun
 from dpveil.errors import (
     BudgetRefused,
@@ -78,26 +77,34 @@ def check_command(
     on, unless --restored accepts it. Exit code 4: the ledger does not
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
-    with Ledger(ledger, restored=restored) as opened, Entries(kept=json) as good, Entries(kept=json) as bad:
+    with Ledger(ledger, restored=restored) as opened:
         asked, bare = _releases_to_check(opened, releases or [])
         found = opened.check(head)
-        if not json:
-            say.answer(f"head {found.head}")
-        files = (each for one in asked.items() for each in _looked_up(opened, *one))
-        for each in files if json else _print_each(files):
-            (bad if "error" in each else good).add(each)
-        failed = len(bad) > 0
-        if json:
-            counts = {
-                "head": found.head,
-                "entries": found.entries,
-                "debits": found.debits,
-                "files": found.files,
-                "unstored": found.unstored,
-                "other_regions": found.other_regions,
-                "head_kept": found.kept,
-            }
-            print_document({"paid": good, "failed": bad}, counts)
+        files = [each for one in asked.items() for each in _looked_up(opened, *one)]
+    failed = [each for each in files if "error" in each]
+    if json:
+        counts = {
+            "head": found.head,
+            "entries": found.entries,
+            "debits": found.debits,
+            "files": found.files,
+            "unstored": found.unstored,
+            "other_regions": found.other_regions,
+            "head_kept": found.kept,
+        }
+        say.document({"paid": [each for each in files if "error" not in each], "failed": failed, **counts})
+    else:
+        say.answer(f"head {found.head}")
+        inside = Counter[tuple[str, str]]()
+        for each in files:
+            told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
+            if "inside" in each and "error" not in each:  # a file of many releases has few lines
+                inside[each["inside"], told] += 1
+            else:
+                say.answer(escape_text(f"{show_path(each['output'])}: {told}"))
+        for (file, told), count in inside.items():
+            many = f"{count_noun(count, 'release')}: {escape_text(told)}"
+            say.answer(f"{escape_text(show_path(file))}  {many}")
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     if not found.kept:
@@ -133,25 +140,6 @@ def _releases_to_check(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path,
     check_apart(ledger.files, [place for path in asked for place in (path, certificate_path(path))])
     check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
     return asked, len(bare)
-
-
-def _print_each(files: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield files when a line is printed for each, and few for the releases in a file of many."""
-    from dpveil.cli.verify import Folded
-
-    folded = Folded("")
-    for each in files:
-        told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
-        line = escape_text(f"{show_path(each['output'])}: {told}")
-        if "inside" not in each:
-            folded.end()
-            say.answer(line)
-        elif "error" in each:
-            folded.bad(Path(each["inside"]), line)
-        else:
-            folded.good(Path(each["inside"]), escape_text(told))
-        yield each
-    folded.end()
 
 
 def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
@@ -226,22 +214,6 @@ def digest_of(release: Path) -> str:
         while part := file.read(PIECE):
             digest.update(part)
     return digest.hexdigest()
-
-
-def paying_for(ledger: Ledger, release: Path) -> set[int]:
-    """Return the numbers of the debits that paid for a release, by its own hash.
-
-    Raises `PhotoError` for what cannot be read, and `UsageError` for files of the ledger.
-    """
-    from dpveil.batch.task import check_apart
-    from dpveil.synthesis.plan import NAME
-
-    check_apart(ledger.files, [release, release / NAME])
-    try:
-        digest = digest_of(release)
-    except Refused as refusal:
-        raise PhotoError(f"the file {refusal.problem}", hint=refusal.remedy) from refusal
-    return {each.entry for each in ledger.paid_for(digest)}
 
 
 def _of_set(release: Path) -> Promise:
@@ -428,39 +400,24 @@ def subjects_command(ledger: Url, json: AsJson = False) -> int:
 def history_command(
     ledger: Url,
     subject: Some = None,
-    image: Annotated[
-        Path | None, typer.Option(metavar="RELEASE", help="Only who paid for this image, or data set.")
-    ] = None,
     json: AsJson = False,
 ) -> int:
     """List limits, debits and stored files in order.
 
     \b
-    Examples:
+    Example:
       dpveil ledger history album-7 --ledger sqlite:///budget.db
-      dpveil ledger history --image private.png --ledger sqlite:///budget.db
 
-    A debit shows by which SHA-256 its files are known, as `dpveil verify` shows that of a file. Exit code 1:
-    nobody paid for --image.
+    A debit shows by which SHA-256 its files are known, as `dpveil verify --verbose` shows that of a file.
     """
-    from dpveil.cli.verify import of_a_set
-
     with Ledger(ledger) as opened:
-        found = None if image is None else paying_for(opened, image)
         entries = list(opened.history(subject))
     joined = Joined(entries)
-    if found is not None:
-        entries = [entry for entry in entries if {entry.number, joined.of(entry).get("debit")} & found]
     if json:
         say.document({"entries": [entry.to_json() | joined.of(entry) for entry in entries]})
     for entry in () if json else entries:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(min(entry.time, 2**36)))
         say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
-    if image is not None and not entries:
-        say.note(
-            f"{say.escape_controls(str(image))}: {of_a_set(image) or 'nobody paid for it from this ledger'}"
-        )
-        return exits.INCOMPLETE
     return exits.DONE
 
 

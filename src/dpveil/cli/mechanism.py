@@ -29,7 +29,7 @@ from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.ranges import HINT
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
-from dpveil.numbers import Answer, Candidate, Plan, Utility, build, candidates
+from dpveil.numbers import Answer, Plan, build
 
 SEEDED = "NOT FOR PUBLICATION: the bits follow from --seed, so whoever knows it can take the noise off"
 
@@ -341,6 +341,13 @@ TAKES = {
     "count": {"equals", "above", "below"},
 }
 """The options of each query."""
+NEEDS: dict[str, str] = {
+    "range": NO_RANGE,
+    "bins": "how many, or edges such as 0,18,65,120",
+    "q": "the share of rows below, such as 0.9",
+    "categories": "such as yes,no,unsure",
+}
+"""Those that have no default, and what to write."""
 
 
 def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
@@ -356,32 +363,24 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
             raise InvalidParameter(
                 f"--{name}", given[name], f"does not belong to a {query}", hint=_hint(TAKES[query])
             )
-    if query == "count":
-        if not given:
-            raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
-        return {n: text if n == "equals" else number(text) for n, text in given.items()}
-    texts: dict[str, Any] = {name: given.pop(name) for name in ("groups", "by") if name in given}
-    for name in ("categories", "by-categories"):
-        if name in given:
-            texts[name.replace("-", "_")] = given.pop(name).split(",")
-    if query == "count-by":
-        if "categories" not in texts:
-            raise InvalidParameter("--categories", None, "is missing", hint="such as yes,no,unsure")
-        return texts
-    if query == "quantile" and "q" not in given:
-        raise InvalidParameter("--q", None, "is missing", hint="the share of rows below, such as 0.9")
-    if "range" not in given:
-        raise InvalidParameter("--range", None, "is missing", hint=NO_RANGE)
-    settings: dict[str, Any] = {**texts, "range": range_of(given.pop("range"))}
-    if query == "histogram":
-        text = given.pop("bins", None)
-        if text is None:
-            raise InvalidParameter(
-                "--bins", None, "is missing", hint="how many, or edges such as 0,18,65,120"
-            )
-        edges = parse_numbers(text, "bins")
-        settings["bins"] = edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
-    return settings | {name: number(text) for name, text in given.items()}
+    if query == "count" and not given:
+        raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
+    for name, hint in NEEDS.items():
+        if name in TAKES[query] and name not in given and (name, query) != ("categories", "sum"):
+            raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
+    read: dict[str, Any] = {"range": range_of, "bins": _bins, "categories": _words, "by-categories": _words}
+    read |= dict.fromkeys(("groups", "by", "equals"), str)
+    return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
+
+
+def _words(text: str) -> list[str]:
+    return text.split(",")
+
+
+def _bins(text: str) -> Any:
+    """Return a number of bins, or their edges."""
+    edges = parse_numbers(text, "bins")
+    return edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
 
 
 def _hint(names: set[str]) -> str:
@@ -507,164 +506,6 @@ def _chance(chance: float) -> str:
     return f"{chance:.3e}" if 0 < chance < 5e-4 else f"{chance:.4f}"
 
 
-EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
-"""Default values of ε."""
-MOST_EPSILONS = 24
-"""Most values of ε in one comparison."""
-
-
-def compare_command(
-    range_: Allowed = None,
-    gap: Gap = None,
-    sensitivity: Sensitivity = None,
-    epsilon: Annotated[
-        list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 0.1, 0.2, 0.5, 1, 2 and 5.")
-    ] = None,
-    relation: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME", help="Required guarantee: database-record, or any-database, which is stronger."
-        ),
-    ] = "database-record",
-    step: Step = None,
-    mechanism: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="See `dpveil mechanism list`; repeatable. Default: all."),
-    ] = None,
-    answers: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="True answers to average over. Default: the whole range."),
-    ] = None,
-    continuous: Annotated[
-        bool, typer.Option("--continuous", help="Answers are real numbers, not counts.")
-    ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="PNG", help="Also plot error over epsilon.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
-    json: AsJson = False,
-) -> int:
-    """Compare the expected absolute error of all mechanisms that fit a query, and recommend one.
-
-    \b
-    Examples:
-      dpveil mechanism compare --range 0:10 --sensitivity 1
-      dpveil mechanism compare --range 0:100 --sensitivity 0.5 --continuous --epsilon 1 --out errors.png
-
-    Errors are computed from the laws, all answers being as likely. Reads no data and spends nothing.
-    """
-    budgets = list(dict.fromkeys(epsilon or EPSILONS))
-    if several := next((text for text in budgets if "," in text), None):
-        raise InvalidParameter(
-            "--epsilon", several, "is not one number", hint="repeat it: --epsilon 0.1 --epsilon 1"
-        )
-    if len(budgets) > MOST_EPSILONS:
-        raise InvalidParameter(
-            "--epsilon", len(budgets), "values are too many", hint=f"at most {MOST_EPSILONS}"
-        )
-    query = parse_options(sensitivity=sensitivity, step=step)
-    if sensitivity is None:
-        raise InvalidParameter(
-            "sensitivity",
-            None,
-            "is missing",
-            hint="there is no default: the most that one record moves the answer",
-        )
-    query |= {"range": range_of(range_, gap), "relation": relation, "whole": not continuous}
-    query |= {"answers": parse_numbers(answers, "answers"), "names": mechanism}
-    found = [candidates(epsilon=number(budget), **query) for budget in budgets]
-    found.sort(key=lambda at: at[0].epsilon)
-    if out is not None:
-        from dpveil.cli.explain import draw_errors
-
-        draw_errors(found, _title(query), out, replace=force)
-    if json:
-        say.document(_document(found, query))
-    else:
-        _tell_compared(found, query)
-    return exits.DONE
-
-
-def _title(query: dict[str, Any]) -> str:
-    return f"range {query['range']}, sensitivity {query['sensitivity']}, {query['relation']}"
-
-
-def _document(found: list[list[Candidate]], query: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "range": str(query["range"]),
-        "sensitivity": query["sensitivity"],
-        "relation": query["relation"],
-        "compared": [
-            {
-                "epsilon": to_json(at[0].epsilon),
-                "recommended": at[0].name if at[0].utility else None,
-                "mechanisms": [_row(one) for one in at],
-            }
-            for at in found
-        ],
-    }
-
-
-def _row(one: Candidate) -> dict[str, Any]:
-    if one.utility is None or one.mechanism is None:
-        return {"name": one.name, "reason": one.reason}
-    errors = {"mean": one.utility.mean, "worst": one.utility.worst, "remapped": one.utility.remapped}
-    return {"name": one.name, "error": errors, "guarantee": one.mechanism.guarantee().to_json()}
-
-
-def _tell_compared(found: list[list[Candidate]], query: dict[str, Any]) -> None:
-    say.answer(f"expected absolute error; {_title(query)}")
-    say.answer("")
-    names = list(dict.fromkeys(one.name for at in reversed(found) for one in at if one.utility))
-    by = [{one.name: one for one in at} for at in found]
-    lines = [["epsilon", *(show(at[0].epsilon) for at in found)]]
-    for name in names:
-        lines.append([name, *(_error(row[name]) for row in by)])
-    table(lines)
-    left_out: dict[str, dict[str, None]] = {}
-    for one in (one for at in found for one in at if not one.utility):
-        left_out.setdefault(one.reason, {})[one.name] = None
-    for reason, without in left_out.items():
-        say.answer(f"left out ({reason}): {', '.join(without)}")
-    say.answer("")
-    for at in found:
-        _recommend(at)
-
-
-def _error(one: Candidate) -> str:
-    return "-" if one.utility is None else f"{one.utility.mean:.4g}"
-
-
-def _recommend(at: list[Candidate]) -> None:
-    """Print the mechanism with the least mean error, the next one, and others that win by another
-    criterion.
-    """
-    able = [(one.name, one.utility) for one in at if one.utility]
-    if not able:
-        say.answer(f"at epsilon {show(at[0].epsilon)}: nothing fits")
-        return
-    (best, error), *others = able
-    ahead = f"at epsilon {show(at[0].epsilon)}: "
-    say.answer(f"{ahead}{best}, off by {error.mean:.4g} on average{_runner_up_text(error.mean, others)}")
-    name, least = min(((name, one.worst) for name, one in able), key=lambda pair: pair[1])
-    words = f"at worst {error.worst:.4g}{_instead(name, least, error.worst)}"
-    remapped = [(name, one.remapped) for name, one in able if one.remapped is not None]
-    if error.remapped is not None:
-        name, least = min(remapped, key=lambda pair: pair[1])
-        words += f"; after remapping {error.remapped:.4g}{_instead(name, least, error.remapped)}"
-    say.answer(" " * len(ahead) + words)
-
-
-def _runner_up_text(least: float, others: list[tuple[str, Utility]]) -> str:
-    if not others:
-        return ""
-    name, error = others[0]
-    more = 100 * (error.mean / least - 1) if least else 0.0
-    return f" ({name}: {more:.2g} % more)" if more > 0.005 else f" ({name}: as much)"
-
-
-def _instead(name: str, least: float, own: float) -> str:
-    return f" ({name}: {least:.4g})" if least < 0.9999 * own else ""
-
-
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 mechanism_app.command("list", cls=Command, short_help="List every mechanism for numbers.")(list_command)
 mechanism_app.command(
@@ -678,9 +519,6 @@ mechanism_app.command("query", cls=Command, short_help="Compute and release an a
 )
 mechanism_app.command("matrix", cls=Command, short_help="Tabulate the probability of every response.")(
     matrix_command
-)
-mechanism_app.command("compare", cls=Command, short_help="Compare expected errors, and recommend.")(
-    compare_command
 )
 
 

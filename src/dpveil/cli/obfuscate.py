@@ -31,7 +31,6 @@ from dpveil.cli.options import (
     Silent,
     Text,
     Verbose,
-    is_default,
     takes_method,
     takes_regions,
 )
@@ -44,7 +43,6 @@ from dpveil.cli.run_report import (
     tell_budget,
     tell_chosen,
     tell_clear,
-    tell_costs,
     tell_dry,
     tell_price,
     tell_terms,
@@ -407,7 +405,11 @@ def obfuscate_command(
     )
     tell_dry(choices, report, seen.doubts, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
-    _tell_faces(context, method, report, seen.doubts, voice, seeded=seed is not None)
+    if report.released:
+        seen.doubts.tell(voice)
+        tell_chosen(method, voice)
+    shown = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
+    tell_clear([entry.promise for entry in shown if entry.promise], voice)
     if any(entry.promise and entry.promise.total for entry in report.released or report.priced):
         tell_terms((method, *choices.post_processing), voice)
     tell_budget(payer.get("ledger"), subject, voice)
@@ -483,25 +485,3 @@ def _release_all(
             interrupts=interrupts,
         )
     return report, seen
-
-
-def _tell_faces(
-    context: typer.Context,
-    method: Method,
-    report: Report,
-    doubts: Doubts,
-    voice: Voice,
-    *,
-    seeded: bool,
-) -> None:
-    """Say what was unsure, what is not hidden, what the user chose, and what else the default could do."""
-    if report.released:
-        doubts.tell(voice)
-        tell_chosen(method, voice)
-    photos = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
-    promises = [entry.promise for entry in photos if entry.promise]
-    tell_clear(promises, voice)
-    if is_default(context) and not seeded:
-        faces = [len(promise.guarantees) for promise in promises if promise.faces]
-        if any(faces):
-            tell_costs(method, max(faces), voice.detail, of=len(faces))

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,56 +20,101 @@ if TYPE_CHECKING:
 
 
 EVERY: Final = 30.0
-"""Least seconds between two lines."""
-LINES: Final = 100
-"""Most lines about one run of steps."""
+"""Least seconds between two lines of a log, and between two objects of JSON."""
+SECOND: Final = 1.0
+
+Progress = Callable[[str, int, int], None]
+"""Called with a stage ("analyzing", "rendering"), how much of it is done, and of how much."""
 
 
 @dataclass
 class Steps:
-    """Counts steps: call it after each. `show` is called whenever the count or the word changes."""
+    """Counts steps: call it after each."""
 
     total: int
     word: str
-    show: Callable[[Steps], None] = lambda steps: None
+    show: Progress
     done: int = 0
 
     def __call__(self) -> None:
         """Count one step."""
         self.done += 1
-        self.show(self)
+        self.show(self.word, self.done, self.total)
 
     def restart(self, word: str) -> None:
         """Begin to count the same number of steps anew, under another word."""
         self.word, self.done = word, 0
-        self.show(self)
+        self.show(word, 0, self.total)
 
 
-@dataclass
+@contextmanager
+def bar(total: int, word: str, *, quiet: bool = False) -> Iterator[Steps]:
+    """Show progress during the context; yield what to call after each of `total` steps.
+
+    Nothing is shown of less than two steps, or if `quiet`.
+    """
+    with frames_bar(quiet=quiet or total < 2, unit="") as show:
+        show(word, 0, total)
+        yield Steps(total, word, show)
+
+
+@contextmanager
+def frames_bar(*, quiet: bool = False, as_json: bool = False, unit: str = " frames") -> Iterator[Progress]:
+    """Show progress over what takes long during the context; yield what to call with it."""
+    if quiet:
+        yield lambda stage, done, of: None
+    elif as_json or not sys.stderr.isatty():
+        yield _Log(unit, as_json=as_json)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
+        columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+        with Bar(*columns, TimeRemainingColumn(), console=Console(stderr=True), transient=True) as shown:
+            task, last = shown.add_task("", total=None), ""
+
+            def tell(stage: str, done: int, of: int) -> None:
+                nonlocal last
+                if stage != last:
+                    shown.reset(task, total=of, description=stage)
+                    last = stage
+                shown.update(task, completed=done, total=of)
+
+            yield tell
+
+
 class _Log:
-    """Prints a line once `EVERY` seconds have passed and a share of 1 / `LINES` was done since the last."""
+    """Prints a line now and then, or an object of JSON each second."""
 
-    clock: Callable[[], float]
-    began: float = field(init=False)
-    last: float = field(init=False)
-    told: int = 0
+    def __init__(self, unit: str, *, as_json: bool) -> None:
+        self._unit, self._as_json = unit, as_json
+        self._stage, self._began, self._first, self._last = "", 0.0, 0, 0.0
 
-    def __post_init__(self) -> None:
-        self.began = self.last = self.clock()
-
-    def __call__(self, steps: Steps) -> None:
-        now = self.clock()
-        if steps.done == 0:
-            self.began, self.last, self.told = now, now, 0
-        elif (
-            steps.done < steps.total
-            and now - self.last >= EVERY
-            and (steps.done - self.told) * LINES >= steps.total
-        ):
-            left = in_words((now - self.began) * (steps.total - steps.done) / steps.done)
-            about = f", about {left} left" * (steps.done > 1)  # the first step may have loaded a network
-            say.note(f"{steps.word}: {steps.done:,} of {steps.total:,}{about}")
-            self.last, self.told = now, steps.done
+    def __call__(self, stage: str, done: int, of: int) -> None:
+        now, new = time.monotonic(), stage != self._stage
+        if new:  # a run that is resumed begins with some of it done
+            self._stage, self._began, self._first, self._last = stage, now, done, now
+        if self._as_json:
+            due = new or done == of or now - self._last >= SECOND
+        else:
+            due = not new and done < of and now - self._last >= EVERY
+        if not due:
+            return
+        self._last = now
+        rate = (
+            (done - self._first) / (now - self._began) if now > self._began and done > self._first else None
+        )
+        left = None if rate is None else (of - done) / rate
+        if self._as_json:
+            pace = {
+                "fps": None if rate is None else round(rate, 2),
+                "seconds_left": None if left is None else round(left, 1),
+            }
+            say.note(json.dumps({"stage": stage, "frame": done, "of": of, **pace}))
+        else:
+            about = "" if left is None else f", about {in_words(left)} left"
+            say.note(f"{stage}: {done:,} of {of:,}{self._unit}{about}")
 
 
 def in_words(seconds: float) -> str:
@@ -84,37 +129,10 @@ def in_words(seconds: float) -> str:
     return f"{-int(-seconds // 1)} s"
 
 
-@contextmanager
-def bar(
-    total: int, word: str, *, quiet: bool = False, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Steps]:
-    """Show progress during the context; yield what to call after each of `total` steps.
-
-    Nothing is shown of less than two steps, or if `quiet`.
-    """
-    if quiet or total < 2:
-        yield Steps(total, word)
-        return
-    if not sys.stderr.isatty():
-        yield Steps(total, word, _Log(clock))
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(word, total=total)
-
-        def show(steps: Steps) -> None:
-            if steps.done == 0:
-                progress.reset(task, description=steps.word)
-            progress.update(task, completed=steps.done)
-
-        yield Steps(total, word, show)
-
-
 FINISHING: Final = "\nstopping: what is being drawn is finished and saved first{again}\n"
 AGAIN: Final = "; Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
+ALONE: Final = "; photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
+"""What a single process, whose threads read photos, cannot leave undone."""
 
 
 class Interrupted(DPVeilError):
@@ -132,10 +150,6 @@ def stopping(kept: str) -> Iterator[None]:
         raise Interrupted("interrupted", hint=kept) from error
 
 
-ALONE: Final = "; photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
-"""What a single process, whose threads read photos, cannot leave undone."""
-
-
 def heard_to_the_end(jobs: int) -> Interrupts:
     """Return what hears Ctrl-C for a run by `jobs` processes, and says that it was heard."""
     from dpveil.batch.interrupts import Interrupts
@@ -148,112 +162,3 @@ def _write(text: bytes) -> None:
     """Write to stderr past its buffer, in which a signal's handler may have interrupted a line."""
     with suppress(OSError):
         os.write(2, text)
-
-
-SECOND: Final = 1.0
-"""Least seconds between two objects."""
-
-Progress = Callable[[str, int, int], None]
-"""Called with a stage ("analyzing", "rendering"), how many of its frames are done, and how many there are."""
-
-
-@dataclass
-class Pace:
-    """How fast a stage goes: it began at a time with so many frames done, as a run that is resumed does."""
-
-    clock: Callable[[], float]
-    stage: str = ""
-    began: float = 0.0
-    first: int = 0
-    last: float = 0.0
-
-    def at(self, stage: str, done: int) -> bool:
-        """Take note of the frames that are done; return whether the stage is new."""
-        new = stage != self.stage
-        if new:
-            self.stage, self.began, self.first = stage, self.clock(), done
-            self.last = self.began
-        return new
-
-    def is_due(self, every: float) -> bool:
-        """Whether so many seconds have passed since this was last true."""
-        now = self.clock()
-        if now - self.last < every:
-            return False
-        self.last = now
-        return True
-
-    def rate(self, done: int) -> float | None:
-        """Return frames per second since the stage began; None if nothing can be said yet."""
-        passed = self.clock() - self.began
-        return (done - self.first) / passed if passed > 0 and done > self.first else None
-
-    def seconds_left(self, done: int, of: int) -> float | None:
-        """Return the seconds that are left; None if nothing can be said yet."""
-        rate = self.rate(done)
-        return None if rate is None else (of - done) / rate
-
-
-@contextmanager
-def frames_bar(
-    *, quiet: bool = False, as_json: bool = False, clock: Callable[[], float] = time.monotonic
-) -> Iterator[Progress]:
-    """Show progress over frames during the context; yield what to call with it."""
-    if quiet:
-        yield lambda stage, done, of: None
-    elif as_json:
-        yield _objects(Pace(clock))
-    elif not sys.stderr.isatty():
-        yield _lines(Pace(clock))
-    else:
-        with _bar(Pace(clock)) as show:
-            yield show
-
-
-def _objects(pace: Pace) -> Progress:
-    def tell(stage: str, done: int, of: int) -> None:
-        new = pace.at(stage, done)
-        if new or done == of or pace.is_due(SECOND):
-            rate, left = pace.rate(done), pace.seconds_left(done, of)
-            known = {
-                "fps": None if rate is None else round(rate, 2),
-                "seconds_left": None if left is None else round(left, 1),
-            }
-            say.note(json.dumps({"stage": stage, "frame": done, "of": of, **known}))
-
-    return tell
-
-
-def _lines(pace: Pace) -> Progress:
-    def tell(stage: str, done: int, of: int) -> None:
-        pace.at(stage, done)
-        if done < of and pace.is_due(EVERY):
-            say.note(f"{stage}: {done:,} of {of:,} frames{_in_words(pace, done, of)}")
-
-    return tell
-
-
-@contextmanager
-def _bar(pace: Pace) -> Iterator[Progress]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-    from rich.progress import Progress as Bar
-
-    columns: list[Any] = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-    with Bar(
-        *columns, TextColumn("{task.fields[pace]}"), console=Console(stderr=True), transient=True
-    ) as shown:
-        task = shown.add_task("", total=None, pace="")
-
-        def tell(stage: str, done: int, of: int) -> None:
-            if pace.at(stage, done):
-                shown.reset(task, total=of, description=stage)
-            words = _in_words(pace, done, of).removeprefix(", ")
-            shown.update(task, completed=done, total=of, pace=words)
-
-        yield tell
-
-
-def _in_words(pace: Pace, done: int, of: int) -> str:
-    rate, left = pace.rate(done), pace.seconds_left(done, of)
-    return "" if rate is None or left is None else f", {rate:.1f} frames/s, about {in_words(left)} left"

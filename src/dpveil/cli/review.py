@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Final
@@ -45,8 +44,6 @@ LEAST: Final = 800
 
 Place = tuple[int, int, int, int]
 """Left, top, right and bottom of a rectangle on the page, in pixels, all of them in it."""
-NEARBY: Final = 24
-"""Plates beside which there is looked for room."""
 EDGE: Final = (255, 214, 10)
 KEPT: Final = (90, 200, 250)
 """The colours of what is replaced, and of faces that are chosen to stay."""
@@ -87,11 +84,8 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(page)
     line = max(2, max(page.size) // 500)
-    # Labels are drawn last, and none covers another.
-    places = [_outline(draw, face, times, line) for face in faces]
-    taken: list[Place] = []
-    for face, place in sorted(zip(faces, places, strict=True), key=lambda entry: entry[0].box.w):
-        taken.append(_label(draw, face, place, page.size, taken))
+    for face, place in [(face, _outline(draw, face, times, line)) for face in faces]:  # labels last
+        _label(draw, face, place, page.size)
     return np.asarray(page)
 
 
@@ -113,53 +107,22 @@ def _outline(draw: ImageDraw.ImageDraw, face: Shown, times: int, line: int) -> P
     return corners
 
 
-def _label(
-    draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int, int], taken: Sequence[Place]
-) -> Place:
-    """Draw the number and, smaller, the score on a plate at the upper left of a box, or as near to that as
-    the page and the other plates allow; returns the plate.
-    """
+def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int, int]) -> None:
+    """Draw the number and, smaller, the score on a plate at the upper left of a box, within the page."""
+    from PIL import ImageFont
+
     number = "?" if face.number is None else f"{face.number}"
     score = "" if face.score is None else f"{face.score:.2f}"
     left, top, right, _ = place
     size = int(min(max(18, (right - left) / 4, max(page) / 60), max(page) / 30))
-    from PIL import ImageFont
-
     big, small = ImageFont.load_default(size), ImageFont.load_default(max(12, size * 6 // 10))
     gap = size // 4
     wide = math.ceil(draw.textlength(number, big) + draw.textlength(score, small) + 3 * gap)
-    x, y = _free((left, top - size - gap), (wide, size + gap), page, taken)
+    x, y = max(0, min(left, page[0] - wide)), max(0, top - size - gap)
     draw.rectangle((x, y, x + wide, y + size + gap), fill=face.colour)
-    base = y + size
-    draw.text((x + gap, base), number, font=big, fill=INK, anchor="ls")
-    draw.text((x + 2 * gap + draw.textlength(number, big), base), score, font=small, fill=INK, anchor="ls")
-    return x, y, x + wide, y + size + gap
-
-
-def _free(
-    wanted: tuple[int, int], size: tuple[int, int], page: tuple[int, int], taken: Sequence[Place]
-) -> tuple[int, int]:
-    """Return the upper left corner of a plate within the page that meets no other, near to `wanted`.
-
-    It lies there, or beside, above or below plates near to that. Where these leave no room, it is as near as
-    the page allows.
-    """
-    furthest = [max(0, whole - own - 1) for whole, own in zip(page, size, strict=True)]
-    around = sorted(taken, key=lambda one: math.dist(one[:2], wanted))[:NEARBY]
-    corners = []
-    for axis in (0, 1):
-        beside = [edge for one in around for edge in (one[axis] - size[axis] - 1, one[axis + 2] + 1)]
-        corners.append({min(max(0, each), furthest[axis]) for each in (wanted[axis], *beside)})
-    near = sorted(product(corners[0], corners[1]), key=lambda corner: math.dist(corner, wanted))
-    fits = (corner for corner in near if not any(_overlaps(corner, size, one) for one in taken))
-    return next(fits, near[0])
-
-
-def _overlaps(corner: tuple[int, int], size: tuple[int, int], other: Place) -> bool:
-    """Whether a plate and another one have a pixel in common, edges included."""
-    return all(
-        corner[axis] <= other[axis + 2] and other[axis] <= corner[axis] + size[axis] for axis in (0, 1)
-    )
+    draw.text((x + gap, y + size), number, font=big, fill=INK, anchor="ls")
+    after = x + 2 * gap + draw.textlength(number, big)
+    draw.text((after, y + size), score, font=small, fill=INK, anchor="ls")
 
 
 LONG_SIDE: Final = 640
@@ -195,9 +158,7 @@ class Review:
     def add(self, task: Task, plan: Plan, release: Release) -> None:
         """Add one release; errors are listed on the page."""
         with self._listing(task.source):
-            here = _OnPage(
-                task.source, plan.photo, release.image, plan.regions, plan.doubtful, plan.crowd.in_words()
-            )
+            here = _OnPage(task.source, plan.photo, release.image, plan.regions, plan.doubtful)
             self.entries.append(here.entry(release.certificate.missing))
 
     def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
@@ -239,7 +200,6 @@ class Review:
 class _OnPage:
     """What is shown of one photo: before and `after`, with its regions and the places that may be faces.
 
-    `crowd` says around which faces what is replaced is not bounded, as others are too close.
     Of a release by an `earlier` run only what its certificate states is known.
     """
 
@@ -248,7 +208,6 @@ class _OnPage:
     after: UInt8[np.ndarray, "h w c"]
     regions: Sequence[Region]
     doubtful: Sequence[Region] = ()
-    crowd: str = ""
     earlier: bool = False
 
     def entry(self, missing: Sequence[str]) -> _Entry:
@@ -257,7 +216,6 @@ class _OnPage:
         lacks = "".join(
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
         )
-        lacks += f"<p class=crowd>Crowded: {html.escape(self.crowd)}.</p>" if self.crowd else ""
         whole = _image(_draw_frames(self.photo, self.regions, left), "original") + _image(
             downscale(self.after, LONG_SIDE), "release"
         )

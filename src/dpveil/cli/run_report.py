@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
-    from dpveil.release.quote import Quote
 
 
 MOST_REFUSED: Final = 20
@@ -348,7 +347,6 @@ def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
-WORST: Final = "in the worst of {} {}, "
 UNSURE: Final = (
     "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
     " leaves all of them as they are"
@@ -356,8 +354,6 @@ UNSURE: Final = (
 LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
 LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
 """What shows a photo's faces, after its release and before."""
-KEPT: Final = "gender=1", "gender=1,age=1"
-KEEP: Final = "to keep gender or age, add --attributes {choices} ({faces} in {photo})"
 
 
 def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
@@ -386,12 +382,11 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 @dataclass
 class Doubts:
     """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
-    that may be faces and were not. And the faces of crowds, around which what is replaced is not bounded.
+    that may be faces and were not.
     """
 
     replaced: dict[str, int] = field(default_factory=dict)
     left: dict[str, Sequence[Region]] = field(default_factory=dict)
-    crowds: dict[str, str] = field(default_factory=dict)
 
     def add(self, photo: str, plan: Plan) -> None:
         """Take note of the plan by which a photo was released."""
@@ -399,14 +394,11 @@ class Doubts:
             self.replaced[photo] = len(plan.unsure)
         if plan.doubtful:
             self.left[photo] = plan.doubtful
-        if crowd := plan.crowd.in_words():
-            self.crowds[photo] = crowd
 
     def join(self, other: Doubts) -> None:
         """Take note of what is known of other photos."""
         self.replaced |= other.replaced
         self.left |= other.left
-        self.crowds |= other.crowds
 
     def tell(self, voice: Voice, *, before: bool = False) -> None:
         """Print one line about each kind, if there are any, `before` the release of these photos or after.
@@ -424,26 +416,6 @@ class Doubts:
             many = count_noun(len(places), "place") + " that may show a face"
             words = {"photos": say.first_and_count([*self.left]), "look": LOOK[before]}
             voice.note(LEFT.format(places=many, least=lowest(places), **words))
-        for photo, faces in [*self.crowds.items()][:1]:
-            others = f"; and faces of {count_noun(len(self.crowds) - 1, 'more photo')}, which --json names"
-            voice.note(f"crowded: {photo}: {faces}" + others * (len(self.crowds) > 1))
-
-
-def tell_costs(method: Method, faces: int, tell: Callable[[str], None] = say.note, *, of: int = 1) -> None:
-    """Print what keeping attributes would cost in a photo of so many faces, the worst `of` so many photos.
-
-    Prints nothing where no model is installed that reads faces.
-    """
-    from dpveil.assets.reference import DEFAULT
-    from dpveil.assets.store import installed_path
-
-    changed: Any = method
-    if installed_path("attributes") is None or not hasattr(changed, "attributes"):
-        return
-    quotes = {kept: _quote(replace(changed, attributes=kept, model=DEFAULT), faces) for kept in KEPT}
-    choices = " or ".join(f"{kept} for {_with_strength(q.total, q.strength)}" for kept, q in quotes.items())
-    photo = "a photo" if of == 1 else WORST.format(of, "photos").removeprefix("in ").removesuffix(", ")
-    tell(KEEP.format(choices=choices, photo=photo, faces=count_noun(faces, "face")))
 
 
 FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
@@ -477,17 +449,6 @@ def tell_chosen(method: Method, voice: Voice) -> None:
 
     if method.set_by_user:
         voice.note(CHOSEN.format(", ".join(method.set_by_user)))
-
-
-def _quote(method: Method, faces: int) -> Quote:
-    """Return the quote for so many faces in one photo, whose cost does not depend on their size."""
-    from dpveil.release.quote import quote_of_sizes
-
-    return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)
-
-
-def _with_strength(total: Guarantee, strength: str) -> str:
-    return f"{in_short(total)} ({strength})"
 
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
@@ -598,16 +559,14 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts, voice: Voice) -> 
 
 
 def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:
-    """Say which photos would be practically pure noise, if any, and what would be less."""
-    from dpveil.release.quote import remedy
+    """Say which photos would be practically pure noise, if any."""
     from dpveil.release.words import pure_noise
 
     noisy = {show_path(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
     if not noisy:
         return
     worst = max(noisy.values(), key=lambda one: one.scale)
-    told = [pure_noise(choices.method, **worst.size), remedy(choices.method, worst)]
-    voice.note(f"{yet}{say.first_and_count([*noisy])}: {'; '.join(filter(None, told))}")
+    voice.note(f"{yet}{say.first_and_count([*noisy])}: {pure_noise(choices.method, **worst.size)}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:

@@ -15,7 +15,7 @@ from dpveil.cli.ledger import place_of
 from dpveil.cli.options import AsJson, Text
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.service.keys import Keys, lock_keys
+from dpveil.service.keys import Keys
 from dpveil.service.settings import PARALLEL, Limits
 
 if TYPE_CHECKING:
@@ -50,10 +50,9 @@ def new_command(
     """
     if not subject:
         raise InvalidParameter("subject", None, "is missing", hint="name whose budget the key may spend")
-    with lock_keys(keys):
-        known = Keys.read(keys) if keys.exists() else Keys()
-        changed, key = known.new(name, subject, rate, parallel)
-        changed.write(keys)
+    known = Keys.read(keys) if keys.exists() else Keys()
+    changed, key = known.new(name, subject, rate, parallel)
+    changed.write(keys)
     say.answer(key)
     say.note(SHOWN_ONCE)
     return exits.DONE
@@ -86,8 +85,7 @@ def remove_command(name: NAME, keys: FILE) -> int:
     Example:
       dpveil api-key remove shop --keys keys.json
     """
-    with lock_keys(keys):
-        Keys.read(keys).without(name).write(keys)
+    Keys.read(keys).without(name).write(keys)
     return exits.DONE
 
 
@@ -145,16 +143,6 @@ def serve_command(
     keep: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, max=10**7, help="How long results are kept.")
     ] = 3600,
-    answer_after: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            min=0,
-            max=Limits().answer_seconds,
-            help="Answer about a photo at multiples of this time after it arrived: else the time tells what"
-            " is in it.",
-        ),
-    ] = 0,
     sign: Annotated[
         Path | None,
         typer.Option(
@@ -188,7 +176,7 @@ def serve_command(
         keys=keys,
         results=results,
         workers=workers,
-        limits=Limits(pixels=max_pixels, result_seconds=keep, answer_after=answer_after),
+        limits=Limits(pixels=max_pixels, result_seconds=keep),
         sign=None if sign is None else read_key(sign),
     )
     address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
@@ -230,7 +218,7 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
         if setup.sign is None
         else f"certificates: signed by {setup.sign.public.fingerprint}"
     )
-    yield f"workers: {service.jobs.pool.count}, which start now"
+    yield f"workers: {service.jobs.workers.count}, which start when they are needed"
 
 
 def _stop_message(left: Left) -> str:

@@ -15,17 +15,16 @@ import typer
 from dpveil.batch.interrupts import delay_interrupts
 from dpveil.bench.items import Item, ShardPhoto
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, all_photos, items_of, layout_of, one_person_each
-from dpveil.cards.croissant import by_table, headcount, name_of, similar_names
 from dpveil.cli import exits, say
-from dpveil.cli.card import COLUMN, FOLDERS
 from dpveil.cli.ledger import check_limited, digest_of
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
+from dpveil.cli.people import COLUMN, FOLDERS, by_table, headcount, name_of, similar_names
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
 from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
-from dpveil.errors import BudgetExceeded, BudgetRefused, DataError, DPVeilError, PhotoError, UsageError
+from dpveil.errors import DataError, DPVeilError, PhotoError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
@@ -91,10 +90,7 @@ class Payer:
         price = f"a set of {count_noun(plan.pictures, 'picture')}", [plan.guarantee], ledger, self._subject
         if dry:
             tell_cost(*price)
-        try:
-            ledger.check_room(self._subject, [plan.guarantee])
-        except BudgetExceeded as error:
-            raise _too_dear(error) from error
+        ledger.check_room(self._subject, [plan.guarantee])
         if not dry:
             tell_cost(*price)
 
@@ -123,14 +119,6 @@ class Payer:
             raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
         finally:
             self._opened.close()
-
-
-def _too_dear(error: BudgetExceeded) -> BudgetRefused:
-    """Return the error for a set, with advice in terms of its options."""
-    more = "raise its limit: nothing comes back with time"
-    less = "" if str(error.left) == "0" else f"choose --{error.unit} {error.left} or less, or "
-    problem = f"{error.subject} has {error.unit} {error.left} left, and this set costs {error.asked}"
-    return BudgetRefused(problem, hint=f"{less}{more}")
 
 
 def _existing_set(found: tuple[str, ...], plan: Plan, out: Path) -> SetCertificate:

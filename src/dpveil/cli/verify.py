@@ -6,6 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -14,7 +15,7 @@ import typer
 from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast, Silent, Trust, Verbose
-from dpveil.cli.say import Entries, Voice, print_document
+from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
@@ -86,28 +87,76 @@ def verify_command(
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     sets, others = sets_among(outputs)
-    counts, lines, waiting = Counts(), _Lines(others, least, voice, silent=json), 0
-    with Entries(kept=json) as good, Entries(kept=json) as bad:
-        for result in results(others, max_pixels, least, trusted, sets):
+    counts, waiting, entries = Counts(), 0, list[dict[str, Any]]()
+    found = results(others, max_pixels, least, trusted, sets)
+    for _, group in groupby(found, lambda one: one.inside or one.path):  # what lies in a file, together
+        several = [*group]
+        inside = several[0].inside
+        for result in several:
             counts.add(result)
-            lines.add(result)
             waiting += STAGE in result.path.parts
-            (good if result.sound else bad).add(_entry(result) if json else {})
-        lines.end()
-        if not good and not bad:
-            raise PhotoError(
-                "there is nothing to verify", hint="name released images, or folders that contain some"
-            )
-        note = trust_text(trusted)
         if json:
-            print_document({"verified": good, "failed": bad}, {"note": note})
+            entries += map(_entry, several)
+        elif inside is not None:
+            _tell_inside(inside, several, least, voice)
+        else:
+            _tell_each(several, least, voice, bare=len(counts.bare), named={*others})
+    if not (counts.sound or counts.failed or counts.bare):
+        hint = "name released images, or folders that contain some"
+        raise PhotoError("there is nothing to verify", hint=hint)
+    note = trust_text(trusted)
+    if json:
+        verified = [entry for entry in entries if "error" not in entry]
+        failed = [entry for entry in entries if "error" in entry]
+        say.document({"verified": verified, "failed": failed, "note": note})
+    elif (more := len(counts.bare) - MOST_LINES) > 0:
+        say.answer(f"MISSING       and {count_noun(more, 'more file')} without a certificate: {ALL}")
     for line in counts.lines(least):
         voice.note(line)
     if waiting:
         voice.note(UNFINISHED.format(count_noun(waiting, "file"), STAGE))
-    if good or len(bad) > 1:
+    bad = counts.failed + len(counts.bare)
+    if counts.sound or bad > 1:
         voice.note("; ".join(filter(None, [counts.summary(least), note])))
     return exits.INCOMPLETE if bad else exits.DONE
+
+
+def _tell_each(
+    several: Sequence[Verification], least: str | None, voice: Voice, *, bare: int, named: Collection[Path]
+) -> None:
+    """Print a line for each file, but not for many without a certificate, of which `bare` were seen."""
+    for result in several:
+        if (result.sound and voice.quiet) or (is_bare(result) and bare > MOST_LINES):
+            continue
+        say.answer(_line(result, least, voice))
+        if voice.verbose and not {*named}.isdisjoint((result.path, certificate_path(result.path))):
+            for line in block(result):
+                say.answer(f"  {line}")
+
+
+def _tell_inside(file: Path, several: Sequence[Verification], least: str | None, voice: Voice) -> None:
+    """Print the first problems in a file of many releases, and of the others how many promise what.
+
+    Of a document without a page that is broken one line says what all pages promise together.
+    """
+    path = escape_text(show_path(file))
+    bad = [result for result in several if not result.sound]
+    for result in bad[:MOST_LINES]:
+        say.answer(_line(result, least, voice))
+    if len(bad) > MOST_LINES:
+        say.answer(f"and {count_noun(len(bad) - MOST_LINES, 'other problem')} in {path}: {ALL}")
+    sound = [result for result in several if result.sound]
+    together = next((result.together for result in sound if result.together), "")
+    if voice.quiet or not sound:
+        return
+    alike = Counter("; ".join(result_parts(result, least)) for result in sound)
+    if together and all(result.status in ("consistent", "unprotected") for result in bad):
+        parts = (part for one in sound for part in result_parts(one, least)[one.publishable :])
+        told = "; ".join([together, *dict.fromkeys(parts)])
+        say.answer(f"{SOUND:<13} {path}  {escape_text(told)}")
+        alike = alike if voice.verbose else Counter()
+    for text, count in alike.most_common(MOST_LINES):
+        say.answer(f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}")
 
 
 def trust_text(trusted: Sequence[PublicKey] | None) -> str:
@@ -116,44 +165,6 @@ def trust_text(trusted: Sequence[PublicKey] | None) -> str:
         return UNCHECKED
     first = f"{trusted[0].name} ({trusted[0].fingerprint})"
     return f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
-
-
-class _Lines:
-    """Prints a line for each file, and few for what lies in a file of many, or has no certificate."""
-
-    def __init__(self, outputs: Collection[Path], least: str | None, voice: Voice, *, silent: bool) -> None:
-        self._least, self._silent, self._named = least, silent, frozenset(outputs)
-        self._voice, self._inside, self._bare = voice, Folded(f"{SOUND:<13} ", voice), 0
-
-    def add(self, result: Verification) -> None:
-        """Take the next result."""
-        if self._silent:
-            return
-        if result.inside is None:
-            self._inside.end()
-            self._bare += is_bare(result)
-            shown = not result.sound or not self._voice.quiet
-            if shown and (self._bare <= MOST_LINES or not is_bare(result)):
-                say.answer(_line(result, self._least, self._voice))
-                self._block(result)
-        elif result.sound:
-            parts = result_parts(result, self._least)
-            self._inside.good(result.inside, "; ".join(parts), result.together, parts[result.publishable :])
-        else:
-            broken = result.status not in ("consistent", "unprotected")
-            self._inside.bad(result.inside, _line(result, self._least, self._voice), broken=broken)
-
-    def _block(self, result: Verification) -> None:
-        """Print the details of a release that was named itself."""
-        if self._voice.verbose and not self._named.isdisjoint((result.path, certificate_path(result.path))):
-            for line in block(result):
-                say.answer(f"  {line}")
-
-    def end(self) -> None:
-        """Print what is left to say."""
-        self._inside.end()
-        if (more := self._bare - MOST_LINES) > 0:
-            say.answer(f"MISSING       and {count_noun(more, 'more file')} without a certificate: {ALL}")
 
 
 def results(
@@ -310,72 +321,7 @@ def is_bare(result: Verification) -> bool:
 
 MOST_LINES: Final = 10
 """Most problems in one file that have a line, and most files without a certificate."""
-MOST_KINDS: Final = 8
-"""Most lines of one file about releases that are alike."""
 ALL: Final = "--json has all of them"
-
-
-class Folded:
-    """Prints lines about what lies in files of many releases, one file after another.
-
-    Of a file, the first problems have a line each, and what else is the same of several releases is one line
-    at the end of the file, which begins with `word`; of a document all that is sound is one line.
-    """
-
-    def __init__(self, word: str, voice: Voice = say.PLAIN) -> None:
-        self._word, self._voice = word, voice
-        self._file: Path | None = None
-        self._alike, self._notes = Counter[str](), dict[str, None]()
-        self._together = ""
-        self._broken = False
-        self._others = self._bad = 0
-
-    def good(self, file: Path, text: str, together: str = "", notes: Sequence[str] = ()) -> None:
-        """Take a release of which `text` holds; of a document, what all promise `together`, and `notes`."""
-        self._turn(file)
-        self._together = together
-        self._notes |= dict.fromkeys(notes)
-        if text in self._alike or len(self._alike) < MOST_KINDS:
-            self._alike[text] += 1
-        else:
-            self._others += 1
-
-    def bad(self, file: Path, line: str, *, broken: bool = True) -> None:
-        """Take a problem, which is told in a `line` of its own if it is one of the first.
-
-        Of a document with one that is `broken`, nothing is said of what all of it promises.
-        """
-        self._turn(file)
-        self._broken |= broken
-        self._bad += 1
-        if self._bad <= MOST_LINES:
-            say.answer(line)
-
-    def end(self) -> None:
-        """Print what is left to say of the file."""
-        path = escape_text(show_path(self._file or ""))
-        if self._bad > MOST_LINES:
-            say.answer(f"and {count_noun(self._bad - MOST_LINES, 'other problem')} in {path}: {ALL}")
-        word, lines = self._word, [(count_noun(n, "release"), text) for text, n in self._alike.items()]
-        lines += [(count_noun(self._others, "other release"), ALL)] * bool(self._others)
-        if self._together and not self._broken:
-            word = " " * len(word) if self._bad else word
-            self._say(f"{word}{path}  " + escape_text("; ".join([self._together, *self._notes])))
-            word, lines = " " * len(word), lines if self._voice.verbose else []
-        for releases, text in lines:
-            self._say(f"{word}{path}  {releases}: {text}")
-        self._file, self._together, self._broken, self._others, self._bad = None, "", False, 0, 0
-        self._alike.clear()
-        self._notes.clear()
-
-    def _say(self, line: str) -> None:
-        if not self._voice.quiet:
-            say.answer(line)
-
-    def _turn(self, file: Path) -> None:
-        if self._file is not None and self._file != file:
-            self.end()
-        self._file = file
 
 
 def result_parts(result: Verification, least: str | None) -> list[str]:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.clips import check_apart_from, check_different, plan_document, tell_plan, tell_private
+from dpveil.cli.clips import (
+    OPTIONS,
+    check_apart_from,
+    check_different,
+    plan_document,
+    tell_plan,
+    tell_private,
+    tell_written,
+)
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
@@ -35,11 +42,12 @@ from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
+from dpveil.release.saving import certificate_path
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
+    from dpveil.batch.task import Task
     from dpveil.mechanisms.method import Method
-    from dpveil.video.plan import Payment, VideoPlan
 
 video_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -93,17 +101,8 @@ def analyze_command(
     Nothing is drawn and nothing is paid. Plan and sheet tell of the original: keep them as private as the
     clip.
     """
-    from dpveil.cli.clips import (
-        OPTIONS,
-        check_apart_from,
-        check_different,
-        plan_document,
-        tell_plan,
-        tell_written,
-    )
     from dpveil.io import write_together
     from dpveil.video.analyzing import analyze
-    from dpveil.video.plan_file import to_text
     from dpveil.video.reading import open_clip
     from dpveil.video.sheets import track_sheet, write_sheet
 
@@ -120,7 +119,7 @@ def analyze_command(
             progress=progress,
             **clip.settings(),
         )
-        write_together([(out, to_text(plan).encode())], replace=force, private=True)
+        write_together([(out, plan.to_text().encode())], replace=force, private=True)
         if sheet is not None:
             with open_clip(source) as opened:
                 write_sheet(sheet, track_sheet(plan, opened), replace=force)
@@ -148,7 +147,6 @@ def render_command(
             metavar="PREVIEW.png", help="Show what would be replaced, in grey; draw and pay nothing."
         ),
     ] = None,
-    sheet: Sheet = None,
     keep: Annotated[
         Text,
         typer.Option(metavar="N,N", help="Also leave these tracks as they are; the plan stays as it is."),
@@ -191,161 +189,78 @@ def render_command(
       dpveil video render plan.json --out private.mp4
 
     Everybody is drawn once, paid before that, and shown in every frame from that draw. After any end, also
-    kill -9, the same command goes on where it was, and pays nothing twice. A plan of another file is refused.
+    kill -9, the same command goes on, and pays nothing twice. A plan of another file is refused.
     """
+    from dpveil.batch.task import Task
+    from dpveil.video.analyzing import arrange_tracks
+    from dpveil.video.obfuscating import GOES_ON, earlier_entry, release_clip
+    from dpveil.video.plan import Payment
+    from dpveil.video.plan_file import read_plan
+    from dpveil.video.reading import open_clip
+    from dpveil.video.rendering import check_out, check_possible, check_same
+    from dpveil.video.resume import settings_of, unfinished_nonce
+    from dpveil.video.sheets import preview_sheet, write_sheet
+    from dpveil.video.writing import container_for
+
     given = {"keep": keep, "link": link}
     chosen = ClipOptions({name: value for name, value in given.items() if value}).settings()
-    rendering = Rendering(
-        plan_file=plan_file,
-        clip=clip,
-        out=out,
-        sheet=sheet,
-        preview=preview,
-        force=force,
-        voice=Voice.of(quiet=quiet, verbose=verbose),
-        json=json,
-        chosen=chosen,
-    )
-    payer = paying(ledger, subject, other_regions, seed, (plan_file, sheet, preview, out, clip))
-    key = None if sign is None else read_key(sign)
-    return rendering.run({**payer, "seed": seed, "sign": key}, at_least=at_least, dry=dry_run)
-
-
-KEPT: Final = "what is rendered is kept: the same command goes on there, and pays nothing twice"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rendering:
-    """One call: its files, and how it tells of them."""
-
-    plan_file: Path
-    clip: Path | None
-    out: Path | None
-    sheet: Path | None
-    preview: Path | None
-    force: bool
-    voice: Voice
-    json: bool
-    chosen: Mapping[str, Any]
-    """Tracks to `keep` and to `link` beside those of the plan, as arguments of `arrange_tracks`."""
-
-    def run(self, paying: Mapping[str, Any], *, at_least: str | None, dry: bool) -> int:
-        """Do what is asked, and return the exit code; `paying` are arguments of `video.render`."""
-        from dpveil.video.analyzing import arrange_tracks
-        from dpveil.video.plan_file import read_plan
-
-        if self.out is None and not dry and self.preview is None:
-            raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
-        plan = read_plan(self.plan_file)
-        plan = replace(plan, tracks=arrange_tracks(plan.tracks, **self.chosen)) if self.chosen else plan
-        plan.check_strength(at_least)
-        source = self.clip or self.plan_file.with_name(plan.clip)
-        if self.clip is None and not source.exists():
-            raise ClipError(
-                f"there is no {show_path(source)}, beside the plan", hint="name the clip with --clip"
-            )
-        check_apart_from(
-            [source, self.plan_file], {"--sheet": self.sheet, "--preview": self.preview}, replace=self.force
-        )
-        self._check_names(source)
-        if dry and (there := self._existing_entry(plan, source, paying)) is not None:
-            return self._print_report(there)
-        self._tell_price(plan, paying, dry=dry)
-        if dry or self.preview is not None:
-            return self._show(plan, source, paying)
-        return self._release(plan, source, paying)
-
-    def _existing_entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> Entry | None:
-        """Return the entry of a release that is there; raises `DPVeilError` for a place that is not free."""
-        from dpveil.batch.task import Task
-        from dpveil.video.obfuscating import earlier_entry
-        from dpveil.video.rendering import check_out
-
-        if self.out is None:
-            return None
-        check_out(self.out, source)
-        return None if self.force else earlier_entry(Task(source, self.out, self.out.name), plan, paying)
-
-    def _tell_price(self, plan: VideoPlan, paying: Mapping[str, Any], *, dry: bool) -> None:
-        """Say what the clip costs, or that a rendering was begun; raises `BudgetRefused` if `dry`."""
-        from dpveil.video.obfuscating import GOES_ON
-        from dpveil.video.state import settings_of, unfinished_nonce
-
-        payment = _payment(paying)
-        out, seed = self.out or Path(), paying.get("seed")
-        nonce = (
-            None if self.out is None else unfinished_nonce(out, settings_of(plan, out, payment.payer, seed))
-        )
-        if nonce is not None:
-            self.voice.note(GOES_ON)
-        elif paying.get("ledger") is not None:
-            tell_cost("the clip", [plan.total], paying["ledger"], paying["subject"], self.voice)
-        if dry:
-            payment.check_room(payment.unpaid_entries(plan, nonce))
-
-    def _check_names(self, source: Path) -> None:
-        """Raise `OutputError` if one file would replace another, the release's certificate included."""
-        from dpveil.release.saving import certificate_path
-
-        named = {"the plan": self.plan_file, "the clip": source, "the release": self.out}
-        named["the release's certificate"] = None if self.out is None else certificate_path(self.out)
-        check_different({**named, "the sheet": self.sheet, "the preview": self.preview})
-
-    def _show(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
-        from dpveil.video.reading import open_clip
-        from dpveil.video.rendering import check_possible, check_same
-        from dpveil.video.sheets import preview_sheet, write_sheet
-        from dpveil.video.writing import container_for
-
-        _payment(paying).check(plan)
-        with open_clip(source) as opened:
-            check_same(plan, opened.facts, source)
-            container = None if self.out is None else container_for(self.out)
-            check_possible(plan, opened, container, paid=paying.get("ledger") is not None)
-            if self.preview is not None:
-                write_sheet(self.preview, preview_sheet(plan, opened), replace=self.force)
-        if self.json:
-            say.document(plan_document(plan, self.plan_file, self.preview))
-        tell_plan(plan, say.note if self.json else say.answer)
-        if self.preview is not None:
-            tell_private(self.preview)
-        say.note("nothing was drawn, paid or released")
-        return exits.DONE
-
-    def _release(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any]) -> int:
-        from dpveil.video.sheets import write_release_sheet
-
-        with stopping(KEPT), frames_bar(quiet=self.voice.quiet, as_json=self.json) as progress:
-            entry = self._entry(plan, source, paying, progress)
-            if self.sheet is not None and self.out is not None:
-                write_release_sheet(self.sheet, plan, source, self.out, replace=self.force)
-        code = self._print_report(entry, seeded=paying.get("seed") is not None)
-        tell_terms((plan.method, *plan.post_processing), self.voice)
-        if self.sheet is not None:
-            tell_private(self.sheet)
-        tell_budget(paying.get("ledger"), paying.get("subject"), self.voice)
+    voice = Voice.of(quiet=quiet, verbose=verbose)
+    payer = paying(ledger, subject, other_regions, seed, (plan_file, preview, out, clip))
+    payment = Payment(**payer, seed=seed)
+    payer |= {"seed": seed, "sign": None if sign is None else read_key(sign)}
+    if out is None and not dry_run and preview is None:
+        raise UsageError("there is no name for the release", hint="add --out private.mp4, or --preview")
+    plan = read_plan(plan_file)
+    plan = replace(plan, tracks=arrange_tracks(plan.tracks, **chosen))
+    plan.check_strength(at_least)
+    source = clip or plan_file.with_name(plan.clip)
+    if clip is None and not source.exists():
+        raise ClipError(f"there is no {show_path(source)}, beside the plan", hint="name the clip with --clip")
+    check_apart_from([source, plan_file], {"--preview": preview}, replace=force)
+    named = {"the plan": plan_file, "the clip": source, "the release": out, "the preview": preview}
+    certificate = None if out is None else certificate_path(out)
+    check_different({**named, "the release's certificate": certificate})
+    task = None if out is None else Task(source, out, out.name)
+    if task is not None:
+        check_out(task.output, source)
+        there = None if force else earlier_entry(task, plan, payer)
+        if there is not None and preview is None:
+            return _print_report(task, there, voice, json=json)
+    nonce = unfinished_nonce(out, settings_of(plan, out, payment.payer, seed)) if out else None
+    if nonce is not None:
+        voice.note(GOES_ON)
+    elif payment.ledger is not None:
+        tell_cost("the clip", [plan.total], payer["ledger"], payer["subject"], voice)
+    if task is not None and not dry_run and preview is None:
+        with stopping(KEPT), frames_bar(quiet=voice.quiet, as_json=json) as progress:
+            entry = release_clip(task, plan, {**payer, "replace": force, "progress": progress})
+        code = _print_report(task, entry, voice, json=json, seeded=seed is not None)
+        tell_terms((plan.method, *plan.post_processing), voice)
+        tell_budget(payer.get("ledger"), subject, voice)
         return code
-
-    def _print_report(self, entry: Entry, *, seeded: bool = False) -> int:
-        """Print the report of one clip, and return its exit code."""
-        from dpveil.batch.report import Report
-
-        report = Report(entries=[entry])
-        print_report(report, self.json, self.voice, out=self.out, seeded=seeded)
-        return exit_code(report)
-
-    def _entry(self, plan: VideoPlan, source: Path, paying: Mapping[str, Any], progress: Any) -> Entry:
-        from dpveil.batch.task import Task
-        from dpveil.video.obfuscating import earlier_entry, release_clip
-
-        out = self.out or Path()
-        task = Task(source, out, out.name)
-        there = None if self.force else earlier_entry(task, plan, paying)
-        return there or release_clip(task, plan, {**paying, "replace": self.force, "progress": progress})
+    payment.check(plan, nonce)
+    with open_clip(source) as opened:
+        check_same(plan, opened.facts, source)
+        container = None if out is None else container_for(out)
+        check_possible(plan, opened, container, paid=payment.ledger is not None)
+        if preview is not None:
+            write_sheet(preview, preview_sheet(plan, opened), replace=force)
+    if json:
+        say.document(plan_document(plan, plan_file, preview))
+    tell_plan(plan, say.note if json else say.answer)
+    if preview is not None:
+        tell_private(preview)
+    say.note("nothing was drawn, paid or released")
+    return exits.DONE
 
 
-def _payment(paying: Mapping[str, Any]) -> Payment:
-    from dpveil.video.plan import Payment
+KEPT: Final = "the same command goes on, and pays nothing twice"
 
-    payer = {name: paying.get(name) for name in ("ledger", "subject")}
-    return Payment(**payer, other_regions=bool(paying.get("other_regions")))
+
+def _print_report(task: Task, entry: Entry, voice: Voice, *, json: bool, seeded: bool = False) -> int:
+    """Print the report of one clip, and return its exit code."""
+    from dpveil.batch.report import Report
+
+    report = Report(entries=[entry])
+    print_report(report, json, voice, out=task.output, seeded=seeded)
+    return exit_code(report)

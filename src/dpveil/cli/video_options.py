@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Annotated, Any, Final
@@ -18,9 +18,9 @@ COMMON: Final[Mapping[str, Any]] = {
     "over_time": Annotated[
         Text,
         typer.Option(
-            metavar="once|mean|split",
-            help="Of clips: draw each person once and show that in every frame (the default), draw the mean"
-            " of all frames of a box once, or split the budget over the frames.",
+            metavar="once|split",
+            help="Of clips: draw each person once and show that in every frame (the default), or split the"
+            " budget over the frames.",
         ),
     ],
     "pose": Annotated[
@@ -33,26 +33,14 @@ COMMON: Final[Mapping[str, Any]] = {
     "on_lost": Annotated[
         Text,
         typer.Option(
-            metavar="hold|whole|refuse",
+            metavar="hold|refuse",
             help="Of clips: where somebody is lost, hold the last place until the shot ends (the default),"
-            " replace whole frames, or refuse the clip.",
+            " or refuse the clip.",
         ),
     ],
     "keep_audio": Annotated[
         bool,
         typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
-    ],
-    "event_seconds": Annotated[
-        Text,
-        typer.Option(
-            metavar="SECONDS",
-            help="Of clips: also promise this of any event that lasts so long at most, found or not; for"
-            " regions that you name yourself.",
-        ),
-    ],
-    "event_times": Annotated[
-        int | None,
-        typer.Option(metavar="K", min=1, help="Of clips: how often the event happens at most.  [default: 1]"),
     ],
 }
 """What every command that takes clips has."""
@@ -63,12 +51,6 @@ PLANNING: Final[Mapping[str, Any]] = {
             metavar="SECONDS",
             help="Search a frame each time so many seconds have passed, and follow between; 0: every frame."
             "  [default: 0.2]",
-        ),
-    ],
-    "mouth": Annotated[
-        Text,
-        typer.Option(
-            metavar="still", help="Faces that are shown never move their lips: still is the one choice."
         ),
     ],
     "keep": Annotated[
@@ -104,7 +86,6 @@ class ClipOptions:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
         if not self.values:
             return {}
-        from dpveil.core.numbers import exact
         from dpveil.video.choices import ON_LOST, OVER_TIME, check_word
         from dpveil.video.places import POSES
 
@@ -112,16 +93,10 @@ class ClipOptions:
         for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():
             if name in values:
                 check_word(name, values[name], known)
-        if "event_seconds" in values:
-            values["event_seconds"] = exact(values["event_seconds"], "event_seconds")
-        mouth = values.pop("mouth", "still")
-        if mouth != "still":
-            raise InvalidParameter("mouth", mouth, "is unknown", hint="write still, which costs nothing")
         if "keep" in values:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:
             values["link"] = [numbers(text, "link", fewest=2) for text in values["link"]]
-            check_linked(number for group in values["link"] for number in group)
         return values
 
 
@@ -141,16 +116,6 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
     if len(found) < fewest:
         raise InvalidParameter(option, text, f"names fewer than {fewest} tracks", hint="such as 1,4")
     return found
-
-
-def check_linked(linked: Iterable[int]) -> None:
-    """Raise `InvalidParameter` if a track is in two groups of --link, before a clip is analyzed."""
-    seen: set[int] = set()
-    for number in linked:
-        if number in seen:
-            hint = "name all tracks of one person together"
-            raise InvalidParameter("link", number, "is linked twice", hint=hint)
-        seen.add(number)
 
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:

@@ -17,16 +17,6 @@ from dpveil.errors import InvalidParameter
 ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"}) | BLOCKLESS
 """Sources of which no margin contains all traces of a region: blocks predicted from one another, colours
 chosen for the whole picture, and pictures within a page."""
-BLOCKS: Final = {
-    "JPEG": ((8, 0), (8, 1), (16, 1), (24, 1), (32, 1)),
-    "WebP": ((16, 8),),
-    "HEIC": ((64, 16), (1, 80)),
-    "AVIF": ((128, 16), (1, 144)),
-    **dict.fromkeys(BLOCKLESS, ((1, 0),)),
-}
-"""Sides of blocks with their margins, in pixels, of the lossy formats that are read; every `Grid` has one."""
-MOST_GROWTH: Final = 160
-"""Most pixels by which a region grows on a side for any other format."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +28,6 @@ class Grid:
     limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
     oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
     `lossless` is the owner's word that a source of `BLOCKLESS` lost nothing.
-    Raises `InvalidParameter` for non-integers, empty blocks, negative margins, and blocks that the
-    format does not have.
     """
 
     width: int
@@ -59,19 +47,6 @@ class Grid:
     def escapes(self) -> bool:
         """Whether traces of a region lie beyond any margin."""
         return self.codec in ESCAPING and not self.lossless
-
-    def __post_init__(self) -> None:
-        for name, least in (("width", 1), ("height", 1), ("margin", 0), ("x0", None), ("y0", None)):
-            value: object = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
-                problem = "is not a whole number" + ("" if least is None else f" of at least {least}")
-                raise InvalidParameter(f"grid {name}", value, problem, hint="leave grids to dpveil.read")
-        sides = {(self.width, self.margin), (self.height, self.margin)}
-        known = BLOCKS.get(self.codec)
-        if max(self.width, self.height) - 1 + self.margin > MOST_GROWTH or not sides.issubset(known or sides):
-            size = f"{self.width}×{self.height}, margin {self.margin}"
-            problem = f"is not of the blocks of {self.codec}"
-            raise InvalidParameter("grid", size, problem, hint="leave grids to dpveil.read")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-from itertools import product
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -23,9 +22,6 @@ SECRET: Final = re.compile(
     r"(?!\s*file:///)\s*[a-z][a-z0-9+.:-]*:/+[^/]*(?:@|:.*@)", re.IGNORECASE | re.DOTALL
 )
 """What has credentials in it, also if it is nearly a URL, or there is a slash in them."""
-NUMBERS: Final = re.compile(r"\{(\d{1,9})\.\.(\d{1,9})\}")
-MOST_EXPANDED: Final = 100_000
-"""Most names for which one with numbers in braces may stand."""
 OBJECT: Final = "name an object, or a prefix such as s3://bucket/photos/"
 CREDENTIALS: Final = (
     "check the credentials (AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY) and what they allow"
@@ -128,27 +124,3 @@ def is_ambiguous(key: str) -> bool:
     if not key.isprintable() or "\\" in key or "?versionId=" in key:
         return True
     return any(part in ("", ".", "..") for part in key.split("/"))
-
-
-def expand_braces(start: Path) -> list[Path]:
-    """Return the places for which one stands with numbers in braces, such as {000..009}, if it is a URL.
-
-    >>> [each.name for each in expand_braces(place("s3://bucket/a-{08..10}.tar"))]
-    ['a-08.tar', 'a-09.tar', 'a-10.tar']
-    """
-    ranges = NUMBERS.findall(str(start)) if isinstance(start, Url) else []
-    if not ranges:
-        return [start]
-    numbers = [range(int(first), int(last) + 1) for first, last in ranges]
-    count = 1
-    for each in numbers:
-        count *= len(each)
-    if not 0 < count <= MOST_EXPANDED:
-        problem = f"{start} stands for {count:,} names, and at most {MOST_EXPANDED:,} are read"
-        raise UsageError(problem, hint="name the smaller number first, or a prefix")
-    forms, made = NUMBERS.split(str(start))[::3], []
-    widths = [len(first) for first, _ in ranges]
-    for chosen in product(*numbers):
-        told = [f"{number:0{width}}" for number, width in zip(chosen, widths, strict=True)]
-        made.append(place("".join(map("".join, zip(forms, [*told, ""], strict=True)))))
-    return made

@@ -19,7 +19,6 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.faces.geometry.stated import misplaced
 from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
@@ -185,10 +184,6 @@ class FaceMethod(Method):
             return (*kept, DURATION)
         by_landmarks = BY_LANDMARKS if record.origin.cell is None else f"{BY_LANDMARKS}, {ROUNDED}"
         return (POSE[self.placing].format(by_landmarks), *kept, DURATION)
-
-    def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
-        """Return why no face is replaced at a region; empty if it is that of a cell of the public grid."""
-        return misplaced(record, str(self.protect), str(self.placing), width, height, counted=counted)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
         """Return None: no noise is added to levels."""

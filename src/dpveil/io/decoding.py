@@ -11,7 +11,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from io import BufferedIOBase, BytesIO
@@ -33,12 +33,11 @@ from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 
 from dpveil import processes
 from dpveil.core.arrays import UInt8
-from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
+from dpveil.core.jpeg_blocks import TURNS, JpegBlocks, Turn
 from dpveil.core.photo import Grid
-from dpveil.io.heif import UPRIGHT, orientation, turned_grid, words_of
 from dpveil.io.jpeg import keeps_blocks, read_blocks
-from dpveil.io.screening import Screened, check_pixels, format_name, jpeg_grid, screen
-from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation, damage_refusal
+from dpveil.io.screening import check_pixels, format_name, jpeg_grid, screen
+from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation
 from dpveil.processes import Channel, Ended, Pool
 
 Alpha = UInt8[np.ndarray, "h w"] | None
@@ -230,6 +229,8 @@ def _from_lab(colour: Image.Image) -> Image.Image:
     return converted
 
 
+ORIENTATION: Final = 0x0112
+"""EXIF's tag."""
 INSTALL: Final = "pip install 'dpveil[formats]'"
 OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
     "JPEG": JpegFile,
@@ -317,20 +318,14 @@ def elsewhere(pool: Pool, asked: Any, *arrays: bytes, most: int) -> Decoded:
 
 
 def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
-    """Return an answer if it is one; raises `Refused`, also for what `sent` tells."""
-    try:
-        if "refused" in told:
-            problem, remedy, arguments = told["refused"]
-            words = None if arguments is None else {str(k): str(v) for k, v in arguments.items()}
-            raise Refused(str(problem), str(remedy), words)
-        [levels] = found
-        height, width, channels = levels.shape
-        if levels.dtype != np.uint8 or channels not in (1, 3) or not 0 < height * width <= most:
-            raise ValueError("there are no levels")
-        grid = None if told["grid"] is None else Grid(*told["grid"])
-        return Decoded(levels, grid, tuple(str(note) for note in told["notes"]))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise Refused(*CRASHED) from error
+    """Return the answer that `sent` made; raises `Refused`, also for more than so many pixels."""
+    if "refused" in told:
+        raise Refused(*told["refused"])
+    [levels] = found
+    if levels.size > 3 * most:
+        raise Refused(*CRASHED)
+    grid = None if told["grid"] is None else Grid(*told["grid"])
+    return Decoded(levels, grid, tuple(told["notes"]))
 
 
 # In the process
@@ -359,37 +354,33 @@ def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
 def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
-    contents = screen(name, data, max_pixels, notes)
-    with open_picture(name, BytesIO(contents.data)) as image:
+    grid = screen(name, data, max_pixels)
+    with open_picture(name, BytesIO(data)) as image:
         check_pixels(*image.size, max_pixels)
-        grid = check_opened(image, contents.grid, notes)
+        grid = check_opened(image, grid, notes)
         levels, converted = load_levels(image, name, background)
-        if name == "HEIC":  # libheif has turned and cropped it
-            return _orient(levels, contents, (*notes, *converted))
-        number = _orientation(image, contents.words, notes)
-        turn = contents.turn or TURNS[number]
+        number = _orientation(image, notes)
         blocks = None
         if _keeps_blocks(image, converted):
-            blocks = LazyBlocks(contents.data, image.layer, image.size, number)
-    width, height = contents.size or (levels.shape[1], levels.shape[0])
-    oriented = turn.there(levels[:height, :width])
+            blocks = LazyBlocks(data, image.layer, image.size, number)
+    turn = TURNS[number]
+    oriented = turn.there(levels)
     if grid is not None:
-        grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
+        grid = _turned(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
     return Decoded(oriented, grid, (*notes, *converted), blocks)
+
+
+def _turned(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
+    """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
+    w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
+    return replace(
+        grid, width=w, height=h, x0=width % w if turn.flip_x else 0, y0=height % h if turn.flip_y else 0
+    )
 
 
 def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeGuard[JpegFile]:
     """Return whether this is a JPEG whose blocks hold its levels."""
     return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info)
-
-
-def _orient(levels: UInt8[np.ndarray, "h w c"], contents: Screened, notes: tuple[str, ...]) -> Decoded:
-    """Return a picture that its decoder turned as its container says, with its grid; raises `Refused`."""
-    height, width = levels.shape[:2]
-    turn, grid = contents.turn or UPRIGHT, contents.grid
-    if contents.size != ((height, width) if turn.transpose else (width, height)) or grid is None:
-        raise damage_refusal("HEIC")
-    return Decoded(levels, turned_grid(grid, turn, width=width, height=height), notes)
 
 
 def open_picture(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
@@ -454,7 +445,7 @@ def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]
             notes.append("only the first picture of this multi-picture file was read")
         return jpeg_grid(image.layer)
     if getattr(image, "is_animated", False):
-        if image.format in ("GIF", "AVIF"):
+        if image.format in ("GIF", "AVIF", "PNG", "WEBP"):
             raise animation(int(getattr(image, "n_frames", 0)))
         kind = "several pages" if image.format == "TIFF" else "several frames"
         every = ", or release all with dpveil obfuscate into a folder or PDF" * (kind == "several pages")
@@ -509,16 +500,16 @@ def _storage_of(image: ImageFile.ImageFile) -> Stored:
     return Stored(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
 
 
-def _orientation(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> int:
-    """Return how to orient the loaded pixels, a key of `TURNS`; Pillow has oriented those of a TIFF."""
-    if isinstance(image, TiffImagePlugin.TiffImageFile):
+def _orientation(image: ImageFile.ImageFile, notes: list[str]) -> int:
+    """Return how to orient the loaded pixels, a key of `TURNS`; decoders orient TIFF and HEIC themselves."""
+    if image.format in ("TIFF", "HEIF"):
         return 1
     try:
-        value = orientation(*(words_of(image.info) if words is None else words))
-    except ValueError:
+        value = image.getexif().get(ORIENTATION)
+    except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         notes.append("its EXIF data are unreadable, so it was taken as upright")
         return 1
-    return value if value in TURNS else 1
+    return value if isinstance(value, int) and value in TURNS else 1
 
 
 _lock = threading.Lock()

@@ -22,7 +22,6 @@ from PIL import ImageFile
 
 from dpveil.core.photo import Grid
 from dpveil.io.decoding import (
-    CRASHED,
     WHY,
     Decoded,
     check_kind,
@@ -185,11 +184,9 @@ class Document:
         with self._lock:
             if not self._pages:
                 told, _ = self._ask([], 0)
-                found = told.get("pages")
-                if type(found) is not int or not 0 <= found < 1 << 31:
-                    decode_answer(told, [], 0)
-                    raise Refused(*ENDED)
-                self._pages = found
+                if "refused" in told:
+                    raise Refused(*told["refused"])
+                self._pages = told["pages"]
         return self._pages
 
     def draw(self, page: int, dpi: int, most: int) -> Decoded:
@@ -208,8 +205,6 @@ class Document:
         except BaseException:
             self._ends += 1
             raise
-        if not isinstance(told, dict):
-            raise Refused(*CRASHED)
         return told, found
 
 
@@ -225,14 +220,10 @@ def _answer(asked: list[Any]) -> tuple[Any, ...]:
     (path, *stamp), *what = asked
     if what:
         return sent(lambda: _open_pages(path, tuple(stamp)).draw(*what))
-    counted: list[int] = []
-
-    def count() -> Decoded:
-        counted.append(_open_pages(path, tuple(stamp)).count())
-        return Decoded(np.zeros((1, 1, 1), np.uint8), None, ())
-
-    told, *_ = sent(count)
-    return (told | {"pages": counted[0]},) if counted else (told,)
+    try:
+        return ({"pages": _open_pages(path, tuple(stamp)).count()},)
+    except Refused as refusal:
+        return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
 
 
 def _open_pages(path: str, stamp: Stamp) -> _Pages:

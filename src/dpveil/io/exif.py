@@ -23,10 +23,9 @@ DATE: Final = re.compile(r"[0-9]{4}:[0-9]{2}:[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}
 LONGEST: Final = 2000
 """Most characters of a text."""
 CAPTION, TURN, COPYRIGHT, POINTER = 0x010E, 0x0112, 0x8298, 0x8769
-"""Tags of the first directory, in their order: the pointer is that to the second one."""
+"""Tags of the first directory; the pointer is that to the second one."""
 TAKEN: Final = 0x9003
 """The tag of DateTimeOriginal, in the second directory."""
-ASCII, SHORT, LONG = 2, 3, 4
 NO_TEXTS: Final[Mapping[str, str]] = {}
 HEAD: Final = b"Exif\0\0"
 WITHOUT: Final = "leave {keep_metadata} out"
@@ -62,11 +61,10 @@ def check_texts(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: texts[name] for name in NAMES if name in texts}
 
 
-def texts_of(exif: bytes, names: Iterable[str]) -> dict[str, str]:
+def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[str, str]:
     """Return those of the named texts that EXIF has, each in one line; raises `Refused` for a long one."""
-    tags = Image.Exif()
     try:
-        tags.load(exif)
+        tags = picture if isinstance(picture, Image.Exif) else picture.getexif()
         held = {"date": tags.get_ifd(POINTER).get(TAKEN), "copyright": tags.get(COPYRIGHT)}
         held["caption"] = tags.get(CAPTION)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
@@ -94,38 +92,24 @@ def _plain(text: str) -> str:
 
 
 def exif_block(texts: Mapping[str, str], orientation: int = 1) -> bytes:
-    """Return the one block of EXIF that states these texts and an orientation other than upright.
-
-    >>> exif_block({}, 6).hex(" ", -4)
-    '4d4d002a 00000008 00010112 00030000 00010006 00000000 0000'
-    """
-    stored = {name: text.encode() + b"\0" for name, text in texts.items()}
-    first: list[tuple[int, int, bytes]] = []
-    if "caption" in stored:
-        first.append((CAPTION, ASCII, stored["caption"]))
+    """Return the block of EXIF that states these texts and an orientation other than upright."""
+    tags = Image.Exif()
     if orientation != 1:
-        first.append((TURN, SHORT, struct.pack(">H", orientation)))
-    if "copyright" in stored:
-        first.append((COPYRIGHT, ASCII, stored["copyright"]))
-    if "date" in stored:
-        first.append((POINTER, LONG, bytes(4)))
-    block = b"MM\0\x2a\0\0\0\x08" + _directory(first, 8)
-    if "date" not in stored:
-        return block
-    entry = 10 + 12 * (len(first) - 1)
-    pointed = block[: entry + 8] + struct.pack(">I", len(block)) + block[entry + 12 :]
-    return pointed + _directory([(TAKEN, ASCII, stored["date"])], len(block))
+        tags[TURN] = orientation
+    for name, tag in (("caption", CAPTION), ("copyright", COPYRIGHT)):
+        if name in texts:
+            tags[tag] = texts[name].encode()
+    if "date" in texts:
+        tags.get_ifd(POINTER)[TAKEN] = texts["date"]
+    return tags.tobytes().removeprefix(HEAD)
 
 
-def _directory(entries: list[tuple[int, int, bytes]], start: int) -> bytes:
-    """Return a directory of TIFF (6.0 §2) at an offset: tag, type and value of each entry."""
-    at, rows, values = start + 2 + 12 * len(entries) + 4, b"", b""
-    for tag, kind, value in entries:
-        count = len(value) if kind == ASCII else 1
-        here = value.ljust(4, b"\0") if len(value) <= 4 else struct.pack(">I", at + len(values))
-        values += b"" if len(value) <= 4 else value + b"\0" * (len(value) % 2)
-        rows += struct.pack(">HHI", tag, kind, count) + here
-    return struct.pack(">H", len(entries)) + rows + bytes(4) + values
+def states_texts(block: bytes, texts: Mapping[str, str]) -> bool:
+    """Return whether a block of EXIF states these texts, maybe an orientation, and nothing else."""
+    tags = Image.Exif()
+    tags.load(block)
+    kept = {*tags} <= {CAPTION, TURN, COPYRIGHT, POINTER} and {*tags.get_ifd(POINTER)} <= {TAKEN}
+    return kept and texts_of(tags, NAMES) == dict(texts)
 
 
 def with_exif(contents: bytes, format_: str, texts: Mapping[str, str], orientation: int = 1) -> bytes:
@@ -150,11 +134,3 @@ def _chunk(block: bytes) -> bytes:
 
 PARTS: Final = {"jpeg": _segment, "png": _chunk}
 """What makes a part of a file of a block."""
-
-
-def exif_parts(format_: str, texts: Mapping[str, str]) -> list[bytes]:
-    """Return the parts with EXIF that a file with these texts may have; it has one if there are any."""
-    if format_ not in PARTS:
-        return []
-    turns = range(1 if texts else 2, 9) if format_ == "jpeg" else range(1, 1 + bool(texts))
-    return [PARTS[format_](exif_block(texts, turn)) for turn in turns]

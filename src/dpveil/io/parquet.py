@@ -6,7 +6,6 @@ Source: Apache Parquet format. Images are as `datasets` of Hugging Face has them
 from __future__ import annotations
 
 import json
-import os
 import threading
 from bisect import bisect_right
 from collections import deque
@@ -23,16 +22,8 @@ CERTIFICATE: Final = "certificate"
 ROW: Final = "row"
 MOST_FOOTER: Final = 1 << 27
 """Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
-MOST_ROWS: Final = 1 << 21
-"""Most rows of one file."""
-MOST_GROUP: Final = 1 << 28
-MOST_TIMES: Final = 100
-"""A file is refused if a group states more bytes than `MOST_GROUP`, and so many times those of the file."""
-MOST_TOGETHER: Final = 1 << 30
-"""Most bytes of all rows together, unless the file itself is large: `MOST_TIMES` what it takes is fine."""
 KEPT: Final = 16
 """Rows that are kept when they are passed over, as readers are not quite in order."""
-KEPT_BYTES: Final = 1 << 25
 SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE} and {ROW} alone: nothing else is verified"
 MOST_NAMED: Final = 8
 GROUP: Final = 64
@@ -57,12 +48,12 @@ class Rows:
 
     def __init__(self, file: BinaryIO) -> None:
         self._lock = threading.Lock()
-        self._size = file.seek(0, os.SEEK_END)
         with _refusing():
             self._table = _open_parquet(file)
         self._column, self._leaf = _column(self._table.schema_arrow)
         with _refusing():
-            self._ends = list(accumulate(_groups(self._table.metadata, self._size)))
+            told = self._table.metadata
+            self._ends = [*accumulate(told.row_group(n).num_rows for n in range(told.num_row_groups))]
         self._next, self._end = 0, 0
         self._values: Iterator[Any] = iter(())
         self._kept: deque[tuple[int, bytes | None]] = deque(maxlen=KEPT)
@@ -71,13 +62,8 @@ class Rows:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[bytes | None]:
-        """Yield the images of all rows; raises `Refused` where they are together far larger than the file."""
-        together = 0
-        for row in range(len(self)):
-            image = self.at(row)
-            together += len(image or b"")
-            _check_together(together, self._size)
-            yield image
+        """Yield the images of all rows."""
+        yield from map(self.at, range(len(self)))
 
     def at(self, row: int) -> bytes | None:
         """Return the bytes of an image; None if the row has none."""
@@ -88,7 +74,7 @@ class Rows:
             if not self._next <= row < self._end:
                 self._start(bisect_right(self._ends, row))
             while self._next < row:
-                self._keep(self._next, self._value())
+                self._kept.append((self._next, self._value()))
             return self._value()
 
     def _start(self, group: int) -> None:
@@ -106,44 +92,19 @@ class Rows:
         value = value.get("bytes") if isinstance(value, dict) else value
         return value if isinstance(value, bytes) else None
 
-    def _keep(self, row: int, value: bytes | None) -> None:
-        self._kept.append((row, value))
-        while sum(len(kept or b"") for _, kept in self._kept) > KEPT_BYTES:
-            self._kept.popleft()
 
-
-def released_rows(file: BinaryIO, most: int, most_text: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield row, image and certificate of every release in a file that `write_parquet` has written.
-
-    `most` are the most bytes of an image, and `most_text` of a certificate. Raises `Refused`, before the
-    first, for any other file.
-    """
-    seen = set[int]()
-    for row, _, image, text in any_rows(file, numbered=True):
-        if row is None or not 0 <= row < MOST_ROWS or row in seen or not image or text is None:
-            raise Refused("holds a row twice, or a row that is no release", COPY_AGAIN)
-        if len(image) > most or len(text) > most_text:
-            raise Refused("holds a release that is too large", COPY_AGAIN)
-        seen.add(row)
-    return ((row or 0, image or b"", text or b"") for row, _, image, text in any_rows(file, numbered=True))
-
-
-def any_rows(
-    file: BinaryIO, *, numbered: bool = False
-) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
+def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
     """Yield row, path, image and certificate of all rows of a file with the columns of releases.
 
-    Where there is no column of rows, they are counted, unless they are to be `numbered`. Raises `Refused` for
-    any other file, and for damage.
+    Where there is no column of rows, they are counted. Raises `Refused` for any other file, and for damage.
     """
-    size, together = file.seek(0, os.SEEK_END), 0
     with _refusing():
         table = _open_parquet(file)
         told = _schema()
-        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))[: 2 - numbered]):
+        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))):
             names = ", ".join(map(escape_text, table.schema_arrow.names[:MOST_NAMED]))
             raise Refused(f"holds other columns than releases ({names})", SELECT)
-        groups = [*range(len(_groups(table.metadata, size)))]
+        groups = [*range(table.metadata.num_row_groups)]
     rows = _values(table, None, groups)
     for number in count():
         with _refusing():
@@ -152,9 +113,6 @@ def any_rows(
             return
         image, text = found[IMAGE] or {}, found[CERTIFICATE]
         certificate = None if text is None else text.encode()
-        values = (image.get("bytes"), image.get("path"), certificate)
-        together += sum(len(each) for each in values if each is not None)
-        _check_together(together, size)
         yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate
 
 
@@ -194,22 +152,6 @@ def _with_features(schema: Any) -> Any:
     return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
-def _groups(told: Any, size: int) -> list[int]:
-    """Return the rows of each group in a file of `size` bytes; raises `Refused` for too many, or too large.
-
-    Nothing is asked of the columns' parts: pyarrow ends the process if what is said of these is damaged.
-    """
-    groups = [told.row_group(number) for number in range(told.num_row_groups)]
-    if told.num_rows != sum(group.num_rows for group in groups):
-        raise Refused("states another number of rows than its parts have", COPY_AGAIN)
-    if told.num_rows > MOST_ROWS:
-        raise Refused(f"has more than {MOST_ROWS:,} rows", "split it")
-    largest = max((group.total_byte_size for group in groups), default=0)
-    if largest > max(MOST_GROUP, MOST_TIMES * size):
-        raise Refused(f"decompresses to {largest:,} bytes", COPY_AGAIN)
-    return [group.num_rows for group in groups]
-
-
 def _open_parquet(file: BinaryIO) -> Any:
     try:
         import pyarrow.parquet
@@ -240,13 +182,6 @@ def _column(schema: Any) -> tuple[str, str]:
         problem = "has several columns of bytes" if found else "has no column of images"
         raise Refused(problem, f"call the one with the bytes of images {IMAGE}")
     return chosen[0], found[chosen[0]]
-
-
-def _check_together(together: int, size: int) -> None:
-    """Refuse rows that are together far larger than their file: a dictionary repeats one for a few bits."""
-    most = max(MOST_TOGETHER, MOST_TIMES * size)
-    if together > most:
-        raise Refused(f"holds more than {most:,} bytes in a file of {size:,}", "split it, or copy it again")
 
 
 def _values(table: Any, leaf: str | None, groups: list[int]) -> Iterator[dict[str, Any]]:

@@ -20,7 +20,6 @@ from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.decoding import Decoded, decode, open_picture, quiet_pillow
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
-from dpveil.io.heif import words_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
@@ -106,14 +105,12 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
         if name not in TOLD:
             raise Refused(f"is {name}, whose metadata cannot be kept", WITHOUT, KEEPING)
         with quiet_pillow():
-            screened = screen(name, data, max_pixels, [])
-            with open_picture(name, BytesIO(screened.data)) as image:
-                exif, _ = screened.words or words_of(image.info)
-        return texts_of(exif, names)
+            screen(name, data, max_pixels)
+            with open_picture(name, BytesIO(data)) as image:
+                check_pixels(*image.size, max_pixels)
+                return texts_of(image, names)
     except Refused as refusal:
         raise photo_error(path, refusal) from refusal.__cause__
-    except ValueError:  # no hexadecimal
-        return {}
 
 
 def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:

@@ -1,4 +1,4 @@
-"""Writing .tar files, and listing those from anyone: headers are bounded, and names in them stay text."""
+"""Writing .tar files, and listing those from anyone, of which no name becomes a path."""
 
 from __future__ import annotations
 
@@ -14,18 +14,8 @@ from dpveil.errors import PhotoError
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 
-MOST_MORE: Final = 1 << 14
-"""Largest extended header, in bytes."""
-MOST_GLOBAL: Final = 64
-"""Most records that are said of all members."""
-MOST_MEMBERS: Final = 1 << 21
-"""Most members of one file."""
-MOST_NAME: Final = 1 << 10
-"""Most letters of a name; of a longer one, which nobody may use, the end is told."""
 LATEST: Final = (1 << 33) - 1
 """Latest time in seconds, as octal digits have it; later ones are told as this."""
-BEYOND: Final = 1 << 24
-"""Most bytes after the end, in which nothing may follow: archives may be padded, and not joined."""
 
 
 @dataclass(frozen=True)
@@ -45,18 +35,6 @@ class Member:
     folder: bool = False
 
 
-class _Headers:
-    """A file of which only headers are read: `tarfile` takes as many bytes into memory as one asks for."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.tell, self.seek, self._file = file.tell, file.seek, file
-
-    def read(self, size: int) -> bytes:
-        if not 0 <= size <= MOST_MORE:
-            raise Refused(f"has a header of {size:,} bytes", COPY_AGAIN)
-        return self._file.read(size)
-
-
 def members(file: BinaryIO, size: int) -> Iterator[Member]:
     """Yield the members of a .tar of `size` bytes in their order, of which no contents are read.
 
@@ -64,26 +42,20 @@ def members(file: BinaryIO, size: int) -> Iterator[Member]:
     """
     file.seek(0)
     try:
-        with tarfile.open(fileobj=_Headers(file), mode="r:") as archive:  # type: ignore[call-overload]
-            for _ in range(MOST_MEMBERS):
-                found = archive.next()
-                archive.members.clear()  # which would grow with every member
-                if found is None:
-                    break
-                if len(archive.pax_headers) > MOST_GLOBAL:
-                    raise Refused("says too much of all its members", COPY_AGAIN)
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            while (found := archive.next()) is not None:
+                archive.members.clear()  # type: ignore[attr-defined]  # which would grow with every member
                 if found.size < 0 or found.offset_data + found.size * found.isreg() > size:
                     raise Refused("ends early", COPY_AGAIN)
                 yield _member(found)
-            else:
-                raise Refused(f"has more than {MOST_MEMBERS:,} members", "split it")
-            end = archive.offset
+            file.seek(archive.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops at damage, too
+                raise Refused("is damaged, or ends early", COPY_AGAIN)
     except (Refused, OSError):
         raise
     except Exception as error:  # a hostile file ends in errors of many kinds
         problem = "is damaged, ends early, or is not a .tar without compression"
         raise Refused(problem, COPY_AGAIN) from error
-    _check_end(file, end, size)
 
 
 def _member(found: tarfile.TarInfo) -> Member:
@@ -91,19 +63,7 @@ def _member(found: tarfile.TarInfo) -> Member:
     plain = found.isreg() and not sparse
     size = found.size if found.isreg() else 0
     time = int(min(found.mtime, LATEST)) if found.mtime >= 0 else 0
-    return Member(found.name[-MOST_NAME:], found.offset_data, size, time, plain, folder=found.isdir())
-
-
-def _check_end(file: BinaryIO, end: int, size: int) -> None:
-    """Raise `Refused` unless a .tar that `tarfile` took for whole ends there: it stops at damage, too."""
-    file.seek(end)
-    if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
-        raise Refused("is damaged, or ends early", COPY_AGAIN)
-    empty = size - file.tell() <= BEYOND
-    while empty and (part := file.read(MOST_MORE)):
-        empty = not part.strip(b"\0")
-    if not empty:
-        raise Refused("goes on after its end, as if joined of several", "unpack and pack it anew")
+    return Member(found.name, found.offset_data, size, time, plain, folder=found.isdir())
 
 
 def write_tar(file: BinaryIO, files: Iterable[tuple[str, bytes]]) -> None:

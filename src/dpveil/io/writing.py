@@ -9,35 +9,34 @@ import re
 import secrets
 import shutil
 import stat
-import struct
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 import cv2
 import numpy as np
 from PIL import Image
+from PIL.TiffImagePlugin import TiffImageFile
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
-from dpveil.io.exif import NO_TEXTS, exif_parts, with_exif
+from dpveil.io.exif import HEAD, NO_TEXTS, states_texts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
 
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00\x01\x01\x00\x00\x01\x00\x01\x00\x00"
 """The first bytes of a JPEG: JFIF 1.01, square pixels, no thumbnail."""
-NAMES: Final = {
+PARTS: Final = {
     "png": re.compile(rb"IHDR(?P<manifest>caBX)?(?P<exif>eXIf)?(?:IDAT)+IEND"),
     "jpeg": re.compile(rb"(?P<manifest>\xeb)?(?P<exif>\xe1)?[\xdb\xc0\xc1\xc4]+\xda\xd9"),
     "webp": re.compile(rb"VP8L(?P<manifest>C2PA)?"),
-    "tiff": re.compile(rb"(?:\x01[\x00-\x03\x06\x11\x15-\x17\x1c])+", re.DOTALL),
-    "bmp": re.compile(rb"BM"),
 }
-"""Parts of what dpveil writes: PNG's and WebP's chunks; JPEG's markers, of EXIF, tables,
-frame header, one scan and the end; and TIFF's tags (TIFF 6.0 §8). A C2PA manifest is one more."""
+"""Parts of what dpveil writes: PNG's and WebP's chunks, and JPEG's markers, of EXIF, tables, frame header,
+one scan and the end. A C2PA manifest is one more."""
+TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
+"""The tags of a TIFF that dpveil writes (TIFF 6.0 §8)."""
 
 
 def only_picture(
@@ -47,85 +46,60 @@ def only_picture(
     manifest: bool = False,
     texts: Mapping[str, str] = NO_TEXTS,
 ) -> bool:
-    """Return whether a file has the parts of a picture that `encode` writes, and no others.
+    """Return whether a file has the parts of a picture that `encode` writes, by their names, and no others.
 
-    `format` is a name of `NAMES`; False for any other. With `manifest` the file must hold a C2PA manifest as
-    well, which is not looked into; with `texts`, exactly the EXIF that states them.
+    `format` is a name of `SETTINGS`; False for any other. With `manifest` the file must hold a C2PA manifest
+    as well, which is not looked into; with `texts`, EXIF that states exactly them.
     """
-    if format not in NAMES:
-        return False
     try:
-        found = NAMES[format].fullmatch(PARTS[format](data, exif_parts(format, texts)))
-    except (IndexError, ValueError, struct.error):
-        return False  # truncated, or more follows
-    held = {} if found is None else found.groupdict()
-    stated = held.get("exif") is not None or not texts
-    return found is not None and stated and (held.get("manifest") is not None) == manifest
+        if format == "bmp":
+            size = int.from_bytes(data[2:6], "little")
+            return data[:2] == b"BM" and size == len(data) and not manifest and not texts
+        if format == "tiff":
+            with TiffImageFile(BytesIO(data)) as image:
+                return not manifest and not texts and {*image.tag_v2} <= TAGS and image.n_frames == 1
+        if format not in PARTS:
+            return False
+        parts = [*(_segments(data) if format == "jpeg" else _chunks(data, format))]
+        found = PARTS[format].fullmatch(b"".join(name for name, _ in parts))
+        if found is None or (found.groupdict().get("manifest") is not None) != manifest:
+            return False
+        blocks = [body.removeprefix(HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
+        return all(states_texts(block, texts) for block in blocks) and bool(blocks or not texts)
+    except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
+        return False
 
 
-def _png(data: bytes, exif: Sequence[bytes]) -> bytes:
-    names, at = list[bytes](), 8
+def _chunks(data: bytes, format_: str) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the names and contents of the chunks of a PNG or WebP; raises `ValueError` if they do not fit."""
+    order: Literal["big", "little"] = "big" if format_ == "png" else "little"
+    at = 8 if order == "big" else 12
     while at < len(data):
-        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
-        name = data[at + 4 : at + 8]
-        names.append(name if name != b"eXIf" or data[at:end] in exif else b"----")
-        at = end
-    return _check_end(data, at, b"".join(names))
+        one, other, start = data[at : at + 4], data[at + 4 : at + 8], at + 8
+        length, name = (one, other) if order == "big" else (other, one)
+        end = start + int.from_bytes(length, order)
+        yield name, data[start:end]
+        at = end + (4 if order == "big" else (end - start) % 2)
+    if at != len(data) or (order == "little" and 8 + int.from_bytes(data[4:8], order) != at):
+        raise ValueError("truncated, or more follows")
 
 
-def _jpeg(data: bytes, exif: Sequence[bytes]) -> bytes:
-    codes, at = b"", len(JFIF)
+def _segments(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield markers and contents of a JPEG after its JFIF header; raises `ValueError` if they do not fit."""
     if not data.startswith(JFIF):
         raise ValueError("no JFIF header")
-    while codes[-1:] != b"\xda":
-        after = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        known = data[at] == 0xFF and (data[at + 1] != 0xE1 or data[at:after] in exif)
-        codes += data[at + 1 : at + 2] if known else b"\0"
-        at = after
-    end = re.compile(rb"\xff[^\0]").search(data, at)
-    return b"" if end is None else _check_end(data, end.end(), codes + end[0][1:])
-
-
-def _webp(data: bytes, exif: Sequence[bytes]) -> bytes:
-    names, at = b"", 12
-    while at < len(data):
-        length = int.from_bytes(data[at + 4 : at + 8], "little")
-        names += data[at : at + 4]
-        at += 8 + length + length % 2
-    return _check_end(data, 8 + int.from_bytes(data[4:8], "little"), _check_end(data, at, names))
-
-
-def _tiff(data: bytes, exif: Sequence[bytes]) -> bytes:
-    order = "<" if data.startswith(b"II*\0") else ">"
-    (at,) = struct.unpack_from(f"{order}I", data, 4)
-    (count,) = struct.unpack_from(f"{order}H", data, at)
-    tags = [struct.unpack_from(f"{order}H", data, at + 2 + 12 * number)[0] for number in range(count)]
-    (following,) = struct.unpack_from(f"{order}I", data, at + 2 + 12 * count)
-    return b"" if following else struct.pack(f">{count}H", *tags)
-
-
-def _bmp(data: bytes, exif: Sequence[bytes]) -> bytes:
-    size, _, offset, head, width, height, _, depth = struct.unpack_from("<IIIIiiHH", data, 2)
-    start = 1078 if depth == 8 else 54
-    pixels = height * ((width * depth + 31) // 32 * 4)
-    usual = depth in (8, 24) and head == 40 and offset == start and size == start + pixels
-    return _check_end(data, size, data[:2]) if usual else b""
-
-
-def _check_end(data: bytes, end: int, names: bytes) -> bytes:
-    if end != len(data):
+    at, name = len(JFIF), b""
+    while name != b"\xda":
+        name, end = data[at + 1 : at + 2], at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        if data[at] != 0xFF:
+            raise ValueError("no marker")
+        yield name, data[at + 4 : end]
+        at = end
+    last = re.compile(rb"\xff[^\0]").search(data, at)
+    if last is None or last.end() != len(data):
         raise ValueError("truncated, or more follows")
-    return names
+    yield last[0][1:], b""
 
-
-PARTS: Final[dict[str, Callable[[bytes, Sequence[bytes]], bytes]]] = {
-    "png": _png,
-    "jpeg": _jpeg,
-    "webp": _webp,
-    "tiff": _tiff,
-    "bmp": _bmp,
-}
-"""What returns the names of the parts of a file of each format, with the EXIF that it may have."""
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "png": {"compress_level": 1, "compress_type": 3},  # run-length strategy; level 6 takes four times as long
@@ -204,18 +178,11 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.EROFS: ("the disk is read-only", "choose a folder that you may write to"),
     errno.ENOSPC: ("the disk is full", "make room or choose another disk"),
     errno.EDQUOT: ("the disk quota is used up", "make room or choose another disk"),
-    errno.EIO: ("the disk does not answer", "check that it is connected and healthy"),
-    errno.ENODEV: ("the disk is gone", "connect it again"),
-    errno.ENXIO: ("the disk is gone", "connect it again"),
-    errno.ESTALE: ("the network disk is gone", "connect it again"),
     errno.EFBIG: ("the file is too large for this disk", "choose another disk"),
-    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
     errno.ENOENT: ("there is no such folder", "make the folder first"),
-    errno.ENOTDIR: ("part of its path is not a folder", "choose another folder"),
     errno.EEXIST: ("it exists already", "choose another name, or replace it with {replace}"),
     errno.EISDIR: ("it is a folder", "choose another name"),
     errno.EBUSY: ("another process is writing there", "wait until it is done"),
-    errno.ELOOP: ("its path is a loop of links", "choose another folder"),
 }
 """Problem and remedy for errors of the operating system."""
 
@@ -233,44 +200,6 @@ USUAL: Final = 0o666
 """Permissions of usual files, before the user's umask."""
 OWN: Final = 0o600
 """Permissions of files that only the user may read."""
-
-
-@dataclass
-class _Journal:
-    """What to undo if writing fails: every change is recorded before it is made."""
-
-    keeps: bool = False
-    temporary: list[Path] = field(default_factory=list)
-    placed: list[tuple[Path, Path]] = field(default_factory=list)
-    kept: dict[Path, Path] = field(default_factory=dict)
-
-    def undo(self) -> None:
-        """Remove the new files, restore the replaced ones, and remove the temporary files."""
-        for temporary, target in reversed(self.placed):
-            with suppress(OSError):
-                if _was_placed(temporary, target):
-                    target.unlink()
-        for target, kept in self.kept.items():
-            with suppress(OSError):
-                kept.replace(target)
-        self.clean()
-
-    def withdraw(self) -> None:
-        """Take the names of the new files back, the last first; they stay under their temporary names."""
-        for temporary, target in reversed(self.placed):
-            with suppress(OSError):
-                if not _was_placed(temporary, target):
-                    continue
-                if temporary.exists():
-                    target.unlink()
-                else:
-                    target.replace(temporary)
-
-    def clean(self) -> None:
-        """Remove the temporary files and the copies of replaced files."""
-        for path in (*self.temporary, *self.kept.values()):
-            with suppress(OSError):
-                path.unlink()
 
 
 def _was_placed(temporary: Path, target: Path) -> bool:
@@ -303,49 +232,39 @@ def write_together(
     `before` on, as `before` may have noted them: no file has its name then. If the process is killed, later
     files may be missing beside earlier ones, but old and new ones are never mixed.
     """
-    if len({path for path, _ in files}) < len(files):
+    targets = [path for path, _ in files]
+    if len({*targets}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
-    folders, mode = {path.parent for path, _ in files}, OWN if private else USUAL
-    journal = _Journal(keeps=keep and not replace)
-    with ExitStack() as held:
-        try:
+    folders, mode = {path.parent for path in targets}, OWN if private else USUAL
+    temporary: list[Path] = []
+    stays = False
+
+    def note() -> None:
+        nonlocal stays
+        stays = keep and not replace
+        if before is not None:
+            before()
+
+    try:
+        with ExitStack() as held:
             with ExitStack() as filling:  # the files are closed once the folders are locked
                 with sole_writer(folders):
-                    begun = [_begin(path, replace, mode, journal, filling) for path, _ in files]
+                    begun = [_begin(path, replace, mode, temporary, filling) for path in targets]
                 for file, (path, contents) in zip(begun, files, strict=True):
                     _write_beside(path, contents, file)
                 held.enter_context(sole_writer(folders))
-        except BaseException as error:
-            journal.clean()
-            if isinstance(error, OSError) and not isinstance(error, DPVeilError):
-                raise refusal(files[0][0], error) from error  # another writer does not finish
+            _place_all([*zip(temporary, targets, strict=True)], replace, note)
+        stays = False
+    except OSError as error:  # another writer does not finish
+        if isinstance(error, DPVeilError):
             raise
-        _place_all([path for path, _ in files], replace, before, journal)
+        raise refusal(targets[0], error) from error
+    finally:
+        for path in () if stays else temporary:
+            with suppress(OSError):
+                path.unlink()
     for folder in folders:
         flush_folder(folder)
-
-
-def _place_all(
-    targets: Sequence[Path], replace: bool, before: Callable[[], None] | None, journal: _Journal
-) -> None:
-    """Give all temporary files their names, or none; the folders are locked."""
-    undo, target = _Journal.undo, Path()
-    try:
-        for target in targets:
-            _check_target(target, replace)
-        if before is not None:
-            undo = _Journal.withdraw if journal.keeps else undo
-            before()
-        if replace:
-            _clear_targets(targets, journal)
-        for temporary, target in zip(journal.temporary, targets, strict=True):
-            _place(temporary, target, replace, journal)
-    except BaseException as error:
-        undo(journal)
-        if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
-            raise refusal(target, error) from error
-        raise
-    journal.clean()
 
 
 def place_together(
@@ -356,27 +275,59 @@ def place_together(
     Each file is flushed to disk and is on the disk of its new path. Everything else is as in
     `write_together`, except that files keep their old names, too, if anything fails.
     """
-    journal, target = _Journal(), files[0][1]
     folders = {target.parent for _, target in files}
     try:
         with sole_writer(folders):
+            _place_all(files, replace, before or (lambda: None))
+    except OSError as error:  # as above
+        if isinstance(error, DPVeilError):
+            raise
+        raise refusal(files[0][1], error) from error
+    for folder in folders:
+        flush_folder(folder)
+
+
+def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None]) -> None:
+    """Give all files their names, or none of them; the folders are locked."""
+    placed: list[tuple[Path, Path]] = []
+    backups: dict[Path, Path] = {}
+    target = files[0][1]
+    try:
+        for _, target in files:
+            _check_target(target, replace)
+        before()
+        if replace:
             for _, target in files:
-                _check_target(target, replace)
-            if before is not None:
-                before()
-            if replace:
-                _clear_targets([target for _, target in files], journal)
-            for file, target in files:
-                _place(file, target, replace, journal)
+                backups[target] = _temporary_path(target)
+                _back_up(target, backups[target])
+            for _, target in files[1:]:  # new files are never seen beside old ones
+                target.unlink(missing_ok=True)
+        for file, target in files:
+            placed.append((file, target))
+            _place(file, target, replace)
     except BaseException as error:
-        journal.withdraw()
-        journal.undo()
+        _undo(placed, backups)
         if isinstance(error, OSError | ValueError) and not isinstance(error, DPVeilError):
             raise refusal(target, error) from error
         raise
-    journal.clean()
-    for folder in folders:
-        flush_folder(folder)
+    finally:
+        for path in backups.values():
+            with suppress(OSError):
+                path.unlink()
+
+
+def _undo(placed: Sequence[tuple[Path, Path]], backups: Mapping[Path, Path]) -> None:
+    """Take the names of new files back, the last first, and restore the files that were replaced."""
+    for file, target in reversed(placed):
+        with suppress(OSError):
+            if _was_placed(file, target):
+                if file.exists():
+                    target.unlink()
+                else:
+                    target.replace(file)
+    for target, kept in backups.items():
+        with suppress(OSError):
+            kept.replace(target)
 
 
 def make_folder(path: str | Path) -> None:
@@ -408,12 +359,12 @@ def _temporary_path(target: Path) -> Path:
     return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
-def _begin(target: Path, replace: bool, mode: int, journal: _Journal, stack: ExitStack) -> IO[bytes]:
+def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
     with _as_output_error(target):
         _check_target(target, replace)
         temporary = _temporary_path(target)
-        journal.temporary.append(temporary)
+        made.append(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         file = stack.enter_context(os.fdopen(handle, "wb"))
         stack.enter_context(in_use(handle))
@@ -438,9 +389,8 @@ def _as_output_error(target: Path) -> Iterator[None]:
         raise refusal(target, error) from error
 
 
-def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> None:
+def _place(temporary: Path, target: Path, replace: bool) -> None:
     """Give the temporary file its name; without `replace`, a file that has appeared since is not replaced."""
-    journal.placed.append((temporary, target))
     if replace:
         temporary.replace(target)
         return
@@ -453,34 +403,15 @@ def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> N
         temporary.replace(target)
 
 
-def _clear_targets(targets: Sequence[Path], journal: _Journal) -> None:
-    """Back up all targets and remove all but the first, so that new files are never seen beside old ones."""
-    for target in targets:
-        _keep(target, journal)
-    for target in targets[1:]:
-        target.unlink(missing_ok=True)
-
-
-def _keep(target: Path, journal: _Journal) -> None:
-    """Back up the file `target` under a temporary name, by a hard link if possible."""
-    kept = _temporary_path(target)
-    journal.kept[target] = kept
-    try:
+def _back_up(target: Path, kept: Path) -> None:
+    """Back up a file, if there is one, by a hard link if possible."""
+    with suppress(FileNotFoundError):
         try:
             os.link(target, kept, follow_symlinks=False)
         except FileNotFoundError:
             raise
-        except OSError:  # a disk without hard links, or another user's file
-            _copy_or_move(target, kept)
-    except FileNotFoundError:
-        del journal.kept[target]
-
-
-def _copy_or_move(target: Path, kept: Path) -> None:
-    try:
-        shutil.copy2(target, kept, follow_symlinks=False)
-    except PermissionError:
-        target.replace(kept)
+        except OSError:  # a disk without hard links
+            shutil.copy2(target, kept, follow_symlinks=False)
 
 
 def sha256_of(path: Path) -> str:

@@ -199,13 +199,6 @@ class Method(ABC):
         """
         return self
 
-    def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
-        """Return why the method replaces no such region in a photo of this size; empty if it may.
-
-        Pixels of masks are only `counted` if asked for, as that takes time.
-        """
-        return "" if record.origin.cell is None else f"is in a cell of the grid, and {self.name} has none"
-
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
         """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs."""
         return total

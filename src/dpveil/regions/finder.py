@@ -93,19 +93,6 @@ class Selection:
         asked = frozenset(self.only or range(1, count + 1)) - frozenset(self.exclude)
         return [n for n in range(1, count + 1) if n in asked]
 
-    def gives(self, numbers: Sequence[int]) -> bool:
-        """Return whether there is a number of faces of which exactly these would be chosen.
-
-        >>> Selection(exclude=(2,)).gives([1, 3]), Selection(exclude=(2,)).gives([1, 4])
-        (True, False)
-        """
-        if self.by_likeness:
-            return len({*numbers}) == len(numbers) and min(numbers, default=0) > 0
-        if self.only:
-            return sorted(numbers) == sorted(self.only)
-        count = max((*numbers, *self.exclude), default=0)
-        return count <= len(numbers) + len(self.exclude) and sorted(numbers) == self.choose(count)
-
 
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
     """Return the indices of boxes (left, top, width, height, …) in reading order: by row, then left to right.

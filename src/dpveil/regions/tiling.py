@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
-from dpveil.core.photo import BLOCKS, ESCAPING, MOST_GROWTH, Grid, Photo
+from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.regions.detectors.table import OVERLAP, overlaps
@@ -114,59 +114,6 @@ def _outward(start: int, stop: int, line: int, step: int, margin: int, end: int)
 
 def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
     return line + (start - line) // step * step, line - (line - stop) // step * step
-
-
-def growths(asked: Box, grown: Box, codec: str | None, width: int, height: int) -> tuple[int, int] | None:
-    """Return by how many pixels a format's blocks can have grown `asked` to `grown`, at least and at most.
-
-    All that is within the least of a mask is then in the grown mask, and nothing beyond the most. None if no
-    grid of the format gives `grown`. Of formats that are not read only a bound is known.
-
-    >>> growths(Box(20, 20, 4, 4), Box(15, 15, 18, 18), "JPEG", 64, 64)
-    (1, 16)
-    >>> growths(Box(20, 20, 4, 4), Box(15, 15, 19, 18), "JPEG", 64, 64) is None
-    True
-    """
-    if codec not in BLOCKS:
-        most = 0 if codec is None else MOST_GROWTH
-        return (0, most) if all(0 <= more <= most for more in grown.beyond(asked)) else None
-    across = asked.x, asked.x + asked.w, grown.x, grown.x + grown.w, width
-    down = asked.y, asked.y + asked.h, grown.y, grown.y + grown.h, height
-    fits = [[block for block in BLOCKS[codec] if _is_outward(*axis, *block)] for axis in (across, down)]
-    margins = {margin for _, margin in fits[0]} & {margin for _, margin in fits[1]}
-    ends = [side - 1 + margin for side, margin in (*fits[0], *fits[1]) if margin in margins]
-    return (min(margins), max(ends)) if margins else None
-
-
-def one_grid(boxes: Sequence[Box], codec: str, width: int, height: int) -> bool:
-    """Return whether all boxes can have grown to the blocks of one grid of a format.
-
-    >>> one_grid([Box(15, 15, 18, 18), Box(47, 15, 34, 18)], "JPEG", 99, 99)
-    True
-    >>> one_grid([Box(15, 15, 18, 18), Box(48, 15, 34, 18)], "JPEG", 99, 99)
-    False
-    """
-    ends = [(b.x, b.x + b.w, width) for b in boxes], [(b.y, b.y + b.h, height) for b in boxes]
-    known = BLOCKS.get(codec, ())
-    margins = [{own for step, own in known if len(_lines(axis, step, own)) <= 1} for axis in ends]
-    return not known or bool(margins[0] & margins[1])
-
-
-def _lines(ends: Sequence[tuple[int, int, int]], step: int, margin: int) -> set[int]:
-    """Return where lines of blocks lie, modulo their distance, by ends that the photo does not clip."""
-    first = {(first + margin) % step for first, _, _ in ends if first > 0}
-    return first | {(last - margin) % step for _, last, end in ends if last < end}
-
-
-def _is_outward(start: int, stop: int, first: int, last: int, end: int, step: int, margin: int) -> bool:
-    """Return whether `_outward` makes (`first`, `last`) of (`start`, `stop`) by blocks at some place."""
-    before, after = start - first - margin, last - margin - stop
-    left = before < step and (before >= 0 or first == 0)
-    right = after < step and (after >= 0 or last == end)
-    clipped = first == 0 or last == end
-    return (
-        first >= 0 and last <= end and left and right and (clipped or (last - first - 2 * margin) % step == 0)
-    )
 
 
 def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) -> Bool[np.ndarray, "H W"]:

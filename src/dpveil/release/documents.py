@@ -145,10 +145,6 @@ class DocumentCertificate(Envelope):
     def _exposure_lines(self) -> Iterator[str]:
         """Yield how much of the pages is replaced, and what was not found, or not looked for."""
         drawn = [page for page in self.pages if page.certificate.guarantees]
-        shares = [part for page in drawn if (part := _share(page.certificate)) is not None]
-        if shares:
-            low, high = (f"{part / 10:g}" for part in (min(shares), max(shares)))
-            yield f"{low if low == high else f'{low} to {high}'} % of a page is replaced"
         missing: dict[str, list[int]] = {}
         for page in drawn:
             for text in page.certificate.missing:
@@ -191,15 +187,6 @@ def pages_text(numbers: Sequence[int]) -> str:
     """
     more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
     return f"page{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
-
-
-def _share(certificate: Certificate) -> int | None:
-    """Return how many of 1000 pixels of a page its regions have, at most, rounded down; None if unknown."""
-    output = certificate.output
-    if output is None:
-        return None
-    each = (r.box.w * r.box.h if r.masked is None else r.masked for r in certificate.regions)
-    return min(1000 * sum(each) // (output.width * output.height), 1000)
 
 
 def _whole_or_text(page: Page) -> bool:

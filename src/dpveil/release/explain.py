@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
@@ -28,27 +28,22 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
-from dpveil.release.crowd import numbers_of
-from dpveil.release.quote import Quote, quote_of_sizes
+from dpveil.release.quote import Quote, numbers_of, quote_of_sizes
 from dpveil.release.words import exposure
 
 
 @dataclass(frozen=True)
 class Need:
-    """What one strength takes: a budget with its noise in grey levels, or a neighbourhood in pixels.
-
-    Each is None if no value reaches the strength, or if it does not apply to the method.
-    """
+    """What one strength takes: a budget, and its noise in grey levels; None where no value reaches it."""
 
     strength: str
     budget: dict[str, float] | None
     noise_scale: float | None
-    neighbourhood: int | None
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object."""
         budget: Json = None if self.budget is None else dict(self.budget)
-        return {"budget": budget, "noise_scale": self.noise_scale, "neighbourhood": self.neighbourhood}
+        return {"budget": budget, "noise_scale": self.noise_scale}
 
 
 def need(method: Method, name: str, size: Size) -> Need:
@@ -56,7 +51,7 @@ def need(method: Method, name: str, size: Size) -> Need:
     budget = _budget(method, name, size)
     scale = None if budget is None else budget.noise_scale(**size)
     numbers = None if budget is None else _numbers(budget)
-    return Need(name, numbers, scale, _neighbourhood(method, budget, size))
+    return Need(name, numbers, scale)
 
 
 def _numbers(method: Method) -> dict[str, float]:
@@ -99,44 +94,6 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
         if not low < middle < high:
             break
         low, high = (middle, high) if good(middle) else (low, middle)
-    return low
-
-
-def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | None:
-    """Return the largest neighbourhood, in pixels, that reaches the strength with the method's own noise."""
-    names = {field.name for field in fields(method)}  # type: ignore[arg-type]
-    now = method.noise_scale(**size)
-    if budget is None or "neighbourhood" not in names or now is None:
-        return None
-    if not method.one_scale:
-        return None  # the noise has several parameters, so an equal scale is not equal noise
-
-    def noise(m: int) -> float:
-        return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
-
-    return _largest_neighbourhood(noise, now * (1 + 1e-12), size["height"] * size["width"])
-
-
-def _largest_neighbourhood(noise: Callable[[int], float], most: float, end: int) -> int | None:
-    """Return the largest m up to `end` with `noise(m)` of at most `most`, for noise that grows with m.
-
-    Interpolates the noise as a power of m, because some methods take seconds to calibrate for each m.
-    """
-    low, high = 1, end
-    under, over = noise(low), noise(high)
-    if under > most or over <= most:
-        return None if under > most else high
-    for step in range(high):
-        if high - low < 2:
-            break
-        power = math.log(over / under) / math.log(high / low)
-        guess = low * (most / under) ** (1 / power) if step % 4 < 3 else math.sqrt(low * high)
-        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # alternate sides, to bracket the guess
-        value = noise(middle)
-        if value <= most:
-            low, under = middle, value
-        else:
-            high, over = middle, value
     return low
 
 

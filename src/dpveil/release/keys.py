@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import os
 import re
 import stat
@@ -13,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
-from dpveil.core.envelope import Envelope, Sealed, Signature, fingerprint, flaw, message
+from dpveil.core.envelope import KEY_BYTES, Envelope, Sealed, Signature, fingerprint, message
 from dpveil.errors import InvalidParameter, OutputError
 from dpveil.io import is_present, read_untrusted, write_together
 from dpveil.io.names import check_path, show_path
@@ -28,12 +26,7 @@ MOST_BYTES: Final = 1 << 14
 """Largest key file in bytes."""
 MOST_TRUSTED: Final = 1000
 """Most keys that one verification trusts."""
-PREFIX: Final = bytes.fromhex("302a300506032b6570032100")
-"""What precedes the 32 bytes of an Ed25519 public key in a SubjectPublicKeyInfo (RFC 8410)."""
 LABEL: Final = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]{1,40})-----")
-PUBLIC: Final = re.compile(
-    rb"\s*-----BEGIN PUBLIC KEY-----\s([A-Za-z0-9+/=\s]{1,200})-----END PUBLIC KEY-----\s*"
-)
 LOCKED: Final = b"ENCRYPTED PRIVATE KEY"
 OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 """Permissions that a private key's file must not give."""
@@ -47,43 +40,37 @@ SEND: Final = "name the signer's public key, the file that ends in .pub"
 class PublicKey:
     """A public key of 32 bytes that is trusted to sign, under the `name` by which `verify` calls its owner.
 
-    `read` makes it from a file. Raises `InvalidParameter` for bytes that are no Ed25519 public key, and for
-    keys of small order, with which anybody can sign.
+    `read` makes it from a file. Raises `InvalidParameter` for other than 32 bytes.
     """
 
     data: bytes
     name: str = ""
 
     def __post_init__(self) -> None:
-        given: object = self.data
-        why = flaw(given) if isinstance(given, bytes) else "is not bytes"
-        if why:
-            raise InvalidParameter("public key", None, why)
+        if len(self.data) != KEY_BYTES:
+            raise InvalidParameter("public key", None, f"does not have {KEY_BYTES} bytes")
 
     @classmethod
     def read(cls, path: str | Path, *, argument: str = "trust") -> Self:
         """Return the key in a PEM file of at most 16 kB, named by the file's name without `.pub`.
 
-        The file may come from a stranger: one that holds anything but a single Ed25519 public key is
-        refused, and so are links, folders and pipes. Raises `InvalidParameter` about `argument`.
+        Raises `InvalidParameter` about `argument`.
         """
+        from cryptography.exceptions import UnsupportedAlgorithm
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
         contents = _contents(path, argument)
-        label = LABEL.match(contents)
-        if label is not None and label[1].endswith(b"PRIVATE KEY"):
-            raise _key_error(
-                argument, path, "is a private key, and only its public half may be trusted", SEND
-            )
-        found = PUBLIC.fullmatch(contents)
+        if _label(contents).endswith(b"PRIVATE KEY"):
+            problem = "is a private key, and only its public half may be trusted"
+            raise _key_error(argument, path, problem, SEND)
         try:
-            der = b"" if found is None else base64.b64decode(b"".join(found[1].split()), validate=True)
-        except binascii.Error:
-            der = b""
-        if not der.startswith(PREFIX):
+            key = load_pem_public_key(contents)
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PublicKey):
             raise _key_error(argument, path, "is not an Ed25519 public key in PEM", SEND)
-        data = der.removeprefix(PREFIX)
-        if why := flaw(data):
-            raise _key_error(argument, path, f"holds a key that {why}", "ask its owner for another key")
-        return cls(data, show_path(Path(path).name.removesuffix(SUFFIX)))
+        return cls(key.public_bytes_raw(), show_path(Path(path).name.removesuffix(SUFFIX)))
 
     @property
     def fingerprint(self) -> str:
@@ -93,8 +80,11 @@ class PublicKey:
     @property
     def pem(self) -> bytes:
         """The PEM file of the key."""
-        text = base64.b64encode(PREFIX + self.data)
-        return b"-----BEGIN PUBLIC KEY-----\n" + text + b"\n-----END PUBLIC KEY-----\n"
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        key = Ed25519PublicKey.from_public_bytes(self.data)
+        return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +171,7 @@ def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> o
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     contents = _private_contents(path, argument)
-    locked = is_locked(contents)
+    locked = _label(contents) == LOCKED
     if locked and passphrase is None:
         raise _key_error(argument, path, "is encrypted, and there is no passphrase", "give its passphrase")
     try:
@@ -194,7 +184,7 @@ def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> o
 
 def public_file(path: str | Path, argument: str) -> bytes:
     """Return a small plain file; raises `InvalidParameter` about `argument`."""
-    return _contents(path, argument, follow=True)
+    return _contents(path, argument)
 
 
 def signing_key(key: SigningKey | str | Path) -> SigningKey:
@@ -219,21 +209,20 @@ def trusted_keys(
     return tuple(keys)
 
 
-def is_locked(contents: bytes) -> bool:
-    """Return whether a private key's file is encrypted."""
-    label = LABEL.match(contents)
-    return label is not None and label[1] == LOCKED
+def _label(contents: bytes) -> bytes:
+    """Return what a PEM file says that it holds, such as PRIVATE KEY; empty if it is none."""
+    found = LABEL.match(contents)
+    return b"" if found is None else found[1]
 
 
 def needs_passphrase(path: str | Path, *, argument: str = "sign") -> bool:
     """Return whether a file's private key is encrypted; raises `InvalidParameter` as `SigningKey.read`."""
-    return is_locked(_private_contents(path, argument))
+    return _label(_private_contents(path, argument)) == LOCKED
 
 
 def is_private(path: str | Path, *, argument: str) -> bool:
     """Return whether a file says that it is a private key; raises `InvalidParameter` as `SigningKey.read`."""
-    label = LABEL.match(_contents(path, argument, follow=True))
-    return label is not None and label[1].endswith(b"PRIVATE KEY")
+    return _label(_contents(path, argument)).endswith(b"PRIVATE KEY")
 
 
 def _trust_path(key: object) -> str | Path:
@@ -244,28 +233,25 @@ def _trust_path(key: object) -> str | Path:
 
 
 def _private_contents(path: str | Path, argument: str) -> bytes:
-    """Return a private key's file; raises `InvalidParameter` if others may read it, or if it is another.
-
-    Links to it are followed: it is the user's own file.
-    """
-    contents = _contents(path, argument, follow=True)
-    label = LABEL.match(contents)
-    if label is not None and label[1].endswith(b"PUBLIC KEY"):
+    """Return a private key's file; raises `InvalidParameter` if others may read it, or if it is another."""
+    contents = _contents(path, argument)
+    label = _label(contents)
+    if label.endswith(b"PUBLIC KEY"):
         raise _key_error(
             argument, path, "is a public key, which cannot sign", "name the private key beside it"
         )
-    if label is None or not label[1].endswith(b"PRIVATE KEY"):
+    if not label.endswith(b"PRIVATE KEY"):
         raise _key_error(argument, path, NOT_PRIVATE, MAKE if argument == "sign" else "name a PEM file")
     if os.name == "posix" and Path(path).stat().st_mode & OTHERS:
         raise _key_error(argument, path, "may be read by other users", f"chmod 600 {show_path(path)}")
     return contents
 
 
-def _contents(path: str | Path, argument: str, *, follow: bool = False) -> bytes:
+def _contents(path: str | Path, argument: str) -> bytes:
     try:
         if not is_present(Path(path)):
             raise Refused("does not exist", "check the name")
-        return read_untrusted(Path(os.path.realpath(path)) if follow else Path(path), MOST_BYTES)
+        return read_untrusted(Path(os.path.realpath(path)), MOST_BYTES)
     except Refused as refusal:
         hint = {"sign": MAKE, "trust": SEND}.get(argument, "name a PEM file")
         hint = OWNER if isinstance(refusal.__cause__, PermissionError) else hint

@@ -38,7 +38,7 @@ from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
-from dpveil.release.crowd import Crowd, check_kept, doubtful, passed_notes, smallest
+from dpveil.release.detection_text import check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -192,11 +192,6 @@ class Plan:
         """The regions whose finder gave them a score below `UNSURE`, and which may be something else."""
         return tuple(r for r in self.regions if r.score is not None and r.score < words.UNSURE)
 
-    @cached_property
-    def crowd(self) -> Crowd:
-        """The faces around which what is replaced could not be bounded, as others are too close."""
-        return Crowd.of(self.regions, self.photo)
-
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What a release by this plan reveals of the original."""
@@ -206,10 +201,9 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """All that is to be known before a release: the certificate's warnings, except those about the bit
-        source, the `remarks`, the `crowd`, how many regions are `unsure`, and how many places `doubtful`.
+        source, the `remarks`, how many regions are `unsure`, and how many places `doubtful`.
         """
-        crowded = tuple(filter(None, [self.crowd.in_words()]))
-        return (*self.cautions, *self.remarks, *crowded, *self.doubts)
+        return (*self.cautions, *self.remarks, *self.doubts)
 
     @property
     def doubts(self) -> tuple[str, ...]:

@@ -6,26 +6,26 @@ depends on public settings only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from dpveil.accounting import compose
-from dpveil.accounting.meaning import NONE, strength
+from dpveil.accounting.account import Account
+from dpveil.accounting.compose import whole_region
+from dpveil.accounting.meaning import NONE, strength, success_bound
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.numbers import exact, show, two_digits
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
-from dpveil.errors import INTACT, CertificateError, DPVeilError, RegionError
+from dpveil.errors import INTACT, CertificateError, RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.release.crowd import about_all, passing
+from dpveil.release.detection_text import passing
 from dpveil.release.words import (
     CHOSEN,
     MISSING,
@@ -36,7 +36,6 @@ from dpveil.release.words import (
     clear_parts,
     covers,
     few_only,
-    worth,
 )
 
 ACCOUNTANT: Final = (
@@ -45,6 +44,33 @@ ACCOUNTANT: Final = (
 NO_ACCOUNTANT: Final = "none"
 MOST_SIZES: Final = 2
 """Most sizes of regions of a saved release that are checked for pure noise, as each may take seconds."""
+
+
+def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
+    """Return the same noise's guarantee for any two photos: the better of group privacy and its own account.
+
+    `promised` is the guarantee of a region of this size. None if no rule is known.
+    """
+    grouped = whole_region(promised, size["height"] * size["width"])
+    account = method.account_of([size], None)
+    if grouped is None or grouped == promised or account is None:
+        return grouped
+    numbers = numbers_of(account, promised.kind, promised.delta)
+    if numbers is None:
+        return grouped
+    own = replace(promised, relation=grouped.relation, **numbers)
+    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
+
+
+def numbers_of(account: Account, kind: str, delta: Fraction | None) -> dict[str, Any] | None:
+    """Return an account's guarantee of one kind, as keywords of `Guarantee`, at this δ; None without one."""
+    if kind == "pure" and account.pure is not None:
+        return {"epsilon": account.pure}
+    if kind == "zcdp" and account.rho is not None:
+        return {"rho": account.rho}
+    if kind == "approximate" and delta is not None:
+        return {"epsilon": account.epsilon(delta), "delta": delta}
+    return None
 
 
 @dataclass(frozen=True)
@@ -208,10 +234,6 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
     return Quote(method, tuple(records), width=left + 1, height=height, channels=sizes[0]["channels"])
 
 
-TRIES: Final = 12
-"""Budgets that are tried: where noise falls as a power of the budget, the first is right."""
-
-
 @dataclass(frozen=True)
 class Noisy:
     """A region that would be practically pure noise: its size, and the noise's scale in grey levels."""
@@ -229,46 +251,3 @@ def noisiest(quote: Quote) -> Noisy | None:
         if scale is not None and scale > PURE_NOISE:
             found.append(Noisy(size, scale))
     return max(found, key=lambda noisy: noisy.scale, default=None)
-
-
-def remedy(method: Method, noisy: Noisy) -> str:
-    """Return which budget would have less noise than that, and promise what; empty if none would.
-
-    >>> from dpveil.mechanisms.pixel import DPPix
-    >>> size = {"height": 32, "width": 32, "channels": 1}
-    >>> remedy(DPPix(epsilon=1, block=4, neighbourhood=16), Noisy(size, 255.0))
-    'epsilon 2 would have 128, and the promise be moderate about any 16 pixels'
-    """
-    better = _clearer(method, noisy)
-    if better is None:
-        return ""
-    knob, changed = better
-    scale = changed.noise_scale(**noisy.size) or 0.0
-    guarantee = changed.guarantee(**noisy.size)
-    promise = worth(guarantee, strength(guarantee))
-    return (
-        f"{knob} {show(exact(getattr(changed, knob)))} would have {scale:,.0f}, and the promise be {promise}"
-    )
-
-
-def _clearer(method: Method, noisy: Noisy) -> tuple[str, Method] | None:
-    """Return the budget's name and the method with about the least with which a region is no pure noise."""
-    knob = "rho" if getattr(method, "rho", None) is not None else "epsilon"
-    value, scale = getattr(method, knob, None), noisy.scale
-    if value is None:
-        return None
-    tried, power = exact(value), 2.0 if knob == "rho" else 1.0
-    for _ in range(TRIES):
-        before, factor = scale, Fraction((scale / PURE_NOISE) ** power)
-        grown = two_digits(tried * factor)
-        try:
-            changed = method.with_budget(**{knob: grown})
-            scale = changed.noise_scale(**noisy.size) or 0.0
-        except (DPVeilError, OverflowError):
-            return None
-        if scale <= PURE_NOISE:
-            return knob, changed
-        if scale < before:
-            power = math.log(grown / tried) / math.log(before / scale)
-        tried = grown
-    return None

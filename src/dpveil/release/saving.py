@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -188,7 +187,12 @@ class Pair:
             return
         if (format_name(contents[:64]) or "unknown").lower() != output.format:
             yield f"the image is not a {output.format} file"
-        elif not _is_picture(contents, output):
+        elif not only_picture(
+            contents,
+            output.format,
+            manifest=output.manifest is not None,
+            texts=check_texts(output.metadata),
+        ):
             yield MORE
             return  # unusual files may take long to decode
         try:
@@ -200,18 +204,6 @@ class Pair:
         channels = output.channels if grey else photo.channels
         if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
             yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
-
-
-def _is_picture(contents: bytes, output: Output) -> bool:
-    """Return whether a file is a picture alone; what its manifest states is read if c2pa-python is there."""
-    marked = output.manifest is not None
-    if not only_picture(contents, output.format, manifest=marked, texts=check_texts(output.metadata)):
-        return False
-    if not (marked and find_spec("c2pa")):
-        return True
-    from dpveil.release.marking import states_no_more  # its imports make photos without a manifest slower
-
-    return states_no_more(contents, output.format)
 
 
 def certificate_from(read: Read) -> Certificate:
@@ -317,18 +309,6 @@ class Release:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return a copy of the released image, for `numpy.asarray`."""
         return np.array(self.image, dtype=dtype, copy=copy)
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        """The released image's memory, by NumPy's array interface.
-
-        `PIL.Image.fromarray` accepts colour images only; `to_pil` converts grey ones too.
-        """
-        return {**self.image.__array_interface__, "strides": self.image.strides}
-
-    def tobytes(self) -> bytes:
-        """Return the levels in row-major order, with the channels of each pixel together."""
-        return self.image.tobytes()
 
     def to_pil(self) -> PIL.Image.Image:
         """Return the released image as a Pillow image of mode L or RGB."""

@@ -28,7 +28,7 @@ from dpveil.core.origin import (
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.release.crowd import sentences
+from dpveil.release.detection_text import sentences
 
 LOW: Final = {
     "weak": (

@@ -2,53 +2,43 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
-import json
-import os
 import re
 import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter, OutputError, UsageError, suggestion
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from dpveil.errors import InvalidParameter, UsageError, suggestion
+from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.ledger.limits import check_subject, is_under
 from dpveil.service.problems import Busy, Forbidden, Unauthorised
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL
 
-SCHEMA: Final = "dpveil.keys/1"
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 """The form of a key: a number that may be shown, and the secret."""
-NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-MOST_BYTES: Final = 1 << 22
-"""Largest file of keys."""
 MOST_RATE: Final = 10**6
-WRITTEN: Final = ("number", "name", "sha256", "subjects", "rate", "parallel")
-"""What the file says of a key."""
 ASK: Final = "ask whoever runs this service for a key"
 SEND: Final = f"{ASK}, which programs send as Authorization: Bearer dpveil_..."
-OWNER: Final = "run this as the user whose it is, or chown the file to the one who runs it"
 HINT: Final = "make one with dpveil api-key new"
 
 
-@dataclass(frozen=True)
-class Caller:
+class Caller(BaseModel):
     """Who asks: the `number` of a key, the `subjects` it may spend (None: any), and its `rate` a minute.
 
     It may have `parallel` requests and jobs under way.
     """
 
+    model_config = ConfigDict(frozen=True)
     number: str
-    name: str
-    subjects: tuple[str, ...] | None
-    rate: int
-    parallel: int = PARALLEL
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+    subjects: tuple[Annotated[str, AfterValidator(check_subject)], ...] | None
+    rate: Annotated[int, Field(gt=0, le=MOST_RATE)]
+    parallel: Annotated[int, Field(gt=0, le=MOST_PARALLEL)] = PARALLEL
     sha256: str = ""
 
     def subject(self, asked: str | None) -> str | None:
@@ -74,87 +64,67 @@ class Caller:
         return self.subjects is None or any(is_under(subject, own) for own in self.subjects)
 
 
-LOCAL: Final = Caller("local", "local", None, MOST_RATE, MOST_RATE)
+LOCAL: Final = Caller.model_construct(
+    number="local", name="local", subjects=None, rate=MOST_RATE, parallel=MOST_RATE
+)
 """Whoever asks from this machine, where no key is needed."""
 
 
-@dataclass(frozen=True)
-class Keys:
+class Keys(BaseModel):
     """The keys of a file."""
 
-    callers: tuple[Caller, ...] = ()
+    version: Literal["dpveil.keys/1"] = Field(default="dpveil.keys/1", alias="schema")
+    callers: tuple[Caller, ...] = Field(default=(), alias="keys")
 
     @classmethod
     def read(cls, path: Path) -> Keys:
-        """Return the keys in the file at `path`, which only its owner may change; raises `UsageError`."""
+        """Return the keys in the file at `path`; raises `UsageError`."""
         try:
-            status = path.stat()
-            if status.st_mode & 0o022:
-                problem = f"the file of keys {show_path(path)} can be changed by other users"
-                raise UsageError(problem, hint=f"chmod 600 {show_path(path)}")
-            text = path.read_bytes() if status.st_size <= MOST_BYTES else b""
-            data = json.loads(text)
-            if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-                raise ValueError("another schema")
-            callers = tuple(_caller(entry) for entry in data["keys"])
-            if len({caller.number for caller in callers}) != len(callers):
-                raise UsageError(f"{show_path(path)} has two keys of one number", hint="remove one of them")
-            return cls(callers)
+            return cls.model_validate_json(path.read_bytes())
         except FileNotFoundError:
             raise UsageError(f"there is no file of keys {show_path(path)}", hint=HINT) from None
         except OSError as error:
             problem = f"the file of keys {show_path(path)} cannot be read ({error.strerror})"
-            hint = OWNER if isinstance(error, PermissionError) else HINT
-            raise UsageError(problem, hint=hint) from error
-        except (ValueError, KeyError, TypeError, RecursionError) as error:  # also InvalidParameter
+            raise UsageError(problem, hint=HINT) from error
+        except (ValidationError, InvalidParameter) as error:
             raise UsageError(f"{show_path(path)} is no file of keys", hint=HINT) from error
 
     def write(self, path: Path) -> None:
-        """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`.
-
-        Whoever changes keys holds `lock_keys` from reading to writing.
-        """
-        entries = [{name: getattr(caller, name) for name in WRITTEN} for caller in self.callers]
-        text = json.dumps({"schema": SCHEMA, "keys": entries}, indent=2) + "\n"
-        beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-        try:
-            handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
-        except OSError as error:
-            beside.unlink(missing_ok=True)
-            raise _write_error(path, error) from error
+        """Write the keys to `path`, for its owner alone, in one step; raises `OutputError`."""
+        text = self.model_dump_json(by_alias=True, indent=2) + "\n"
+        write_together([(path, text.encode())], replace=True, private=True)
 
     def new(
         self, name: str, subjects: Sequence[str], rate: int, parallel: int = PARALLEL
     ) -> tuple[Keys, str]:
         """Return these keys and one more, and that key, which is nowhere else; raises `InvalidParameter`."""
-        if not NAME.fullmatch(name):
-            raise InvalidParameter("name", name, "is no name", hint="letters, digits, dots and dashes")
         if any(caller.name == name for caller in self.callers):
             raise InvalidParameter(
                 "name", name, "is there already", hint="choose another, or remove that one"
             )
-        spends = tuple(check_subject(subject) for subject in subjects)
-        if check_count(rate, "rate") > MOST_RATE:
-            raise InvalidParameter("rate", rate, "is out of range", hint=f"at most {MOST_RATE:,} a minute")
-        if check_count(parallel, "parallel") > MOST_PARALLEL:
-            hint = f"at most {MOST_PARALLEL}: all keys share one queue"
-            raise InvalidParameter("parallel", parallel, "is out of range", hint=hint)
         number, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
         key = f"dpveil_{number}_{secret}"
-        caller = Caller(number, name, spends, rate, parallel, _hash(key))
-        return Keys((*self.callers, caller)), key
+        given: dict[str, Any] = {
+            "name": name,
+            "subjects": tuple(subjects),
+            "rate": rate,
+            "parallel": parallel,
+        }
+        try:
+            caller = Caller(number=number, sha256=_hash(key), **given)
+        except ValidationError as error:
+            first = error.errors()[0]
+            argument = str(first["loc"][0])
+            option = argument.removesuffix("s")
+            raise InvalidParameter(option, given[argument], "is out of range", hint=first["msg"]) from error
+        return Keys.model_construct(callers=(*self.callers, caller)), key
 
     def without(self, name: str) -> Keys:
         """Return these keys without the one of that name; raises `InvalidParameter` if there is none."""
         rest = tuple(caller for caller in self.callers if caller.name != name)
         if len(rest) == len(self.callers):
             raise InvalidParameter("name", name, "is no key of this file", hint="see dpveil api-key list")
-        return Keys(rest)
+        return Keys.model_construct(callers=rest)
 
     def caller(self, header: str) -> Caller:
         """Return whose key an Authorization header holds; raises `Unauthorised`."""
@@ -168,35 +138,6 @@ class Keys:
             if caller.number == form[1] and hmac.compare_digest(caller.sha256, _hash(form[0])):
                 return caller
         raise Unauthorised("this API key is not known here, or no longer", hint=ASK)
-
-
-@contextmanager
-def lock_keys(path: Path) -> Iterator[None]:
-    """Be the only one that changes the keys in the file at `path`; waits for others. Raises `OutputError`.
-
-    The folder is locked: the file is replaced by each change, and a lock on it would end there.
-    """
-    try:
-        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise _write_error(path, error) from error
-    try:
-        _lock(folder, path)
-        yield
-    finally:
-        os.close(folder)
-
-
-def _write_error(path: Path, error: OSError) -> OutputError:
-    problem = f"the file of keys {show_path(path)} cannot be written ({error.strerror})"
-    return OutputError(problem, hint="its folder has to exist, and be writable for who runs this")
-
-
-def _lock(folder: int, path: Path) -> None:
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX)
-    except OSError as error:
-        raise OutputError(f"{show_path(path)} cannot be locked ({error.strerror})") from error
 
 
 class KeyFile:
@@ -224,31 +165,13 @@ class KeyFile:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return what changes with a file's contents, or with who may change them; None if there is no file."""
+    """Return what changes with a file's contents; None if there is no file."""
     try:
         status = path.stat()
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_mode
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _hash(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
-
-
-def _caller(entry: dict[str, Any]) -> Caller:
-    subjects, parallel = entry["subjects"], entry["parallel"]
-    fits = (
-        re.fullmatch("[0-9a-f]{12}", entry["number"])
-        and NAME.fullmatch(entry["name"])
-        and re.fullmatch("[0-9a-f]{64}", entry["sha256"])
-        and isinstance(subjects, list)
-        and all(check_subject(subject) == subject for subject in subjects)
-        and type(entry["rate"]) is int
-        and 0 < entry["rate"] <= MOST_RATE
-        and type(parallel) is int
-        and 0 < parallel <= MOST_PARALLEL
-    )
-    if not fits:
-        raise ValueError("a key is malformed")
-    return Caller(entry["number"], entry["name"], tuple(subjects), entry["rate"], parallel, entry["sha256"])

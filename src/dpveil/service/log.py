@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
-import sys
 import time
+import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -42,7 +41,6 @@ class Metrics:
 
 
 NAME: Final = "dpveil.service"
-FIELDS: Final = "told"
 _LOGGER: Final = logging.getLogger(NAME)
 
 
@@ -51,38 +49,21 @@ class OneLine(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line."""
-        line = _log_record(record.created, record.levelname)
-        told = getattr(record, FIELDS, None)
-        line |= told if isinstance(told, dict) else {"event": "server", "message": record.getMessage()[:300]}
-        if record.exc_info and record.exc_info[0] is not None:
-            line |= {"event": "error", "error": record.exc_info[0].__name__, "at": _place(record.exc_info[2])}
-            line.pop("message", None)
-        return json.dumps(line)
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        line = {"time": f"{moment}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
+        told = getattr(record, "told", {"event": "server", "message": record.getMessage()[:300]})
+        if record.exc_info and record.exc_info[1] is not None:
+            *_, last = traceback.walk_tb(record.exc_info[2])
+            at = f"{last[0].f_globals.get('__name__', '?')}:{last[1]}"
+            told = {"event": "error", "error": type(record.exc_info[1]).__name__, "at": at}
+        return json.dumps({**line, **told})
 
 
-class _ToStderr(logging.Handler):
-    """Writes to what is stderr at that moment; a log that cannot be written stops nothing."""
+class _ToStderr(logging.StreamHandler[Any]):
+    """A log that cannot be written stops nothing."""
 
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        _print(self.format(record))
-
-
-def _log_record(moment: float, level: str) -> dict[str, Any]:
-    whole = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))
-    return {"time": f"{whole}.{int(moment % 1 * 1000):03d}Z", "level": level.lower()}
-
-
-def _print(line: str) -> None:
-    with suppress(OSError, ValueError):
-        sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-
-def _place(trace: Any) -> str:
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return "" if trace is None else f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}"
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802  the name in logging
+        """Do nothing."""
 
 
 def start() -> None:
@@ -97,11 +78,10 @@ def start() -> None:
 
 
 def write(event: str, **fields: Any) -> None:
-    """Write a line, without the detours of `logging`: there are several for each release."""
-    if _LOGGER.handlers:
-        _print(json.dumps({**_log_record(time.time(), "info"), "event": event, **fields}))
+    """Write a line."""
+    _LOGGER.info(event, extra={"told": {"event": event, **fields}})
 
 
-def error(event: str, **fields: Any) -> None:
+def error(event: str) -> None:
     """Write a line about an error that is being handled, with its type and place."""
-    _LOGGER.error(event, exc_info=True, extra={FIELDS: {"event": event, **fields}})
+    _LOGGER.error(event, exc_info=True, extra={"told": {"event": "error"}})

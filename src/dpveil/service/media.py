@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.envelope import Aside, Envelope
@@ -31,7 +31,7 @@ HEAD: Final = 1024
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
 NAMES: Final = {DOCUMENT: "the document", CLIP: "the clip"}
 UNPAID: Final = "documents and clips are not paid for here, and this service has a ledger"
-Message = tuple[dict[str, Any], bytes]
+PROGRESS: Final = "progress"
 
 
 def format_of_release(contents: bytes) -> str:
@@ -54,33 +54,41 @@ def work_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)  # also if the worker was killed
 
 
-def release_steps(
-    told: dict[str, Any], contents: bytes, progress: Callable[[int, int], None]
-) -> Iterator[Message]:
-    """Release a document or clip, and yield its total and then the release, as a photo's; calls `progress`
-    with how much is done of how much.
+def read_progress(folder: Path) -> tuple[int, int] | None:
+    """Return how much of the document or clip in a folder is done, and of how much, if its worker says it."""
+    with suppress(OSError, ValueError):
+        done, of = map(int, (folder / PROGRESS).read_text(encoding="ascii").split())
+        return done, of
+    return None
+
+
+def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
+    """Release a document or clip, and yield its total and then the release, as a photo's.
 
     Raises `UsageError` where a ledger pays, and as the command line refuses.
     """
     if told["paid"]:
         raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
-    kind = format_of_release(contents)
-    with TemporaryDirectory(dir=told["folder"]) as folder:
-        source, out = Path(folder, f"original.{kind}"), Path(folder, f"release.{kind}")
-        source.write_bytes(contents)
-        release = _release_document if kind == DOCUMENT else _release_clip
-        names = {str(source): NAMES[kind], str(out): "the release", folder: "its folder"}
-        try:
-            notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
-        except DPVeilError as error:
-            raise _error_of(
-                type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
-            ) from None
-        text, made = certificate_path(out).read_bytes(), out.read_bytes()
+    kind, folder = format_of_release(contents), Path(told["folder"])
+    source, out = folder / f"original.{kind}", folder / f"release.{kind}"
+    source.write_bytes(contents)
+
+    def progress(done: int, of: int) -> None:
+        (folder / PROGRESS).write_text(f"{done} {of}", encoding="ascii")
+
+    release = _release_document if kind == DOCUMENT else _release_clip
+    names = {str(source): NAMES[kind], str(out): "the release", str(folder): "its folder"}
+    try:
+        notes = [_without_paths(note, names) for note in release(told, source, out, progress)]
+    except DPVeilError as error:
+        raise _error_of(
+            type(error), *(_without_paths(text, names) for text in (error.message, error.hint))
+        ) from None
+    text, made = certificate_path(out).read_bytes(), out.read_bytes()
     certificate = certificate_of(kind, text.decode())
     total = None if certificate.composition is None else certificate.composition.to_json()
-    yield {"total": total, "covered": None, "room": len(text) + len(made) + (1 << 17)}, b""
-    yield {"certificate": len(text), "format": kind, "notes": notes}, text + made
+    yield ({"total": total, "covered": None, "room": len(text) + len(made) + (1 << 17)},)
+    yield {"format": kind, "notes": notes}, text, made
 
 
 def certificate_of(kind: str, text: str) -> Any:

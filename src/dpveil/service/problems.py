@@ -100,17 +100,12 @@ class Busy(TooMany):
 
 
 class WorkerEnded(ServiceError):
-    """A worker ended, or was ended, while it read a photo: nothing was released.
-
-    It `died` if it ended without a word, of the photo or because somebody killed it.
-    """
+    """A worker ended, or was ended, while it read a photo: nothing was released."""
 
     status = 422
 
-    def __init__(
-        self, *, slow: float | None = None, memory: bool = False, kind: str = "", died: bool = False
-    ) -> None:
-        self.slow, self.memory, self.kind, self.died = slow, memory, kind, died
+    def __init__(self, *, slow: float | None = None, memory: bool = False) -> None:
+        self.slow = slow
         reason = f"takes longer than {slow:g} s" if slow else "ends the process that reads it"
         reason = "does not fit into memory" if memory else reason
         super().__init__(f"the request {reason}", hint="make the photo smaller, or choose fewer regions")

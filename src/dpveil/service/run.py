@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import gc
 import ipaddress
-import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -18,8 +16,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from dpveil.core.numbers import keep_freed
-from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
-from dpveil.io.names import show_path
+from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
@@ -30,7 +27,7 @@ from dpveil.service.log import Metrics
 from dpveil.service.page.routes import page_router
 from dpveil.service.settings import Limits
 from dpveil.service.store import MEMORY, Store
-from dpveil.service.workers import USUAL, Pool
+from dpveil.service.workers import USUAL, Workers
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -41,11 +38,6 @@ LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 SWEEP_SECONDS: Final = 10
 DOWNLOAD_SECONDS: Final = 30
 """Seconds that clients have for open downloads when the service stops."""
-HINTS: Final = {
-    errno.EADDRINUSE: "something listens there already: stop that, or choose another {port}",
-    errno.EACCES: "choose another {port}: those below 1024 are the system's",
-}
-"""Remedies where the service cannot listen."""
 ALONE: Final = "the service without keys and a ledger is for this machine alone"
 
 
@@ -73,14 +65,7 @@ class Setup:
         return (*LOOPBACK, *([own] if is_loopback(self.host) else []), *self.hosts)
 
     def check(self, ledger: Ledger | None) -> None:
-        """Raise `UsageError` for anything but loopback without keys, a ledger with limits, and names.
-
-        Also for files that are the ledger's: whoever opens and closes one of these undoes its locks.
-        """
-        for name, path in (("results", self.results), ("keys", self.keys)):
-            if ledger is not None and path is not None and path.resolve() in map(Path.resolve, ledger.files):
-                problem, hint = "belongs to the ledger", "name another file"
-                raise InvalidParameter(name, show_path(path), problem, hint=hint)
+        """Raise `UsageError` for anything but loopback without keys, a ledger with limits, and names."""
         if is_loopback(self.host):
             return
         if self.keys is None:
@@ -127,11 +112,11 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     setup.check(ledger)
     limits, metrics, budget = setup.limits, Metrics(), Budget(ledger)
     keys = None if setup.keys is None else KeyFile(setup.keys)
-    pool = Pool(setup.workers or USUAL, limits)
+    workers = Workers(setup.workers or USUAL, limits)
     name = "" if ledger is None else ledger.name
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.is_paid)
-    jobs, held = Jobs(pool, store, budget, limits, metrics, setup.sign), Held(limits)
+    jobs, held = Jobs(workers, store, budget, limits, metrics, setup.sign), Held(limits.held_bytes)
     for name, words, read in _gauges(jobs, held):
         metrics.watch(name, words, read)
     parts = Parts(jobs, held, Rates(), metrics, keys)
@@ -141,11 +126,11 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
 
 
 def _gauges(jobs: Jobs, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
-    pool, store = jobs.pool, jobs.store
+    workers, store = jobs.workers, jobs.store
     return (
-        ("waiting", "Requests that wait for a worker.", lambda: pool.waiting),
-        ("busy", "Workers at work.", lambda: pool.busy),
-        ("workers_replaced", "Workers that ended or were killed.", lambda: pool.replaced),
+        ("waiting", "Requests that wait for a worker.", lambda: workers.waiting),
+        ("busy", "Workers at work.", lambda: workers.busy),
+        ("workers_replaced", "Workers that ended or were killed.", lambda: workers.replaced),
         ("upload_bytes", "Bytes of uploads in memory.", lambda: held.now),
         ("result_bytes", "Bytes of results that are kept.", lambda: store.used),
     )
@@ -160,8 +145,7 @@ def _lifespan(jobs: Jobs) -> Callable[[FastAPI], Any]:
         finally:
             sweeping.cancel()
             await jobs.close()
-            await jobs.pool.end()
-            jobs.end()
+            await asyncio.to_thread(jobs.end)
 
     return lifespan
 
@@ -187,7 +171,7 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: Any = None) -> None:
         """Start the workers, then listen, and tell the port; raises `OutputError` if no worker can start."""
-        await self.service.jobs.pool.start()
+        await self.service.jobs.workers.start()
         await super().startup(sockets=sockets)
         if self.started:
             self.told(self.servers[0].sockets[0].getsockname()[1])
@@ -219,45 +203,6 @@ def running(setup: Setup, service: Service, started: Callable[[int], None]) -> u
     return _Server(config, service, started)
 
 
-def listening(host: str, port: int) -> list[socket.socket]:
-    """Return sockets bound to a port of a host, on each of its addresses; 0 chooses a free one.
-
-    Raises `OutputError` if that cannot be.
-    """
-    bound: list[socket.socket] = []
-    try:
-        found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        for family, _, _, _, address in dict.fromkeys(found):
-            number = bound[0].getsockname()[1] if bound else port
-            try:
-                bound.append(_listening(family, (address[0], number, *address[2:])))
-            except OSError as error:  # localhost has an address of IPv6 where the system has none
-                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) or len(found) == 1:
-                    raise
-    except OSError as error:
-        for one in bound:
-            one.close()
-        problem = f"the service cannot listen at {host}, port {port} ({error.strerror})"
-        hint = HINTS.get(error.errno or 0, "choose another {host}")
-        raise OutputError(problem, hint=hint, arguments={"port": "port", "host": "host"}) from error
-    return bound
-
-
-def _listening(family: int, address: tuple[Any, ...]) -> socket.socket:
-    # asyncio sets TCP_NODELAY only where the protocol is named; without it, answers wait for delayed ACKs
-    one = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        one.bind(address)
-        one.listen()
-    except OSError:
-        one.close()
-        raise
-    return one
-
-
 def serve(
     setup: Setup,
     ledger: Ledger | None,
@@ -269,19 +214,16 @@ def serve(
     Calls `begins` once everything is open, and `started` with the port once it listens there. Raises
     `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
     """
-    setup.check(ledger)
-    sockets = listening(setup.host, setup.port)
+    service = build(setup, ledger)
+    begins(service)
+    log.start()
+    gc.freeze()
+    keep_freed()
     try:
-        service = build(setup, ledger)
-        begins(service)
-        log.start()
-        gc.freeze()
-        keep_freed()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
-            running(setup, service, started).run(sockets)
-    except SystemExit:
-        raise OutputError("the service cannot start", hint="its log above says why") from None
-    finally:
-        for each in sockets:
-            each.close()
+            running(setup, service, started).run()
+    except SystemExit:  # uvicorn's, which logged why
+        problem = f"the service cannot listen at {setup.host}, port {setup.port}"
+        hint = "its log above says why: stop what listens there, or choose another {port} or {host}"
+        raise OutputError(problem, hint=hint, arguments={"port": "port", "host": "host"}) from None
     return service.jobs.left or Left(0, 0)

@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpveil.release.words import CHANNELS
 from dpveil.service.problems import CONCERNS, MEDIA_TYPE
-from dpveil.service.settings import Limits
 
 Amount = float | str
 """A number, or a fraction such as "1/3" where no decimal is exact."""
@@ -78,7 +77,6 @@ class Problem(BaseModel):
         json_schema_extra={"enum": [*sorted(set(CONCERNS.values()))]},
     )
     retry_after: int = _optional_field("Seconds to wait, where waiting helps.")
-    photos: list[Any] = _optional_field("Where all of several are refused.")
 
 
 class Cost(BaseModel):
@@ -176,23 +174,6 @@ class Plan(BaseModel):
     )
 
 
-class Entry(BaseModel):
-    """The answer to one photo of several: one of its members beside the status."""
-
-    status: int = Field(description="As if for this photo alone.")
-    replayed: bool = _optional_field("An earlier request began it.")
-    release: PaidRelease = _optional_field()
-    job: Job = _optional_field()
-    plan: Plan = _optional_field()
-    problem: Problem = _optional_field()
-
-
-class Several(BaseModel):
-    """The answer to several photos."""
-
-    photos: list[Entry] = Field(description="An entry for each photo, in their order.")
-
-
 class Explanation(BaseModel):
     """What a method promises."""
 
@@ -243,40 +224,17 @@ UPLOAD: Final = {
                     "type": "object",
                     "required": ["photo"],
                     "properties": {
-                        "photo": {
-                            "type": "array",
-                            "items": BINARY,
-                            "minItems": 1,
-                            "maxItems": Limits().photos,
-                            "description": "A part for each photo; all have the same settings, and each pays"
-                            " for itself. Without a ledger also a PDF or a clip.",
-                        },
+                        "photo": BINARY | {"description": "A photo; without a ledger also a PDF or a clip."},
                         "settings": Settings.model_json_schema(),
                     },
                 },
                 "encoding": {"settings": {"contentType": JSON}},
-                "examples": {
-                    "one": {"summary": "One photo", "value": {"photo": ["…"], "settings": EXAMPLE}},
-                    "several": {
-                        "summary": "Two photos with the same settings: the answer has an entry for each",
-                        "value": {"photo": ["…", "…"], "settings": EXAMPLE},
-                    },
-                },
             }
         },
     }
 }
 IMAGE: Final = {kind: {"schema": BINARY} for kind in ("image/*", "application/pdf", "video/mp4")}
 TEXT: Final = {"text/plain": {"schema": {"type": "string"}}}
-ARCHIVE: Final = {
-    "application/zip": {
-        "schema": BINARY
-        | {
-            "description": "With Accept: application/zip, if all were released: 1.png,"
-            " 1.png.certificate.json, and so on in their order."
-        }
-    }
-}
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

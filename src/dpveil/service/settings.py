@@ -39,22 +39,19 @@ class Limits:
     """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
 
     An upload has `body_bytes` at most and arrives within `body_seconds`.
-    Of settings and a query, `settings_bytes` are read. It has up to `photos`, each with `pixels` at most. All
-    uploads in memory have `held_bytes`, and those of one key `key_bytes`; `waiting` photos wait for a worker.
+    Of settings and a query, `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory
+    have `held_bytes`; `waiting` photos wait for a worker.
     Planning takes `plan_seconds`, and drawing `draw_seconds`, or a document or clip `media_seconds`, in a
     worker with `worker_bytes` of address space. A request that takes longer than `answer_seconds` is answered
     with a job. Results are kept for `result_seconds`, in `results_bytes` of memory or disk. `connections` may
-    be open. Answers about photos are given at multiples of `answer_after` seconds (see `Moments`), or at any
-    time if it is 0. Raises `InvalidParameter` for a limit that is out of range.
+    be open. Raises `InvalidParameter` for a limit that is out of range.
     """
 
     body_bytes: int = 64 * MIB
     body_seconds: float = 60
     settings_bytes: int = 1 << 16
-    photos: int = 16
     pixels: int = 50_000_000
     held_bytes: int = 512 * MIB
-    key_bytes: int = 256 * MIB
     waiting: int = 64
     plan_seconds: float = 60
     draw_seconds: float = 120
@@ -64,12 +61,11 @@ class Limits:
     result_seconds: float = 3600
     results_bytes: int = 2048 * MIB
     connections: int = 256
-    answer_after: float = 0
 
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if not 0 < value < 2**53 and (field.name, value) != ("answer_after", 0):
+            if not 0 < value < 2**53:
                 raise InvalidParameter(field.name, value, "is out of range", hint="choose a positive number")
 
     @property

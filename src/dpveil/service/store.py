@@ -13,11 +13,10 @@ import secrets
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.io.names import show_path
@@ -29,73 +28,6 @@ SLACK: Final = 8 << 20
 """Bytes for a release besides: the database's log of earlier changes is this long at most."""
 COPIES: Final = 2
 """A release is written to the database's log first, and to the database then."""
-
-
-class Images(Protocol):
-    """The images of results. In a transaction of the database, changes are part of it."""
-
-    def keep(self, number: int, image: bytes) -> None:
-        """Keep the image of a result, in place of an earlier one."""
-
-    def size(self, number: int) -> int | None:
-        """Return the bytes of an image; None if there is none."""
-
-    def part(self, number: int, start: int, size: int) -> bytes:
-        """Return bytes of an image that is there."""
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        """Forget images, of which some may not be there."""
-
-
-class InTable:
-    """Images in the table `images`."""
-
-    def __init__(self, base: sqlite3.Connection) -> None:
-        self._base = base
-
-    def keep(self, number: int, image: bytes) -> None:
-        """Write an image."""
-        self._base.execute("INSERT OR REPLACE INTO images VALUES (?, ?)", [number, image])
-
-    def size(self, number: int) -> int | None:
-        """Return the bytes of an image, which is not read for that; None if there is none."""
-        select = "SELECT length(image) FROM images WHERE number = ?"
-        found = self._base.execute(select, [number]).fetchone()
-        return None if found is None else int(found[0])
-
-    def part(self, number: int, start: int, size: int) -> bytes:
-        """Return bytes of an image, of which no others are read."""
-        with self._base.blobopen("images", "image", number, readonly=True) as image:
-            image.seek(start)
-            return image.read(size)
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        """Delete images."""
-        self._base.executemany("DELETE FROM images WHERE number = ?", [(number,) for number in numbers])
-
-
-class InMemory:
-    """Images as they came, without a copy. No transaction undoes their changes, which may be made again."""
-
-    def __init__(self) -> None:
-        self._images: dict[int, bytes] = {}
-
-    def keep(self, number: int, image: bytes) -> None:
-        """Keep an image."""
-        self._images[number] = image
-
-    def size(self, number: int) -> int | None:
-        """Return the bytes of an image; None if there is none."""
-        return len(self._images[number]) if number in self._images else None
-
-    def part(self, number: int, start: int, size: int) -> bytes:
-        """Return bytes of an image: itself, if these are all."""
-        return self._images[number][start : start + size]
-
-    def forget(self, numbers: Iterable[int]) -> None:
-        """Forget images."""
-        for number in numbers:
-            self._images.pop(number, None)
 
 
 MEMORY: Final = ":memory:"
@@ -114,19 +46,9 @@ SETTINGS: Final = (
     "page_size = 16384",  # images are long, and shorter pages cost half as much again to write
     "trusted_schema = OFF",
     "locking_mode = EXCLUSIVE",  # a second service would forget what the first one makes
-    "synchronous = NORMAL",  # only what is kept has to survive a crash: see `keep`
+    "synchronous = FULL",  # what was paid for survives a loss of power
     "wal_autocheckpoint = 256",  # SQLite's log has up to 4 MB before it is copied to the database
 )
-OWNER: Final = "or run this as the owner of this one, who has to be able to write its folder"
-HINTS: Final = {
-    "denied": OWNER,
-    "readonly": OWNER,
-    "unable to open": OWNER,
-    "No such file": "or make its folder first",
-    "another ledger": "or give the ledger that this one was made with",
-    "locked": "or stop the service that has this one",
-}
-"""Remedies where the results cannot be kept, by words of what the system or SQLite says."""
 WORKING: Final = "working"
 KEPT: Final = "kept"
 DONE: Final = "done"
@@ -161,18 +83,18 @@ class Store:
     """
 
     def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
-        self.limits, self.in_memory = limits, path == MEMORY
+        self.limits = limits
         self.used = self._room = 0
         self._doubted = False
         try:
             self._base, self._secret = _open_database(path, ledger)
-            self._images: Images = InMemory() if self.in_memory else InTable(self._base)
             self._folder = None if path == MEMORY else Path(path).parent
         except (sqlite3.Error, OSError, Foreign) as error:
-            text = getattr(error, "strerror", None) or str(error)
-            hint = next((told for word, told in HINTS.items() if word in text), "or remove this one")
-            problem = f"the results {show_path(path)} cannot be kept: {text}"
-            raise OutputError(problem, hint=f"name another file, {hint}") from error
+            problem = (
+                f"the results {show_path(path)} cannot be kept: {getattr(error, 'strerror', None) or error}"
+            )
+            hint = "name a file in a folder of yours that no other service and no other ledger uses"
+            raise OutputError(problem, hint=hint) from error
 
     def close(self) -> None:
         """Close the database."""
@@ -240,43 +162,30 @@ class Store:
     def check_disk(self, id_: str, size: int) -> None:
         """Raise `OSError` or `sqlite3.Error` if the disk has no room for all releases for which room is kept.
 
-        After a release that could not be kept, `size` bytes are also written once.
+        After a release that was paid for and could not be kept, `size` bytes are also written once.
         """
         if self._folder is not None and shutil.disk_usage(self._folder).free < COPIES * self._room + SLACK:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         if self._doubted:
-            for number in self._numbers(id_):
-                self._images.keep(number, bytes(size))
+            self._write(id_, bytes(size))
             self._doubted = False
+
+    def _write(self, id_: str, image: bytes) -> None:
+        """Write an image; nothing if its result was deleted meanwhile."""
+        select = "INSERT OR REPLACE INTO images SELECT number, ? FROM results WHERE id = ?"
+        self._base.execute(select, [image, id_])
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
         self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
-        values = [KEPT, size, kind, text, notes, release["sha256"], id_]
-        with self._synchronous(), transaction(self._base):
-            for number in self._numbers(id_):
-                self._images.keep(number, image)
-            self._base.execute(KEEP, values)
+        with transaction(self._base):
+            values = [KEPT, size, kind, text, notes, release["sha256"], id_]
+            known = self._base.execute(KEEP, values).rowcount
+            self._write(id_, image)
         self._doubted = False
-        self.used += size
-
-    @contextmanager
-    def _synchronous(self) -> Iterator[None]:
-        """Have what is committed within survive a loss of power."""
-        if not self.in_memory:
-            self._base.execute("PRAGMA synchronous = FULL")
-        try:
-            yield
-        finally:
-            if not self.in_memory:
-                self._base.execute("PRAGMA synchronous = NORMAL")
-
-    def _numbers(self, id_: str) -> list[int]:
-        """Return the number of a result; none if it was deleted."""
-        found = self._base.execute("SELECT number FROM results WHERE id = ?", [id_]).fetchall()
-        return [int(number) for (number,) in found]
+        self.used += size * known
 
     def show(self, id_: str) -> Result:
         """Let a release that is kept be found; its time until it expires begins."""
@@ -308,7 +217,9 @@ class Store:
             )
             expires = time.time() + self.limits.result_seconds
             self._base.execute(change, [FAILED, problem, len(problem), expires, *values])
-            self._images.forget(self._numbers(id_))
+            self._base.execute(
+                "DELETE FROM images WHERE number = (SELECT number FROM results WHERE id = ?)", [id_]
+            )
         self.used += len(problem) - int(before[0])
 
     def unfinished_ids(self) -> list[str]:
@@ -324,33 +235,29 @@ class Store:
         ).fetchone()
         return None if row is None else Result(*row)
 
-    def opening(self, owner: str, id_: str, most: int) -> tuple[int, bytes]:
-        """Return the bytes of the image of a caller's release, and the first of them, at most so many.
-
-        Raises `NotFound`.
-        """
-        number, size = self._image(owner, id_)
-        return size, self._read(number, 0, min(most, size))
+    def size(self, owner: str, id_: str) -> int:
+        """Return the bytes of the image of a caller's release; raises `NotFound`."""
+        return self._image(owner, id_)[1]
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
         """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
 
-        Raises `NotFound` if it was forgotten meanwhile: each part is of the release that was asked for.
+        Raises `NotFound` if it was forgotten meanwhile.
         """
-        return self._read(self._image(owner, id_)[0], start, size)
-
-    def _read(self, number: int, start: int, size: int) -> bytes:
-        return self._images.part(number, start, size) if size else b""
+        number, _ = self._image(owner, id_)
+        with self._base.blobopen("images", "image", number, readonly=True) as image:
+            image.seek(start)
+            return image.read(size)
 
     def _image(self, owner: str, id_: str) -> tuple[int, int]:
         found = self._base.execute(
-            "SELECT number FROM results WHERE id = ? AND owner = ? AND state = ?",
+            "SELECT number, length(image) FROM results JOIN images USING (number)"
+            " WHERE id = ? AND owner = ? AND state = ?",
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
-        size = None if found is None else self._images.size(found[0])
-        if size is None:
+        if found is None:
             raise NotFound("there is nothing of this name, or no longer", hint="results expire")
-        return int(found[0]), size
+        return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:
         """Note that a release was downloaded."""
@@ -369,7 +276,7 @@ class Store:
         delete = f"DELETE FROM results WHERE {which} RETURNING number, bytes"  # noqa: S608
         with transaction(self._base):
             freed = self._base.execute(delete, values).fetchall()
-            self._images.forget(number for number, _ in freed)
+            self._base.executemany("DELETE FROM images WHERE number = ?", [row[:1] for row in freed])
         self.used -= sum(size for _, size in freed)
         return len(freed)
 

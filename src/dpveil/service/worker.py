@@ -3,74 +3,173 @@
 from __future__ import annotations
 
 import ctypes
+import json
+import mmap
 import signal
 import sys
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from dpveil.processes import Channel
+import cv2
+import numpy as np
+
+from dpveil.catalogue import latent_mechanisms, methods
+from dpveil.core.guarantee import count_noun
+from dpveil.core.numbers import Json, keep_freed
+from dpveil.errors import DPVeilError, InvalidParameter, RegionError
+from dpveil.io import read
+from dpveil.noise.backend import compile_now
+from dpveil.processes import MOST_JSON, Answering, Channel, answer
+from dpveil.release.explain import explain
+from dpveil.release.plan import Plan, plan, plan_json, size_of
+from dpveil.service import media
+from dpveil.service.page import plan_details as page
+from dpveil.service.settings import MOST_NOTES, OWN, SEARCH, WORDS, Request
 
 PR_SET_PDEATHSIG: Final = 1
 PR_SET_NO_NEW_PRIVS: Final = 38
+SPOKEN: Final = {name: name for name in (*OWN, *SEARCH)} | WORDS
+"""Words for arguments in messages: names of settings, where the command line has options."""
+DRAW_BYTES: Final = 36
+"""Bytes of memory that the draw of one level takes, rounded up: measured for blocks of one pixel."""
+SIZED: Final = ("size", "channels")
+Parts = tuple[Any, ...]
+"""What is told, and the bytes that go with it: of a release its certificate and its image."""
 
 
 def serve(channel: Channel) -> None:
-    """Answer requests until there are no more, or an error that is no `DPVeilError`: its type is told."""
-    try:
-        _preload()
-    except Exception as error:  # noqa: BLE001  told to the operator: no photo was read yet
-        channel.send({"failed": f"{type(error).__name__}: {error}"[:300]})
-        return
-    channel.send({"ready": True})
-    answer(channel)
+    """Answer the server's questions until it is gone."""
+    answer(channel, prepare)
 
 
-def _preload() -> None:
-    """End with the server; load what most requests need; run one OpenCV thread, as there are more workers."""
+def prepare(_: Any) -> Answering:
+    """Load what most requests need, and return what answers questions."""
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
-    import cv2
-
-    from dpveil.core.numbers import keep_freed
-    from dpveil.noise.backend import compile_now
-    from dpveil.service import work  # noqa: F401  its imports take most of a worker's start
-
     keep_freed()
-    cv2.setNumThreads(1)
+    cv2.setNumThreads(1)  # there are more workers
     compile_now()
+    planned: Iterator[Parts] = iter(())
 
-
-def answer(channel: Channel) -> None:
-    """Answer requests; a release that has to be paid is drawn once `DRAW` is sent, and never otherwise.
-
-    Each answer repeats the number of its request.
-    """
-    from dpveil.service.work import DRAW, steps
-
-    while (message := channel.receive()) is not None:
-        told, arrays = message
-        about = {"number": told.get("number")}
-        progress = partial(_tell_progress, channel, about)
-        given, waits = steps(told, arrays[0].tobytes(), progress), told.get("paid", True)
-        del message, arrays  # the photo's bytes are not needed once it was read
+    def answers(told: dict[str, Any], *photo: np.ndarray) -> Parts:
+        nonlocal planned
         try:
-            for said, contents in given:
-                channel.send({**said, **about}, contents)
-                if "room" in said and waits and not _receives(channel, DRAW):
-                    break
-            channel.send({"done": True, **about})
-        except Exception as error:  # noqa: BLE001  a hostile photo may raise anything; this worker is replaced
-            channel.send({"failed": type(error).__name__, **about})
-            return
+            match told["do"]:
+                case "draw":  # what was planned last, and is paid for by now
+                    return next(planned)
+                case "release":
+                    planned = _release(told, photo[0].tobytes())
+                    return next(planned)
+                case "methods":
+                    return ({"methods": methods(), "latent_mechanisms": latent_mechanisms()},)
+                case "explain":
+                    return (_explain(told["settings"]),)
+                case "page-offers":
+                    return (page.offers(),)
+                case "plan":
+                    _, made = _read_and_plan(told, photo[0].tobytes())
+                    return (_short(made, plan_json(made, SPOKEN)),)
+                case "page-plan":
+                    _, made = _read_and_plan(told, photo[0].tobytes())
+                    return (_short(made, page.plan_details(made, told["settings"], SPOKEN)),)
+                case _:
+                    return ({},)  # it is ready
+        except DPVeilError as error:
+            if _short_of_memory(error):  # what was being imported may be half done: end the process
+                raise MemoryError from error
+            message, hint = error.message_and_hint(SPOKEN)
+            return ({"error": {"kind": _kind(error), "message": message, "hint": hint}},)
+
+    return answers
 
 
-def _tell_progress(channel: Channel, about: dict[str, Any], done: int, of: int) -> None:
-    channel.send({"progress": [done, of], **about}, b"")
+def _short_of_memory(error: BaseException | None) -> bool:
+    while error is not None and not isinstance(error, MemoryError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
-def _receives(channel: Channel, word: str) -> bool:
-    message = channel.receive()
-    said: Any = message[0] if message is not None else {}
-    return isinstance(said, dict) and said.get("do") == word
+def _kind(error: DPVeilError) -> str:
+    """Return the name of the nearest class of `dpveil.errors`: a plug-in's own is none of the service's."""
+    home = DPVeilError.__module__
+    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == home)
+
+
+def _explain(settings: dict[str, Any]) -> dict[str, Json]:
+    method = Request.of({name: value for name, value in settings.items() if name not in SIZED}).method
+    size, channels = settings.get("size"), settings.get("channels", 3)
+    usual = "128x128" if size is None and method.regions == "faces" else size
+    width, height = size_of(None if usual is None else str(usual))
+    if channels not in (1, 3):
+        raise InvalidParameter("channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
+    return explain(method, height=height, width=width, channels=channels).to_json()
+
+
+def _short(planned: Plan, told: dict[str, Json]) -> dict[str, Json]:
+    """Return what is told of a plan, if a message can hold it; raises `RegionError`."""
+    if len(json.dumps(told)) > MOST_JSON - 100:
+        problem = f"the plan of {count_noun(len(planned.regions), 'region')} is longer than the service tells"
+        raise RegionError(problem, hint="protect a larger region around them, or whole")
+    return told
+
+
+def _release(told: dict[str, Any], contents: bytes) -> Iterator[Parts]:
+    """Yield what is to be paid for, and how much room the release takes; then draw, and yield that."""
+    if media.format_of_release(contents):
+        yield from media.release_steps(told, contents)
+        return
+    request, planned = _read_and_plan(told, contents)
+    _check_memory(planned)
+    total = None if planned.total is None else planned.total.to_json()
+    covered = planned.covered.to_json() if told["paid"] and planned.covered else None
+    yield ({"total": total, "covered": covered, "room": _room(planned)},)
+    release = planned.release()
+    kind = request.format or ("png" if release.blocks is None else "jpeg")
+    image, certificate = release.encoded(kind)
+    notes = _notes((*certificate.warnings, *planned.remarks))
+    yield {"format": kind, "notes": notes}, certificate.to_text().encode(), image
+
+
+def _notes(remarks: Sequence[str]) -> list[Json]:
+    """Return notes that are short enough to be kept; the last one says if there were more."""
+    kept: list[Json] = [*remarks]
+    while len(json.dumps(kept)) > MOST_NOTES - 100:
+        kept = kept[: len(kept) // 2]
+    left = len(remarks) - len(kept)
+    return [*kept, f"{count_noun(left, 'more note')} left out"] if left else kept
+
+
+def _room(planned: Plan) -> int:
+    """Return the bytes that image, certificate and notes have at most: no format needs twice the levels, and
+    the rows of some are padded.
+    """
+    height, width, channels = planned.photo.image.shape
+    return int(2 * height * width * channels + 8 * height + (1 << 20) + (1 << 14) * len(planned.regions))
+
+
+def _check_memory(planned: Plan) -> None:
+    """Raise `MemoryError` if a draw would: before it is paid for, as what is paid and not drawn is lost."""
+    block = getattr(planned.method, "block", None)
+    if block is None:
+        return
+    levels = sum(each.box.w * each.box.h for each in planned.regions) * planned.photo.image.shape[2]
+    try:
+        mmap.mmap(-1, DRAW_BYTES * (levels // block**2) + 1).close()
+    except OSError as error:
+        raise MemoryError from error
+
+
+def _read_and_plan(told: dict[str, Any], contents: bytes) -> tuple[Request, Plan]:
+    request = Request.of(told["settings"])
+    photo = read(contents, max_pixels=told["pixels"], trust_source=request.trust_source)
+    planned = plan(
+        photo,
+        request.method,
+        regions=request.finders,
+        if_none=request.if_none,
+        post_processing=request.post_processing,
+        at_least=request.at_least,
+    )
+    return request, planned

@@ -53,8 +53,6 @@ def analyze(
     over_time: str | None = None,
     pose: str | None = None,
     keep_audio: bool = False,
-    event_seconds: object = None,
-    event_times: int | None = None,
     **parameters: Any,
 ) -> VideoPlan:
     """Return how `method` will treat a clip: its tracks and guarantees. Draws and spends nothing.
@@ -67,7 +65,7 @@ def analyze(
     """
     name = name_of(clip)
     made_by, finders = choose_method(method, regions, parameters)
-    choices: dict[str, Any] = {"over_time": over_time, "pose": pose, "event_times": event_times}
+    choices: dict[str, Any] = {"over_time": over_time, "pose": pose}
     searched: dict[str, Any] = {} if every is None else {"every": every}
     settings = TrackSettings(on_lost=on_lost, **searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:
@@ -82,9 +80,6 @@ def analyze(
             on_lost=on_lost,
             keep_audio=keep_audio,
             post_processing=tuple(parse_all(post_processing)),
-            event_seconds=event_seconds,  # type: ignore[arg-type]
-            found=len(found.tracks),
-            thumbnails=found.thumbnails,
             **{name: value for name, value in choices.items() if value is not None},
         )
     made.check_strength(at_least)
@@ -138,8 +133,7 @@ def clip_tracks(
         return Found(tracks=(whole_track(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
-    thumbnails = {number + more: picture for number, picture in found.thumbnails.items()}
-    return replace(found, tracks=tracks, thumbnails=thumbnails)
+    return replace(found, tracks=tracks)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:

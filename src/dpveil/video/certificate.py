@@ -26,16 +26,14 @@ from dpveil.core.envelope import (
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json, exact, to_json
 from dpveil.core.origin import FACE, KIND, WHOLE
-from dpveil.core.parameters import CEILING
 from dpveil.errors import CertificateError, InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.choices import FIXED, MEAN, ON_LOST, OVER_TIME, check_word, draws_faces
-from dpveil.video.facts import ENDS, Event, TrackRecord
-from dpveil.video.facts import LONGEST as LONGEST_EVENT
+from dpveil.video.choices import ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.facts import ENDS, TrackRecord
 from dpveil.video.places import POSES
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
 from dpveil.video.quote import ClipQuote
@@ -124,9 +122,8 @@ class VideoCertificate(Envelope):
     def members(self) -> dict[str, Json]:
         """Return what is stated about a clip."""
         quote = self.quote
-        elsewhere = ("event_seconds", "event_times", "keep_audio")
         return {
-            **{name: value for name, value in self.settings.items() if name not in elsewhere},
+            **{name: value for name, value in self.settings.items() if name != "keep_audio"},
             "bits": self.bits,
             "tracks": [track.to_json() for track in quote.tracks],
             "rasters": [None if size is None else list(size) for size in quote.sizes],
@@ -134,8 +131,6 @@ class VideoCertificate(Envelope):
             "composition": stated_composition(self.composition),
             "strength": self.strength,
             "accountant": quote.accountant,
-            "units": quote.unit_numbers,
-            "event": None if quote.event is None else quote.event.to_json(),
             "output": {
                 "sha256": self.output.sha256,
                 "format": self.output.format,
@@ -195,7 +190,6 @@ def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
         width=width,
         height=height,
         frames=frames,
-        event=None if data["event"] is None else _event(data["event"], frames),
     )
     _check_sizes(quote)
     return quote
@@ -230,18 +224,5 @@ def _check_sizes(quote: ClipQuote) -> None:
             raise ValueError("a raster where a crop is read, or none where it is")
         if kind == WHOLE and size != (quote.width, quote.height):
             raise ValueError("less than the whole picture")
-        if quote.over_time == MEAN and (len(group) > 1 or kind not in FIXED):
-            raise ValueError("a mean of what moves")
     if not quote.persons:
         raise ValueError("nothing is replaced")
-
-
-def _event(data: Mapping[str, Any], frames: int) -> Event:
-    seconds = exact(data["seconds"], "event_seconds")
-    if not 0 < seconds <= LONGEST_EVENT or len(data) != len(("seconds", "times", "frames")):
-        raise ValueError("an event that cannot be")
-    return Event(
-        seconds,
-        check_whole_number(data["times"], "times", 1, CEILING),
-        check_whole_number(data["frames"], "frames", 1, frames),
-    )

@@ -13,13 +13,12 @@ from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
 
 ONCE: Final = "once"
-MEAN: Final = "mean"
 SPLIT: Final = "split"
-OVER_TIME: Final = (ONCE, MEAN, SPLIT)
-"""How a budget lasts: one draw of a key frame, one of the mean of all frames, or shares for each frame."""
+OVER_TIME: Final = (ONCE, SPLIT)
+"""How a budget lasts: one draw of a key frame, or shares for each frame."""
 HOLD: Final = "hold"
 REFUSE: Final = "refuse"
-ON_LOST: Final = (HOLD, "whole", REFUSE)
+ON_LOST: Final = (HOLD, REFUSE)
 """What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
 FIXED: Final = (WHOLE, BOX, OBJECT)
 """Kinds of regions whose place a user gives, and no pixel."""
@@ -62,7 +61,7 @@ def check_mode(method: Method, over_time: str) -> None:
     if draws_faces(method):
         problem = f"is for methods that change pixels, and {method.name} draws faces"
         raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
-    if over_time == SPLIT and not divides(method):
+    if not divides(method):
         problem = f"does not divide the {method.kind} guarantee of {method.name}"
         hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
         raise InvalidParameter("over_time", over_time, problem, hint=hint)

@@ -89,12 +89,6 @@ class Source:
         if self._file_state() != self.state:
             raise self.clip_error(CHANGED, "wait until it is complete, and try again")
 
-    def check_bytes(self, sha256: str) -> None:
-        """Raise `ClipError` unless the file's bytes have this SHA-256, and it was not written to."""
-        if self.sha256() != sha256:
-            raise self.clip_error(CHANGED, "wait until it is complete, and try again")
-        self.check()
-
     def clip_error(self, problem: str, remedy: str = "") -> ClipError:
         """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
@@ -335,10 +329,12 @@ class Look:
 def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, most: int) -> Look:
     """Return the look of a decoded frame; raises `ClipError` for one that cannot be converted faithfully.
 
-    `turn` is its display matrix as `turn_of` returns it, `aspect` the ratio of a pixel's width to its height,
+    `turn` is its display matrix as FFmpeg stores it, `aspect` the ratio of a pixel's width to its height,
     and `most` the largest number of pixels.
     """
     check_size(frame.width, frame.height, source, most)
+    if aspect and not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
+        raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
     matrix, hdr = frame.colorspace, HDR.get(frame.color_trc, "")
     if matrix in UNSTATED:
         large = frame.height > HIGH[0] or frame.width > HIGH[1]
@@ -355,7 +351,7 @@ def look_of(frame: Any, turn: bytes, aspect: Fraction | None, source: Source, mo
         height=frame.height,
         pixels=name,
         turn=turn,
-        aspect=_aspect(aspect, source),
+        aspect=Fraction(aspect or 1),
         matrix=matrix,
         limited=not full,
         fields=bool(frame.interlaced_frame),
@@ -370,20 +366,6 @@ def check_size(width: int, height: int, source: Source, most: int) -> None:
         raise source.clip_error(problem, "make them smaller")
 
 
-def turn_of(frame: Any) -> bytes:
-    """Return a frame's display matrix, as FFmpeg stores it; empty if it has none."""
-    found = frame.side_data.get("DISPLAYMATRIX")
-    return b"" if found is None else bytes(found)
-
-
-def _aspect(aspect: Fraction | None, source: Source) -> Fraction:
-    if not aspect:
-        return Fraction(1)
-    if not Fraction(1, MOST_ASPECT) <= aspect <= MOST_ASPECT:
-        raise source.clip_error("its pixels are not nearly square", "save it with square pixels")
-    return Fraction(aspect)
-
-
 class Upright:
     """Converts frames of one look; `width` and `height` are those of what it returns.
 
@@ -392,16 +374,21 @@ class Upright:
     """
 
     def __init__(self, look: Look, source: Source, most: int) -> None:
+        from av.video.format import VideoFormat
         from av.video.reformatter import Interpolation, VideoReformatter
 
         self._look = look
         self._exact = Interpolation.BILINEAR | Interpolation.ACCURATE_RND | Interpolation.FULL_CHR_H_INT
         self._to_rgb = VideoReformatter()
-        self._size = _square(look)
+        # the shorter side of a pixel is stretched, so that nothing is lost
+        wide = look.aspect >= 1
+        across = round(look.width * look.aspect) if wide else look.width
+        self._size = across, look.height if wide else round(look.height / look.aspect)
         self._turned = _flips(look.turn, source)
         self.width, self.height = self._size[::-1] if self._turned[0] else self._size
         check_size(self.width, self.height, source, most)
-        self._alpha = bool(_has_alpha(look.pixels))
+        parts = VideoFormat(look.pixels).components
+        self._alpha = any(part.is_alpha for part in parts) or look.pixels == "pal8"
 
     def image(self, frame: Any) -> UInt8[np.ndarray, "h w 3"]:
         """Return the upright levels of a frame, read-only; what is transparent is shown on black."""
@@ -422,32 +409,20 @@ class Upright:
             interpolation=self._exact,
             threads=1,
         )
-        levels = _levels(plain, 4 if self._alpha else 3)
+        plane: Any = plain.planes[0]
+        channels = 4 if self._alpha else 3
+        rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
+        levels = rows[:, : channels * plane.width].reshape(plane.height, plane.width, channels)
         if self._alpha:
             levels = (levels[:, :, :3].astype(np.uint16) * levels[:, :, 3:] // 255).astype(np.uint8)
-        levels = np.ascontiguousarray(_turn(levels, self._turned))
+        swap, across, down = self._turned
+        if swap:
+            levels = np.asarray(cv2.transpose(levels))
+        if across or down:
+            levels = np.asarray(cv2.flip(levels, -1 if across and down else int(across)))
+        levels = np.ascontiguousarray(levels)
         levels.flags.writeable = False
         return levels
-
-
-def _levels(frame: Any, channels: int) -> UInt8[np.ndarray, "h w c"]:
-    """Return the levels of a packed frame without copying; they keep the frame alive."""
-    plane = frame.planes[0]
-    rows = np.frombuffer(plane, np.uint8).reshape(plane.height, plane.line_size)
-    return rows[:, : channels * plane.width].reshape(plane.height, plane.width, channels)
-
-
-def _has_alpha(pixels: str) -> bool:
-    from av.video.format import VideoFormat
-
-    return any(part.is_alpha for part in VideoFormat(pixels).components) or pixels == "pal8"
-
-
-def _square(look: Look) -> tuple[int, int]:
-    """Return the size with square pixels: the shorter side of a pixel is stretched, so nothing is lost."""
-    if look.aspect >= 1:
-        return round(look.width * look.aspect), look.height
-    return look.width, round(look.height / look.aspect)
 
 
 def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
@@ -469,17 +444,7 @@ def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
     )
 
 
-def _turn(levels: np.ndarray, flips: tuple[bool, bool, bool]) -> np.ndarray:
-    swap, across, down = flips
-    if swap:
-        levels = cv2.transpose(levels)
-    if across or down:
-        levels = cv2.flip(levels, -1 if across and down else int(across))
-    return levels
-
-
-class Backwards(Exception):
-    """A frame is shown after one of a later time."""
+GENPTS: Final = "put its times right by ffmpeg -fflags +genpts -i IN OUT.mp4"
 
 
 class Clock:
@@ -487,21 +452,21 @@ class Clock:
 
     A time that is missing is `usual` units after the one before. One that repeats is a single unit later
     than the one before, as are those that follow until the clip's own times are later again. `repaired`
-    says whether any time was not the file's own.
+    says whether any time was not the file's own. Times that go backwards are a `ClipError` of the `source`.
     """
 
-    def __init__(self, usual: int) -> None:
-        self._usual = max(1, usual)
+    def __init__(self, usual: int, source: Source) -> None:
+        self._usual, self._source = max(1, usual), source
         self._own: int | None = None
         self._last: int | None = None
         self.repaired = False
 
     def time(self, own: int | None) -> int:
-        """Return the time of the next frame, which has its `own` in the file; raises `Backwards`."""
+        """Return the time of the next frame, which has its `own` in the file; raises `ClipError`."""
         if own is None:
             time = 0 if self._last is None else self._last + self._usual
         elif self._own is not None and own < self._own:
-            raise Backwards
+            raise self._source.clip_error("the times of its frames go backwards", GENPTS)
         else:
             time = own if self._last is None else max(own, self._last + 1)
             self._own = own
@@ -512,7 +477,6 @@ class Clock:
 
 THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
-GENPTS: Final = "put its times right by ffmpeg -fflags +genpts -i IN OUT.mp4"
 
 
 @dataclass(frozen=True)
@@ -544,7 +508,7 @@ class Way:
         first: Look | None = None
         angle = 0
         for frame in frames:
-            turn = turn_of(frame) if first is None else first.turn
+            turn = bytes(frame.side_data.get("DISPLAYMATRIX") or b"") if first is None else first.turn
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             look = look_of(frame, turn, aspect, self.source, self.most)
             if first is None:
@@ -555,13 +519,6 @@ class Way:
                 raise self.source.clip_error(f"the {what} of its frames changes", "cut it where it does")
             yield look, frame
 
-    def tick(self, clock: Clock, own: int | None) -> int:
-        """Return the time of the next frame by `clock`; raises `ClipError` if it is earlier than the last."""
-        try:
-            return clock.time(own)
-        except Backwards:
-            raise self.source.clip_error("the times of its frames go backwards", GENPTS) from None
-
     def read_frames(self, look: Look, usual: int, near: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield time and picture of every frame, from the first or from the keyframe before time `near` on.
 
@@ -571,12 +528,12 @@ class Way:
             if near is not None:
                 with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
-            clock = Clock(usual)
+            clock = Clock(usual, self.source)
             found = decode_frames(container, stream, self.source, numbered=near is None)
             frames = self._as(look, stream, found)
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
-                yield self.tick(clock, own), frame
+                yield clock.time(own), frame
 
     def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
         for found, frame in self.looks(frames, stream):

@@ -1,4 +1,4 @@
-"""What is known about a clip before any frame of it is replaced: its times, tracks and events, as data."""
+"""What is known about a clip before any frame of it is replaced: its times and tracks, as data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.numbers import Json, exact, to_json
-from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter
+from dpveil.core.numbers import Json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,8 +21,7 @@ class Facts:
     `sha256` is that of the file's bytes, private as the clip. `time_base` is the unit of times in seconds.
     `start` is the time of the first frame in that unit, and `steps` are pairs (difference, count): the next
     `count` frames come so much later than the one before. `audio` says whether there is sound. `dropped`
-    names in words what a release leaves out of the file, such as "2 subtitle streams". `fields` says that
-    frames consist of two fields each (interlaced), which are made whole from the frames beside them.
+    names in words what a release leaves out of the file, such as "2 subtitle streams".
     """
 
     sha256: str
@@ -37,7 +34,6 @@ class Facts:
     steps: tuple[tuple[int, int], ...]
     audio: bool
     dropped: tuple[str, ...] = ()
-    fields: bool = False
 
     @property
     def frames(self) -> int:
@@ -191,68 +187,3 @@ class TrackRecord:
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
         return dict(vars(self))
-
-
-AROUND: Final = 2
-"""Frames that an event may change beside those within its time: the one before it and the one after."""
-FIELDS: Final = 2
-"""Frames more where fields are made whole, each from the frame before it and the one after as well."""
-LONGEST: Final = Fraction(10**6)
-"""The longest event, in seconds."""
-
-
-@dataclass(frozen=True)
-class Event:
-    """Anything that happens at most `times` times in a clip, for at most so many `seconds` each time.
-
-    `frames` is the largest number of frames that one of these times can change: `most_frames`.
-    """
-
-    seconds: Fraction
-    times: int
-    frames: int
-
-    @classmethod
-    def of(cls, seconds: object, times: object, facts: Facts) -> Event:
-        """Return the event in a clip; raises `InvalidParameter` for lengths and counts out of range."""
-        length = exact(seconds, "event_seconds")
-        if not 0 < length <= LONGEST:
-            hint = f"write seconds above 0 and up to {int(LONGEST):,}, such as 2.5"
-            raise InvalidParameter("event_seconds", str(seconds), "is out of range", hint=hint)
-        count = check_count(times, "event_times")
-        return cls(length, count, most_frames(facts, length))
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
-        return {"seconds": to_json(self.seconds), "times": self.times, "frames": self.frames}
-
-    def changed_frames(self, frames: int) -> int:
-        """Return how many of so many frames the event can change, all of its times together."""
-        return min(frames, self.times * self.frames)
-
-
-def most_frames(facts: Facts, seconds: Fraction) -> int:
-    """Return the largest number of frames of a clip that something of so many seconds can change.
-
-    The light of a frame is gathered around its time: later than the time of the frame before it, and before
-    that of the next one, whatever the camera. So something within [s, s + ρ] is in no frame but those with a
-    time in there, the last one before, and the first one after. That is exact arithmetic over all s: it is
-    enough to begin at the time of a frame, as moving s up to the next such time loses no frame within. Frames
-    made of fields read those beside them (`FIELDS`). What a codec, or whoever edited the clip, carried from
-    frame to frame is not known here.
-
-    >>> one = dict(sha256="", format="mp4", codec="h264", width=8, height=8, audio=False)
-    >>> clip = Facts(**one, time_base=Fraction(1, 25), start=0, steps=((1, 1499),))
-    >>> most_frames(clip, Fraction(1)), most_frames(clip, Fraction(1, 100)), most_frames(clip, Fraction(60))
-    (28, 3, 1500)
-    """
-    span = math.floor(seconds / facts.time_base)
-    behind, inside, most = facts.times, 0, 0
-    first = next(behind)
-    for time in facts.times:
-        inside += 1
-        while time - first > span:
-            first = next(behind)
-            inside -= 1
-        most = max(most, inside)
-    return min(facts.frames, most + AROUND + FIELDS * facts.fields)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
@@ -16,7 +16,7 @@ from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
-from dpveil.core.numbers import Json, exact, to_json
+from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
@@ -24,29 +24,34 @@ from dpveil.io.names import show_path
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
-from dpveil.video import words
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.choices import HOLD, ONCE
 from dpveil.video.decoding import Source, container_of
 from dpveil.video.places import FINE
-from dpveil.video.plan import Payment, VideoPlan
+from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
-from dpveil.video.state import digest_of, drop, folder_of, left_plan, settings_of, unfinished_nonce
+from dpveil.video.resume import drop, folder_of, left_plan, settings_of, unfinished_nonce
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
-ELSE: Final = "choose another {out}; or {force}, which replaces it"
-
-
-class Knows(Protocol):
-    """What knows who paid for a file, as `dpveil.ledger.Ledger`."""
-
-    def knows(self, subject: str, sha256: str) -> bool:
-        """Whether this subject paid for a file with this SHA-256."""
+USUAL: Final[Mapping[str, Json]] = {
+    "over_time": ONCE,
+    "pose": FINE,
+    "on_lost": HOLD,
+    "keep_audio": False,
+}
+"""The settings of clips alone, as they are without options."""
+LEFT: Final = (
+    "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
+    " was paid for it is lost if you remove that folder"
+)
+GOES_ON: Final = "a rendering was begun and not finished: this goes on with it, and pays nothing twice"
+RESUMED: Final = "went on with the rendering that was begun before, and paid nothing twice"
+DROPPED: Final = "left out of the clip: {}"
 
 
 def find_finished(
@@ -55,7 +60,7 @@ def find_finished(
     *,
     quote: ClipQuote | None = None,
     seed: int | None = None,
-    ledger: Knows | None = None,
+    ledger: Payer | None = None,
     subject: str | None = None,
     sign: SigningKey | None = None,
 ) -> VideoCertificate | None:
@@ -76,33 +81,14 @@ def find_finished(
         raise output_taken(output)
     if quote is not None and stated.quote != quote:
         raise output_taken(output)
-    signer = None if stated.signature is None else stated.signature.public_key
-    if sign is not None and signer != sign.public.data.hex():
+    other = "or choose another {out}; or {force}, which replaces it"
+    if sign is not None and not sign.has_signed(stated):
         text = f"{show_path(output)} is a release with these settings, and {LACKS['sign']}"
-        raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, or {ELSE}", arguments=ARGUMENTS)
+        raise DPVeilError(text, hint=f"leave out {{sign}} to keep it, {other}", arguments=ARGUMENTS)
     if ledger is not None and subject is not None and not ledger.knows(subject, stated.output.sha256):
         text = f"{show_path(output)} exists, and {subject} did not pay for it from this ledger"
-        raise DPVeilError(text, hint=ELSE, arguments=ARGUMENTS)
+        raise DPVeilError(text, hint=other.removeprefix("or "), arguments=ARGUMENTS)
     return stated
-
-
-USUAL: Final[Mapping[str, Json]] = {
-    "over_time": ONCE,
-    "pose": FINE,
-    "on_lost": HOLD,
-    "keep_audio": False,
-    "event_seconds": None,
-    "event_times": 1,
-}
-"""The settings of clips alone, as they are without options."""
-LEFT: Final = (
-    "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
-    " was paid for it is lost if you remove that folder"
-)
-GOES_ON: Final = "a rendering was begun and not finished: this goes on with it, and pays nothing twice"
-RESUMED: Final = "went on with the rendering that was begun before, with what was drawn and kept in {}"
-DROPPED: Final = "left out of the clip: {}"
-OTHER_PLAN: Final = "{} is a release with these settings, of other tracks or places than this run finds"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,49 +102,38 @@ class ClipRun:
     def settings(self) -> dict[str, Json]:
         """The settings as a certificate states them (`VideoPlan.settings`)."""
         chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
-        own = {name: value for name, value in self.more.items() if name in USUAL}
-        if "event_seconds" in own:
-            own["event_seconds"] = to_json(exact(own["event_seconds"], "event_seconds"))
-        return {**chosen, **USUAL, **own}
-
-    @property
-    def question(self) -> str:
-        """The digest of all that is asked of any clip."""
-        more = str(dict(self.more))
-        return digest_of({"settings": self.settings, "if_none": self.choices.if_none, "more": more})
+        return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
 
     def release(self, task: Task, progress: Progress = no_progress) -> Entry:
         """Release one clip, or only plan it in a dry run; return its entry in the report.
 
-        A release by the same question, or of the tracks that would be found, is skipped. Raises errors of
-        `dpveil.errors`; after any of them, as after an interrupt, the same call goes on where this one was.
+        A release with the same settings is skipped. Raises errors of `dpveil.errors`; after any of them, as
+        after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
         task.check_alone()
         name_of(task.source)
-        if not choices.force and (there := self._find_finished(task, progress)) is not None:
+        if not choices.force and (there := self._find_finished(task)) is not None:
             return _skip_entry(task, there)
         if choices.force:
             _check_ours(task.output)
-        sha256 = _hash(task.source)
-        plan = self._plan(task, sha256, progress)
+        plan = self._plan(task, progress)
         if choices.dry:
             with open_clip(task.source) as opened:
                 check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
             return self._dry_entry(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
-        more = {**choices.paying, **chosen, "asked": self._question_digest(sha256), "progress": progress}
-        return release_clip(task, plan, more, question=self.question)
+        more = {**choices.paying, **chosen, "keep_plan": True, "progress": progress}
+        return release_clip(task, plan, more, stamps=[] if task.stamp is None else [task.stamp])
 
-    def _question_digest(self, sha256: str) -> str:
-        """Return the digest of the question and of the clip."""
-        return digest_of({"question": self.question, "clip": sha256})
+    def _plan(self, task: Task, progress: Progress) -> VideoPlan:
+        """Return the plan that a process which was killed has left of this clip and settings, or a new one.
 
-    def _plan(self, task: Task, sha256: str, progress: Progress) -> VideoPlan:
-        """Return the plan that a process which was killed has left, or a new one."""
-        choices, left = self.choices, left_plan(task.output, self._question_digest(sha256))
-        if left is not None and (plan := _as_plan(left)) is not None:
+        It is not found anew, so that it is the one that was paid for.
+        """
+        choices, left = self.choices, left_plan(task.output, _hash(task.source))
+        if left is not None and (plan := parse_plan(left)).settings == self.settings:
             plan.check_strength(choices.at_least)
             return plan
         return analyze(
@@ -173,90 +148,72 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        """Return the entry of a dry run; raises `RegionsDiffer`."""
+        """Return the entry of a dry run; raises `RegionsDiffer` and `BudgetRefused`."""
         payment = Payment(**self.choices.paying)
-        payment.check(plan)
         nonce = unfinished_nonce(
             task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
         )
-        paid = payment.payer is not None and not payment.unpaid_entries(plan, nonce)
+        payment.check(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
         promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
-        return Entry(PRICED, task.source, None, promise, told, paid=paid)
+        return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
 
-    def _find_finished(self, task: Task, progress: Progress) -> VideoCertificate | None:
+    def _find_finished(self, task: Task) -> VideoCertificate | None:
         """Return the certificate of an earlier release that this run would make; None if nothing is there."""
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
         stated = find_finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
         if stated is None:
             return None
-        if any(track.visible or track.person is not None for track in stated.quote.tracks):
-            raise _by_other_plan(task, choices)  # one with choices that a run does not have
-        if State.read(output.parent).is_replaced(stated.output.sha256, task.stamp):
-            text = (
-                f"{show_path(task.source)} was replaced or changed since"
-                f" {show_path(output)} was released from it"
-            )
-            raise DPVeilError(text, hint=released_again(choices), arguments=ARGUMENTS)
+        edited = any(track.visible or track.person is not None for track in stated.quote.tracks)
+        if edited or State.read(output.parent).is_replaced(stated.output.sha256, task.stamp):
+            why = f"by a plan, or of {show_path(task.source)} before it was replaced or changed"
+            text = f"{show_path(output)} is a release with these settings {why}"
+            hint = f"leave out the clip to keep it, or choose another {{out}}; or {released_again(choices)}"
+            raise DPVeilError(text, hint=hint, arguments=ARGUMENTS)
         if choices.at_least is not None and not at_least(stated.strength, choices.at_least):
             raise TooWeak(asked=choices.at_least, strength=stated.strength, total=stated.composition)
-        self._check_tracks(task, stated, progress)
         return stated
-
-    def _check_tracks(self, task: Task, stated: VideoCertificate, progress: Progress) -> None:
-        """Raise `DPVeilError` unless a release is by this question, or has the tracks that would be found.
-
-        The clip is analyzed if the question is not known to be the same. Plans are compared by what is
-        remembered of the release, and by its certificate, which has no places.
-        """
-        stamps = State.read(task.output.parent).stamps.get(stated.output.sha256)
-        if stamps is not None and _stamp_of(self.question) in stamps:
-            return
-        plan = self._plan(task, _hash(task.source), progress)
-        if plan.quote != stated.quote or (stamps is not None and _stamp_of(plan.sha256) not in stamps):
-            raise _by_other_plan(task, self.choices)
-        if not self.choices.dry:
-            _note(task, stated, (task.stamp, _stamp_of(plan.sha256), _stamp_of(self.question)))
 
 
 def release_clip(
-    task: Task, plan: VideoPlan, more: Mapping[str, Any], *, question: str | None = None
+    task: Task, plan: VideoPlan, more: Mapping[str, Any], *, stamps: Sequence[Stamp] = ()
 ) -> Entry:
     """Release a clip by its plan; `more` are arguments of `render`. Return its entry in the report.
 
-    A `question` that a run asked is remembered with the release.
+    The plan is remembered with the release, and the `stamps` of what else it is known by.
     """
-    stamp = task.stamp
     made = render(plan, task.source, task.output, **more)
-    digests = (plan.sha256, *((question,) if question else ()))
-    noted = _note(task, made.certificate, (stamp, *map(_stamp_of, digests)))
-    resumed = [Aside(RESUMED.format(show_path(folder_of(task.output))))] * made.resumed
+    noted: list[str] = []
+    try:
+        state = State.read(task.output.parent)
+        for stamp in (*stamps, _stamp_of(plan)):
+            state.note_release(made.certificate.output.sha256, stamp)
+    except OSError as error:
+        noted.append(FORGOTTEN.format(error.strerror or error))
+    resumed = [Aside(RESUMED)] * made.resumed
     return _entry(RELEASED, task, made.certificate, (*resumed, *_about(plan), *noted))
 
 
 def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Entry | None:
     """Return the entry of a clip that was released by this very plan before; None if nothing is there.
 
-    Raises as `finished`; `paying` are its arguments.
+    Raises as `find_finished`; `paying` are its arguments.
     """
     chosen = {name: paying[name] for name in ("seed", "ledger", "subject", "sign") if name in paying}
     stated = find_finished(task.output, plan.settings, quote=plan.quote, **chosen)
     if stated is None:
         return None
-    if State.read(task.output.parent).is_replaced(stated.output.sha256, _stamp_of(plan.sha256)):
+    if State.read(task.output.parent).is_replaced(stated.output.sha256, _stamp_of(plan)):
         raise output_taken(task.output)  # by another plan: its places are not in the certificate
     return _skip_entry(task, stated)
 
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     """Return the entry of a release that is there, and drop what is left of making it, but nothing else."""
-    try:
-        kept = drop(task.output, certificate_path(task.output).read_bytes())
-    except OSError:  # it is being replaced
-        kept = False
+    kept = drop(task.output, stated.output.sha256)
     note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
 
@@ -283,18 +240,8 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
 def _about(plan: VideoPlan) -> tuple[str, ...]:
     """Return what the owner of a clip has to know, which no certificate has."""
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
-    remark = [Aside(plan.remark)] if plan.remark else []
-    happens = [Aside(text) for text in (words.event(plan.quote),) if text]
     out = plan.left_out
-    dropped = [Aside(DROPPED.format(", ".join(out)))] if out else []
-    return (*more, *remark, *happens, *dropped)
-
-
-def _by_other_plan(task: Task, choices: Choices) -> DPVeilError:
-    """Return the error for a release that is there, and is not the one that a run would make."""
-    text = OTHER_PLAN.format(show_path(task.output))
-    hint = f"leave out the clip to keep it, or choose another {{out}}; or {released_again(choices)}"
-    return DPVeilError(text, hint=hint, arguments=ARGUMENTS)
+    return (*more, *([Aside(DROPPED.format(", ".join(out)))] if out else []))
 
 
 def _hash(clip: Path) -> str:
@@ -304,26 +251,6 @@ def _hash(clip: Path) -> str:
         return source.sha256()
 
 
-def _stamp_of(sha256: str) -> Stamp:
-    """Return what stands for a hash where files have a size and a time: 120 bits of it."""
-    return int(sha256[:15], 16), int(sha256[15:30], 16)
-
-
-def _note(task: Task, stated: VideoCertificate, stamps: Sequence[Stamp | None]) -> tuple[str, ...]:
-    """Store stamps of a clip, of its plan and of a question with the release; return a note if that fails."""
-    try:
-        state = State.read(task.output.parent)
-        for stamp in stamps:
-            if stamp is not None:
-                state.note_release(stated.output.sha256, stamp)
-    except OSError as error:
-        return (FORGOTTEN.format(error.strerror or error),)
-    return ()
-
-
-def _as_plan(text: str) -> VideoPlan | None:
-    """Return a plan that was left; None for one that this version cannot read, so that it is made anew."""
-    try:
-        return parse_plan(text)
-    except DPVeilError:
-        return None
+def _stamp_of(plan: VideoPlan) -> Stamp:
+    """Return what stands for a plan where files have a size and a time: 120 bits of its hash."""
+    return int(plan.sha256[:15], 16), int(plan.sha256[15:30], 16)

@@ -13,7 +13,7 @@ is stretched in proportion to the class of its yaw, so the mean of two stretches
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -387,11 +387,6 @@ class BoxCourse:
         areas = np.maximum(0, across) * np.maximum(0, down)
         return first + int(areas.argmax()) if areas.any() else None
 
-    @property
-    def still(self) -> bool:
-        """Whether it is the same box in every frame."""
-        return bool((self.edges == self.edges[:, :1]).all())
-
 
 def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of what is replaced at a key."""
@@ -406,19 +401,6 @@ def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, fl
         (math.ceil(part / step) * step for part in (right, bottom)),
     )
     return (*low, *high)  # type: ignore[return-value]
-
-
-@dataclass(frozen=True)
-class Subject:
-    """One person or object of a clip: what is drawn once, from a `key` of `track`, one of its `tracks`.
-
-    `number` is that of the draw. The key is chosen by a public rule, and never by pixels.
-    """
-
-    number: int
-    tracks: tuple[Track, ...]
-    track: Track
-    key: Key
 
 
 @dataclass(frozen=True, eq=False)
@@ -460,11 +442,6 @@ class Scene:
     def fade(self) -> float:
         """Frames from one turn of a head to the next."""
         return max(1.0, float(FADE) * self.rate)
-
-    @cached_property
-    def of_number(self) -> Mapping[int, Track]:
-        """The tracks by their numbers."""
-        return {track.number: track for track in self.tracks}
 
     @cached_property
     def _spans(self) -> Float64[np.ndarray, "n 2"]:

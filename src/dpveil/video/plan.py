@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, NamedTuple, Protocol
-
-import numpy as np
+from typing import Final, Protocol
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.arrays import UInt8
+from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json, exact
-from dpveil.core.parameters import check_count
+from dpveil.core.numbers import Json
+from dpveil.core.origin import WHOLE
 from dpveil.core.region import VECTORS, Covered
 from dpveil.errors import InvalidParameter, RegionsDiffer, TooWeak
 from dpveil.mechanisms.method import Method
@@ -27,26 +24,20 @@ from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, check_word, divides, draws_faces
-from dpveil.video.facts import Event, Facts, Key, Track, TrackRecord
+from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, SPLIT, check_word, divides, draws_faces
+from dpveil.video.facts import Facts, Key, Track, TrackRecord
 from dpveil.video.places import FINE, POSES, Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
     check_cuts,
-    check_event,
     check_facts,
     check_name,
     check_text,
     check_tracks,
 )
 from dpveil.video.quote import CROP, ClipQuote, Draw, draws_of, size_of
-from dpveil.video.words import Doubts
 
 SCHEMA: Final = "dpveil.video-plan/1"
-ANALYZED: Final = ("on_lost",)
-"""Settings with which the tracks were searched: changed ones need another analysis."""
-FOUND: Final = "tracks"
-"""Beside them, how many tracks were found: some may be gone from the plan since."""
 WIDTH: Final = 100
 """Objects and lists that fit into so many characters are written in one line."""
 
@@ -62,24 +53,14 @@ def _json_text(value: Json, line: str) -> str:
     return "[" + deeper + ("," + deeper).join(_json_text(each, deeper) for each in value) + line + "]"
 
 
-class Entry(NamedTuple):
-    """One debit of a clip in a ledger: the end of its key, its cost, and what is covered of which clip."""
-
-    suffix: str
-    guarantee: Guarantee
-    covered: Covered
-
-
 @dataclass(frozen=True, kw_only=True)
 class VideoPlan:
     """How a clip will be treated by `method`; nothing was drawn, nothing spent.
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
     `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
-    `asked`. `event_seconds` and `event_times` ask for a promise about events, if not None. `found` is how
-    many tracks analysis found, if it is known. `thumbnails` are pictures of tracks by number, originals for
-    the owner's eyes. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what
-    cannot be, and `RegionError` if nothing would be replaced.
+    `choices`. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot be,
+    and `RegionError` if nothing would be replaced.
     """
 
     clip: str
@@ -93,12 +74,6 @@ class VideoPlan:
     on_lost: str = HOLD
     keep_audio: bool = False
     post_processing: tuple[Step, ...] = ()
-    event_seconds: Fraction | None = None
-    event_times: int = 1
-    found: int | None = None
-    thumbnails: Mapping[int, UInt8[np.ndarray, "h w 3"]] = field(
-        default_factory=dict, compare=False, repr=False
-    )
 
     def __post_init__(self) -> None:
         check_name(self.clip)
@@ -116,26 +91,12 @@ class VideoPlan:
             raise InvalidParameter(
                 "keep_audio", True, "is asked of a clip without sound", hint="leave it out"
             )
-        if check_count(self.event_times, "event_times") != 1 and self.event_seconds is None:
-            hint = "give event_seconds, too"
-            raise InvalidParameter("event_times", self.event_times, "is given without a length", hint=hint)
-        if self.event_seconds is not None:
-            object.__setattr__(self, "event_seconds", exact(self.event_seconds, "event_seconds"))
         object.__setattr__(self, "tracks", tuple(sorted(self.tracks, key=lambda track: track.number)))
         _ = self.quote.total  # raises what cannot be promised
-        if self.quote.no_event in ("", words.NOT_NAMED):
-            check_event(self.tracks, self.request)
 
     def __repr__(self) -> str:
         """Return the method and the guarantee only: a representation ends up in logs."""
         return f"VideoPlan({self.method.name}, {count_noun(len(self.draws), 'draw')}, {self.total})"
-
-    @cached_property
-    def event(self) -> Event | None:
-        """The event that was asked for."""
-        if self.event_seconds is None:
-            return None
-        return Event.of(self.event_seconds, self.event_times, self.facts)
 
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
@@ -160,7 +121,6 @@ class VideoPlan:
             width=self.facts.width,
             height=self.facts.height,
             frames=self.facts.frames,
-            event=self.event,
         )
 
     @cached_property
@@ -197,16 +157,6 @@ class VideoPlan:
         return self.quote.strength
 
     @property
-    def per_frame(self) -> Guarantee:
-        """What it would cost to draw each frame on its own at the price of one draw."""
-        return self.quote.per_frame
-
-    @property
-    def units(self) -> dict[str, Json]:
-        """The promise about a track, a person and an event, as the certificate states it."""
-        return self.quote.units
-
-    @property
     def warnings(self) -> tuple[str, ...]:
         """All that is to be known before a release, except about the bit source."""
         linked = {track.person for track in self.tracks} != {None}
@@ -216,20 +166,20 @@ class VideoPlan:
     @cached_property
     def doubts(self) -> tuple[str, ...]:
         """What its owner has to look at before a release, which no certificate has."""
-        splits = divides(self.method) and not self.total.free
-        given = Doubts(self.tracks, self.cuts, self.facts, self.over_time, splits, self.found)
-        return given.sentences()
+        replaced = self.scene.tracks
+        found = words.doubts(replaced, self.facts)
+        throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.facts.frames - 1) for t in replaced]
+        if not any(throughout) or self.over_time == SPLIT or self.facts.frames == 1:
+            return found
+        seconds = f"{float(self.facts.seconds):.3g}"
+        if divides(self.method) and not self.total.free:
+            return (*found, Note(words.MOVES.format(seconds), over_time=SPLIT))
+        return (*found, words.STILL.format(seconds))
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What a release by this plan reveals of the original."""
         return self.quote.in_the_clear
-
-    @property
-    def remark(self) -> str:
-        """What drawing each frame at the full price would have cost, in words; empty if nothing costs."""
-        draws = sum(draw.frames for draw in self.draws if not draw.guarantee.free)
-        return "" if self.total.free else words.without_sharing(self.per_frame, draws)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -242,8 +192,8 @@ class VideoPlan:
         return hashlib.sha256(self.to_text().encode()).hexdigest()
 
     def to_text(self) -> str:
-        """Return the canonical text, without thumbnails, which `plan_file.parse_plan` reads."""
-        facts, chosen = self.facts, self.settings
+        """Return the canonical text, which `plan_file.parse_plan` reads."""
+        facts = self.facts
         about: dict[str, Json] = {
             "name": self.clip,
             "sha256": facts.sha256,
@@ -256,7 +206,6 @@ class VideoPlan:
             "steps": [list(step) for step in facts.steps],
             "audio": facts.audio,
             "dropped": list(facts.dropped),
-            "fields": facts.fields,
         }
         listed: list[Json] = [
             {
@@ -271,9 +220,7 @@ class VideoPlan:
             }
             for track in self.tracks
         ]
-        analyzed: dict[str, Json] = {name: chosen.pop(name) for name in ANALYZED}
-        analyzed |= {} if self.found is None else {FOUND: self.found}
-        data: dict[str, Json] = {"schema": SCHEMA, "clip": about, "analyzed": analyzed, **chosen}
+        data: dict[str, Json] = {"schema": SCHEMA, "clip": about, **self.settings}
         data |= {"cuts": list(self.cuts), "tracks": listed}
         return _json_text(data, "\n") + "\n"
 
@@ -303,11 +250,6 @@ class VideoPlan:
             data["drawn"] = [self.over_time, *sorted(read, key=json.dumps)]
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """The debits of a release in a ledger, one for each draw."""
-        return tuple(Entry(draw.name, draw.guarantee, self.covered) for draw in self.draws)
 
     @property
     def settings(self) -> dict[str, Json]:
@@ -346,6 +288,9 @@ class Payer(Budget, Protocol):
     def unfinished(self, subject: str, key: str | bytes) -> Debit | None:
         """Return the debit of this key, if there is one."""
 
+    def knows(self, subject: str, sha256: str) -> bool:
+        """Whether this subject paid for a file with this SHA-256."""
+
     def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
         """Return the files of a key's newest debit that are noted."""
 
@@ -358,83 +303,66 @@ class Payer(Budget, Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Payment:
-    """Who pays for a clip, if anybody does."""
+    """Who pays for a clip, if anybody does; raises `InvalidParameter` for what does not belong together."""
 
-    ledger: Payer | None
-    subject: str | None
-    other_regions: bool
+    ledger: Payer | None = None
+    subject: str | None = None
+    other_regions: bool = False
+    seed: int | None = None
 
-    def check(self, plan: VideoPlan) -> None:
-        """Raise `RegionsDiffer` if the ledger would refuse a plan for earlier releases of its clip."""
-        if self.ledger is None or self.other_regions:
-            return
-        with _of_clips():
-            self.ledger.check_regions(plan.covered)
+    def __post_init__(self) -> None:
+        if self.ledger is None:
+            for name in ("subject", "other_regions"):
+                if getattr(self, name):
+                    raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
+        elif self.subject is None:
+            raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
+        elif self.seed is not None:
+            problem = "is reproducible, and no budget pays for that"
+            raise InvalidParameter("seed", self.seed, problem, hint="leave out the seed, or the ledger")
 
     @property
     def payer(self) -> list[str] | None:
         """The names of the ledger and of who pays; None if nobody does."""
         return None if self.ledger is None or self.subject is None else [self.ledger.name, self.subject]
 
-    def unpaid_entries(self, plan: VideoPlan, nonce: str | None) -> list[Entry]:
-        """Return what is not paid yet of a rendering with this nonce; everything if it is None."""
-        return [one for one in plan.entries if nonce is None or self._debit(nonce, one.suffix) is None]
+    def check(self, plan: VideoPlan, nonce: str | None = None) -> None:
+        """Raise `BudgetRefused` or `RegionsDiffer` unless a plan can be paid, or is, by this nonce."""
+        if self.ledger is None or self.subject is None or self.is_paid(nonce):
+            return
+        if not self.other_regions:
+            with _of_clips():
+                self.ledger.check_regions(plan.covered)
+        self.ledger.check_room(self.subject, [plan.total])
 
-    def check_room(self, due: Sequence[Entry]) -> None:
-        """Raise `BudgetRefused` unless all of this can be paid."""
-        if self.ledger is not None and self.subject is not None:
-            self.ledger.check_room(self.subject, [entry.guarantee for entry in due])
+    def is_paid(self, nonce: str | None) -> bool:
+        """Whether the rendering with this nonce was debited."""
+        return nonce is not None and self._debit(nonce) is not None
 
     def pay(self, plan: VideoPlan, nonce: str) -> None:
-        """Debit every draw once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
-        if self.ledger is None or self.subject is None:
-            return
-        due = self.unpaid_entries(plan, nonce)
-        self.check_room(due)
-        for entry in due:
+        """Debit the clip once, whatever process did so; raises `BudgetRefused` and `LedgerError`."""
+        if self.ledger is not None and self.subject is not None and not self.is_paid(nonce):
             with _of_clips():
                 self.ledger.debit(
                     self.subject,
-                    entry.guarantee,
-                    _unit(nonce, entry.suffix),
-                    covered=entry.covered,
+                    plan.total,
+                    _unit(nonce),
+                    covered=plan.covered,
                     other_regions=self.other_regions,
                 )
 
-    def note(self, plan: VideoPlan, nonce: str, sha256: str) -> None:
+    def note(self, nonce: str, sha256: str) -> None:
         """Let the ledger know the file before it gets its name."""
-        for entry in plan.entries if self.ledger is not None else ():
-            debit = self._debit(nonce, entry.suffix)
-            if debit is not None and sha256 not in self._files(nonce, entry.suffix):
-                debit.stored(sha256)
+        debit = self._debit(nonce)
+        if self.ledger is None or self.subject is None or debit is None:
+            return
+        if sha256 not in self.ledger.find(self.subject, _unit(nonce)):
+            debit.stored(sha256)
 
-    def has_paid(self, plan: VideoPlan, nonce: str) -> bool:
-        """Whether any draw was debited."""
-        return any(self._debit(nonce, entry.suffix) is not None for entry in plan.entries)
-
-    def _debit(self, nonce: str, suffix: str) -> Debit | None:
+    def _debit(self, nonce: str) -> Debit | None:
         if self.ledger is None or self.subject is None:
             return None
-        return self.ledger.unfinished(self.subject, _unit(nonce, suffix))
-
-    def _files(self, nonce: str, suffix: str) -> tuple[str, ...]:
-        if self.ledger is None or self.subject is None:
-            return ()
-        return self.ledger.find(self.subject, _unit(nonce, suffix))
-
-
-def check_payer(ledger: Payer | None, subject: str | None, seed: int | None, *, other_regions: bool) -> None:
-    """Raise `InvalidParameter` unless these arguments belong together."""
-    if ledger is None:
-        for name, given in {"subject": subject is not None, "other_regions": other_regions}.items():
-            if given:
-                raise InvalidParameter(name, None, "is given without a ledger", hint="give a ledger, too")
-        return
-    if subject is None:
-        raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    if seed is not None:
-        problem = "is reproducible, and no budget pays for that"
-        raise InvalidParameter("seed", seed, problem, hint="leave out the seed, or the ledger")
+        return self.ledger.unfinished(self.subject, _unit(nonce))
 
 
 @contextmanager
@@ -447,6 +375,6 @@ def _of_clips() -> Iterator[None]:
         raise
 
 
-def _unit(nonce: str, suffix: str) -> str:
+def _unit(nonce: str) -> str:
     """Return the key of a debit in a ledger."""
-    return f"clip {nonce}/{suffix}"
+    return f"clip {nonce}"

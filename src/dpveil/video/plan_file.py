@@ -1,7 +1,4 @@
-"""Plans of clips as JSON that people edit: `to_text` is its canonical form, `parse_plan` reads any form.
-
-What is read is hostile: every value is checked, sizes are bounded, and nothing that it names is opened.
-"""
+"""Plans of clips as JSON that people edit: every value is checked, and nothing that it names is opened."""
 
 from __future__ import annotations
 
@@ -11,10 +8,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from dpveil.catalogue import build
-from dpveil.core.envelope import NotANumber, loads
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import METHODS
@@ -26,35 +22,24 @@ from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.video.choices import FIXED
 from dpveil.video.facts import Facts, Key, Track
-from dpveil.video.plan import ANALYZED, FOUND, SCHEMA, VideoPlan
-from dpveil.video.plan_checks import MOST_TRACKS, check_text, check_whole_number, field_error
+from dpveil.video.plan import SCHEMA, VideoPlan
+from dpveil.video.plan_checks import check_text, field_error
 
 MOST_BYTES: Final = 1 << 25
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 BY_HAND: Final = {
-    "face": "faces by hand",
     "text": "text by hand",
-    "plate": "plates by hand",
-    "code": "codes by hand",
-    "eye": "eyes by hand",
+    **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
 }
 """The finder of a track that a user added, by its kind."""
 OTHERS: Final = "detected by hand"
 """That of other kinds, which methods that draw faces cover."""
-LEFT: Final = "left"
-CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped fields"
+CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
 PLAN: Final = (
-    "schema clip analyzed method parameters request post_processing over_time pose keep_audio event_seconds"
-    " event_times cuts tracks"
+    "schema clip method parameters request post_processing over_time pose on_lost keep_audio cuts tracks"
 )
-NEEDED: Final = {"schema", "clip", "method", "tracks"}
 TRACK: Final = "number kind finder score person visible end keys"
 KEY: Final = "frame x y w h roll yaw"
-
-
-def to_text(plan: VideoPlan) -> str:
-    """Return the canonical text of a plan, without its thumbnails."""
-    return plan.to_text()
 
 
 def read_plan(path: str | Path) -> VideoPlan:
@@ -79,64 +64,25 @@ def parse_plan(text: str) -> VideoPlan:
     Raises errors of `dpveil.errors`, one line each, that name the field and its value.
     """
     try:
-        data = loads(text, pairs=_unique_members)
-        return _plan(_object(data, "plan", PLAN, NEEDED))
+        data = json.loads(text)
+        return _plan(_object(data, "", PLAN, {"schema", "clip", "method", "tracks"}))
     except DPVeilError:
         raise
-    except NotANumber as error:
-        raise field_error("number", error.text, error.problem) from error
     except json.JSONDecodeError as error:
         problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
         raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
     except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
-        problem = "is not the JSON of a plan"
-        raise InvalidParameter("plan", None, problem, hint=AGAIN) from error
+        raise InvalidParameter("plan", None, "is not the JSON of a plan", hint=AGAIN) from error
 
 
 def _plan(data: Mapping[str, Any]) -> VideoPlan:
     if data["schema"] != SCHEMA:
         raise field_error("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
-    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped", "fields"})
-    chosen = {n: data[n] for n in ("over_time", "pose", "event_times") if n in data}
-    analyzed = _object(data.get("analyzed", {}), "analyzed", " ".join((*ANALYZED, FOUND)), set())
-    found = (
-        check_whole_number(analyzed.pop(FOUND), f"analyzed.{FOUND}", 0, MOST_TRACKS)
-        if FOUND in analyzed
-        else None
-    )
-    chosen |= analyzed
-    if "keep_audio" in data:
-        chosen["keep_audio"] = _flag(data["keep_audio"], "keep_audio")
-    seconds = data.get("event_seconds")
-    steps = _list(data.get("post_processing", []), "post_processing")
-    texts = [check_text(step, f"post_processing[{at}]") for at, step in enumerate(steps)]
-    listed = _list(data["tracks"], "tracks")
-    if len(listed) > MOST_TRACKS:
-        raise field_error("tracks", len(listed), "are too many", f"at most {MOST_TRACKS:,}")
-    plan = VideoPlan(
-        clip=clip["name"],
-        facts=_facts(clip),
-        method=_method(data["method"], data.get("parameters", {})),
-        tracks=tuple(_track(each, f"tracks[{at}]") for at, each in enumerate(listed)),
-        cuts=tuple(_list(data.get("cuts", []), "cuts")),
-        request=tuple(_list(data.get("request", []), "request")),
-        post_processing=tuple(map(stated_step, texts)),
-        event_seconds=None if seconds is None else exact(seconds, "event_seconds"),
-        found=found,
-        **chosen,
-    )
-    return plan
-
-
-def _facts(clip: Mapping[str, Any]) -> Facts:
+    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
     if not isinstance(clip["sha256"], str) or not HASH.fullmatch(clip["sha256"]):
         raise field_error("sha256", clip["sha256"], "is no SHA-256", AGAIN)
-    steps = _list(clip["steps"], "steps")
-    for at, step in enumerate(steps):
-        if len(_list(step, f"steps[{at}]")) != 2:
-            raise field_error(f"steps[{at}]", None, "is not a difference and a count", AGAIN)
-    dropped = _list(clip.get("dropped", []), "dropped")
-    return Facts(
+    dropped = _of(list, clip.get("dropped", []), "dropped")
+    facts = Facts(
         sha256=clip["sha256"],
         format=check_text(clip["format"], "format"),
         codec=check_text(clip["codec"], "codec"),
@@ -144,24 +90,44 @@ def _facts(clip: Mapping[str, Any]) -> Facts:
         height=clip["height"],
         time_base=exact(check_text(clip["time_base"], "time_base"), "time_base"),
         start=clip["start"],
-        steps=tuple((step[0], step[1]) for step in steps),
-        audio=_flag(clip["audio"], "audio"),
+        steps=tuple((step, count) for step, count in _of(list, clip["steps"], "steps")),
+        audio=_of(bool, clip["audio"], "audio"),
         dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
-        fields=_flag(clip.get("fields", False), "fields"),
+    )
+    tracks = _of(list, data["tracks"], "tracks")
+    steps = _of(list, data.get("post_processing", []), "post_processing")
+    return VideoPlan(
+        clip=clip["name"],
+        facts=facts,
+        method=_method(data["method"], data.get("parameters", {})),
+        tracks=tuple(_track(each, f"tracks[{at}]") for at, each in enumerate(tracks)),
+        cuts=tuple(_of(list, data.get("cuts", []), "cuts")),
+        request=tuple(_of(list, data.get("request", []), "request")),
+        post_processing=tuple(stated_step(check_text(step, "post_processing")) for step in steps),
+        keep_audio=_of(bool, data.get("keep_audio", False), "keep_audio"),
+        **{name: data[name] for name in ("over_time", "pose", "on_lost") if name in data},
     )
 
 
 def _track(value: object, where: str) -> Track:
     data = _object(value, where, TRACK, {"number", "kind", "keys"})
-    keys = []
-    for at, each in enumerate(_list(data["keys"], f"{where}.keys")):
-        name = f"{where}.keys[{at}]"
-        keys.append(Key(**_object(each, name, KEY, {"frame", "x", "y", "w", "h"})))
-    optional = {n: data[n] for n in ("score", "person", "visible") if n in data}
-    kind, end = data["kind"], data.get("end", LEFT)
-    by_hand = BY_HAND.get(kind, OTHERS) if isinstance(kind, str) else OTHERS
-    finder = data.get("finder", kind if kind in FIXED else by_hand)
-    return Track(number=data["number"], kind=kind, finder=finder, end=end, keys=tuple(keys), **optional)
+    keys = tuple(
+        Key(**_object(each, f"{where}.keys[{at}]", KEY, {"frame", "x", "y", "w", "h"}))
+        for at, each in enumerate(_of(list, data["keys"], f"{where}.keys"))
+    )
+    kind = check_text(data["kind"], f"{where}.kind")
+    if data.get("score") is not None and not isinstance(data["score"], int | float):
+        raise field_error(f"{where}.score", None, "is not a number")
+    return Track(
+        number=data["number"],
+        kind=kind,
+        finder=data.get("finder", kind if kind in FIXED else BY_HAND.get(kind, OTHERS)),
+        end=data.get("end", "left"),
+        keys=keys,
+        score=data.get("score"),
+        person=data.get("person"),
+        visible=_of(bool, data.get("visible", False), f"{where}.visible"),
+    )
 
 
 def _method(name: object, parameters: object) -> Method:
@@ -172,45 +138,28 @@ def _method(name: object, parameters: object) -> Method:
     names = {each.name: inspect.getattr_static(kind, each.name) for each in fields(kind)}
     known = {each: static for each, static in names.items() if isinstance(static, Parameter)}
     given = _object(parameters, "parameters", " ".join(known), set())
-    for each, value in given.items():
-        if isinstance(value, dict | list):
-            raise field_error(f"parameters.{each}", None, "is not a single value")
     return build(name, {n: None if v is None else known[n].stated(v) for n, v in given.items()})
 
 
 def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
     """Return a JSON object that has the `needed` fields and no others than `names`."""
-    if not isinstance(value, dict):
-        raise field_error(where, value, "is not an object")
-    known, before = names.split(), "" if where == "plan" else f"{where}."
-    for name, each in value.items():
+    data, known, before = _of(dict, value, where or "plan"), names.split(), f"{where}." if where else ""
+    for name in data:
         if name not in known:
             hint = f"{suggestion(name, known)}its fields are {', '.join(known)}"
-            raise field_error(
-                f"{'' if where == 'plan' else where + '.'}{escape_text(name)[:60]}", each, "is unknown", hint
-            )
+            raise field_error(f"{before}{escape_text(name)[:60]}", data[name], "is unknown", hint)
     for name in known:
-        if name in needed and name not in value:
+        if name in needed and name not in data:
             raise field_error(f"{before}{name}", None, "is missing")
-    return value
-
-
-def _list(value: object, where: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise field_error(where, value, "is not a list")
-    return value
-
-
-def _flag(value: object, where: str) -> bool:
-    if not isinstance(value, bool):
-        raise field_error(where, value, "is neither true nor false")
-    return value
-
-
-def _unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    data: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in data:
-            raise field_error(escape_text(name)[:60], value, "is given twice in one object", "leave one out")
-        data[name] = value
     return data
+
+
+JSON_TYPES: Final = {dict: "an object", list: "a list", bool: "true or false"}
+Type = TypeVar("Type")
+
+
+def _of(kind: type[Type], value: object, where: str) -> Type:
+    """Return a value of a type of JSON."""
+    if not isinstance(value, kind):
+        raise field_error(where, value, f"is not {JSON_TYPES[kind]}")
+    return value

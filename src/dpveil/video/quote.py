@@ -14,10 +14,6 @@ with R(c), R(c′) neighbours under it: then M's guarantee holds for what is sho
 Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters differ in at most
 m positions, whatever else differs in other frames, as no pixel of those is read. ∎
 
-**Mean.** The raster is R(c)[p] = round(Σ_t c_t[p] / T), of a region that is the same in all of its T frames.
-*Proof.* Levels of R(c) are 0..255. If c and c′ differ in at most m positions p, in whatever frames, then so
-do R(c) and R(c′), and M's guarantee holds as above. ∎ Sums of frames are no measure: m counts positions.
-
 **Split.** Each of a person's T frames is drawn by the same method at ε/T (or ρ/T), exactly. *Proof.* Frame t
 is M_t(R_t(c)), with the raster R_t of that frame, and all M_t are independent. For c, c′ whose rasters are
 neighbours in every frame (m-pixels: that differ in at most m positions of each), adaptive composition adds
@@ -28,19 +24,17 @@ the T guarantees, and T · ε/T = ε (Dwork & Roth 2014, theorem 3.16; for ρ Bu
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.envelope import Note
-from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, to_json
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
@@ -51,11 +45,11 @@ from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.regions.boxes import asked_box
-from dpveil.release.crowd import about_all
+from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.choices import FIXED, MEAN, ONCE, SHARED, SPLIT, check_mode, draws_faces
-from dpveil.video.facts import LOST, Event, Key, Track, TrackRecord
+from dpveil.video.choices import FIXED, SHARED, SPLIT, check_mode, draws_faces
+from dpveil.video.facts import LOST, Key, Track, TrackRecord
 from dpveil.video.places import FINE, Scene
 from dpveil.video.plan_checks import check_lost
 
@@ -73,7 +67,7 @@ class Draw:
 
     `name` is "track 3", or "person 2" where a user says so. `method` replaces its regions; in a split it is
     the one of each frame, with its share of the budget. `raster` is the box whose pixels are read there; None
-    for faces, of which a canonical crop is. `frames` are all frames with one of its `tracks`.
+    for faces, of which a canonical crop is.
     """
 
     name: str
@@ -82,7 +76,6 @@ class Draw:
     key: Key
     method: Method
     raster: Box | None
-    frames: int
     guarantee: Guarantee
 
 
@@ -102,27 +95,6 @@ def persons(tracks: Iterable[T]) -> list[tuple[T, ...]]:
 def length(group: Sequence[Track] | Sequence[TrackRecord]) -> int:
     """Return the number of frames of one person's tracks, all of them together."""
     return sum(track.last - track.first + 1 for track in group)
-
-
-def frames_together(group: Sequence[Track] | Sequence[TrackRecord]) -> list[int]:
-    """Return for each of a person's tracks the frames of all of them while it is seen, each counted.
-
-    A split draws so often while a track is seen, and any of these draws may read its region: linked tracks
-    may overlap.
-
-    >>> from types import SimpleNamespace as Track
-    >>> frames_together([Track(first=0, last=9), Track(first=5, last=14), Track(first=20, last=20)])
-    [15, 15, 1]
-    """
-    starts, ends = sorted(track.first for track in group), sorted(track.last + 1 for track in group)
-    begun, ended = [0, *accumulate(starts)], [0, *accumulate(ends)]
-
-    def frames_before(frame: int) -> int:
-        """Return the number of frames of all tracks before this one."""
-        one, two = bisect_right(starts, frame), bisect_right(ends, frame)
-        return (one * frame - begun[one]) - (two * frame - ended[two])
-
-    return [frames_before(track.last + 1) - frames_before(track.first) for track in group]
 
 
 def name_of(group: Sequence[Track] | Sequence[TrackRecord]) -> str:
@@ -229,20 +201,6 @@ def total_of(guarantees: Sequence[Guarantee]) -> Guarantee:
     return compose(paid or guarantees[:1])
 
 
-def check_fixed(group: Sequence[Track], scene: Scene) -> None:
-    """Raise `InvalidParameter` unless one person's region is the same in all frames, as a mean needs.
-
-    Its place must be given by a user, and not by pixels: a region that moves has no mean.
-    """
-    track = group[0]
-    still = track.kind == WHOLE or (track.kind in FIXED and scene.box_course(track).still)
-    if len(group) == 1 and still:
-        return
-    problem = f"is for regions that stay in one place, and {name_of(group)} is none"
-    hint = "take once, or whole or a box as regions"
-    raise InvalidParameter("over_time", MEAN, problem, hint=hint)
-
-
 def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
     """Return the draws of a clip, one for each person that is replaced.
 
@@ -251,15 +209,13 @@ def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
     check_mode(scene.method, over_time)
     made = []
     for group in persons(scene.tracks):
-        if over_time == MEAN:
-            check_fixed(group, scene)
         if len({scene.shows_face(track) for track in group}) > 1:
             problem = "links a track where a face is drawn and one that is covered"
             raise InvalidParameter("person", group[0].person, problem, hint="link faces with faces")
         frames = length(group)
         track, key, box = key_frame(group, scene)
         drawn, cost = per_draw(scene.method, size_of(box), frames, over_time)
-        made.append(Draw(name_of(group), group, track, key, drawn, box, frames, cost))
+        made.append(Draw(name_of(group), group, track, key, drawn, box, cost))
     return tuple(made)
 
 
@@ -287,8 +243,12 @@ def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
     else:
         beside = (words.GIVEN, *(words.OUTSIDE,) * (not always))
     traces = () if always and not found else (words.TRACES,)
-    seen = words.visible(track.number for track in quote.tracks if track.visible)
-    linked = words.link_sentences([t.number for t in group] for group in quote.persons if len(group) > 1)
+    seen = [words.VISIBLE.format(f"track {track.number}") for track in quote.tracks if track.visible]
+    linked = [
+        words.LINKED.format(" and ".join(str(track.number) for track in group))
+        for group in quote.persons
+        if len(group) > 1
+    ]
     return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * quote.audio))
 
 
@@ -296,8 +256,6 @@ MOST_NAMED: Final = 20
 """Most draws that the scope of a total names."""
 MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
-ANY: Final = Relation("any-image")
-"""The relation of promises about events, which change any number of pixels."""
 HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
 
@@ -307,7 +265,7 @@ class ClipQuote:
     """The guarantee of a clip of width × height pixels, and what of it stays in the clear.
 
     `sizes` are width and height of the raster of each person that is replaced, None for canonical crops.
-    `audio` says that sound is kept, `event` which one the promise is stated for, if it can be.
+    `audio` says that sound is kept.
     """
 
     method: Method
@@ -322,7 +280,6 @@ class ClipQuote:
     width: int
     height: int
     frames: int
-    event: Event | None = None
 
     def __post_init__(self) -> None:
         check_mode(self.method, self.over_time)
@@ -368,15 +325,6 @@ class ClipQuote:
         """The strength of the total."""
         return strength(self.total)
 
-    @cached_property
-    def per_frame(self) -> Guarantee:
-        """What the clip would cost if each frame were drawn on its own at the price of one draw."""
-        costs = []
-        for group, size in zip(self.persons, self._sizes, strict=True):
-            _, alone = per_draw(self.method, size, 1, ONCE)
-            costs.append(times(alone, length(group)))
-        return replace(total_of(costs), scope=self.total.scope)
-
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What the release reveals of the original, each item once."""
@@ -394,8 +342,6 @@ class ClipQuote:
             "pose": self.pose,
             "on_lost": self.on_lost,
             "keep_audio": self.audio,
-            "event_seconds": None if self.event is None else to_json(self.event.seconds),
-            "event_times": 1 if self.event is None else self.event.times,
         }
 
     @property
@@ -419,88 +365,8 @@ class ClipQuote:
         return (*few, *map(words.of_clip, verdict(self.total)), *stays, *voices, *loud)
 
     @property
-    def units(self) -> dict[str, Json]:
-        """The promise in each unit, with sentences for who is shown it."""
-        event, why = self.about_event, self.no_event
-        told: Json = None
-        if event is not None and self.event is not None:
-            told = self.event.to_json() | {"guarantee": event.to_json()}
-        return {
-            "track": self.about_track.to_json(),
-            "person": self.about_person.to_json(),
-            "event": told,
-            "no_event": why or None,
-        }
-
-    @property
-    def unit_numbers(self) -> dict[str, Json]:
-        """The promise in each unit, as certificates state it; None for an event without one."""
-        event = None if self.about_event is None else self.about_event.numbers()
-        return {"track": self.about_track.numbers(), "person": self.about_person.numbers(), "event": event}
-
-    @cached_property
-    def about_track(self) -> Guarantee:
-        """The most that any one track costs: all shares that are drawn while it is seen in a split, else its
-        person's draw.
-        """
-        costs = [
-            self._for_frames(index, frames)
-            for index, group in enumerate(self.persons)
-            for frames in {*frames_together(group)}
-        ]
-        return replace(_largest(costs, self.total), scope=Scope(words.ONE_TRACK))
-
-    @cached_property
-    def about_person(self) -> Guarantee:
-        """The most that the linked tracks of any one person cost together."""
-        return replace(_largest(self.guarantees, self.total), scope=Scope(words.ONE_PERSON))
-
-    @cached_property
-    def about_event(self) -> Guarantee | None:
-        """What the event costs; None where regions follow from pixels, or nobody asked for one.
-
-        An event changes so many frames, in the regions of all tracks; if it changes more, the total holds. In
-        a split every track adds its share for each of these frames, also linked ones; a single draw costs all
-        of it, however few of its frames are changed.
-        """
-        if self.event is None or self.no_event:
-            return None
-        changed = self.event.changed_frames(self.frames)
-        costs = [self._for_frames(at, changed * len(group)) for at, group in enumerate(self.persons)]
-        often = "once" if self.event.times == 1 else f"up to {self.event.times:,} times"
-        seconds = to_json(self.event.seconds)
-        covered = words.EVENT.format(times=often, seconds=seconds, frames=f"{changed:,}")
-        return replace(total_of(costs), scope=Scope(covered))
-
-    @property
-    def no_event(self) -> str:
-        """Why there is no promise about events; empty if there is one."""
-        if self.event is None:
-            return words.NOT_ASKED
-        if not all(map(is_given, self.request)) or any(track.kind not in FIXED for track in self.tracks):
-            return words.BY_PIXELS
-        if not self.total.relation.implies(ANY):
-            return words.FEW
-        always = all(not t.visible and (t.first, t.last) == (0, self.frames - 1) for t in self.tracks)
-        if not always:
-            return words.NOT_ALWAYS
-        boxes = [asked_box(each).box for each in self.request if each != WHOLE]
-        named = {(box.w, box.h) for box in boxes} | ({None} if boxes else set())
-        parts = zip(self.persons, self.sizes, strict=True)
-        return "" if all(g[0].kind == WHOLE or size in named for g, size in parts) else words.NOT_NAMED
-
-    @property
     def _sizes(self) -> list[Size | None]:
         return [None if size is None else size_of(Box(0, 0, *size)) for size in self.sizes]
-
-    def _for_frames(self, index: int, frames: int) -> Guarantee:
-        """Return what a draw costs if at most so many of its frames are changed."""
-        method, cost = self.costs_per_person[index]
-        if self.over_time != SPLIT or cost.free:
-            return cost
-        own = length(self.persons[index])
-        size = self._sizes[index] or CROP
-        return times(method.guarantee(**size), min(frames, own))
 
     def _guarantee_for(
         self, group: Sequence[TrackRecord], size: tuple[int, int] | None, method: Method, cost: Guarantee
@@ -527,14 +393,3 @@ class ClipQuote:
         about = about_all(method, method.guarantee(**size), size)
         frames = length(group) if self.over_time == SPLIT else 1
         return about is not None and strength(times(about, frames)) == NONE
-
-
-def _largest(costs: Sequence[Guarantee], total: Guarantee) -> Guarantee:
-    """Return the guarantee with the largest numbers; the total where there are several kinds of them."""
-    paid = [cost for cost in costs if not cost.free]
-    if not paid:
-        return costs[0]
-    if len({(cost.kind, cost.relation, cost.metric) for cost in paid}) > 1:
-        return total
-    numbers: Any = ("epsilon", "delta", "rho", "diameter")
-    return max(paid, key=lambda cost: tuple(getattr(cost, name) or 0 for name in numbers))

@@ -94,27 +94,22 @@ def survey(way: Way, *, whole: bool = True) -> Survey:
             stated, clean, fields = _by_decoding(way, usual)
         look = replace(head[0][0], fields=fields)
         upright = Upright(look, way.source, way.most)
-        facts = _facts(way, container, stream, stated, upright, look)
+        start, steps = runs(stated)
+        bright = (f"brightness above white ({look.hdr})",) if look.hdr else ()
+        facts = Facts(
+            sha256=way.source.sha256(),
+            format=NAMES[way.demuxer],
+            codec=stream.codec_context.codec.canonical_name,
+            width=upright.width,
+            height=upright.height,
+            time_base=stream.time_base,
+            start=start,
+            steps=steps,
+            audio=bool(container.streams.audio),
+            dropped=(*left_out_streams(container, stream), *bright),
+        )
     way.source.check()
     return Survey(facts, look, usual, clean)
-
-
-def _facts(way: Way, container: Any, stream: Any, times: list[int], upright: Upright, look: Look) -> Facts:
-    start, steps = runs(times)
-    bright = (f"brightness above white ({look.hdr})",) if look.hdr else ()
-    return Facts(
-        sha256=way.source.sha256(),
-        format=NAMES[way.demuxer],
-        codec=stream.codec_context.codec.canonical_name,
-        width=upright.width,
-        height=upright.height,
-        time_base=stream.time_base,
-        start=start,
-        steps=steps,
-        audio=bool(container.streams.audio),
-        dropped=(*left_out_streams(container, stream), *bright),
-        fields=look.fields,
-    )
 
 
 def _looks(way: Way) -> Iterator[tuple[Look, int | None]]:
@@ -148,9 +143,9 @@ def _by_packets(way: Way, container: Any, stream: Any, decoders: frozenset[str])
 def _by_decoding(way: Way, usual: int) -> tuple[list[int], bool, bool]:
     """Return the times of all frames, whether all are the file's own, and whether any consists of fields."""
     times: list[int] = []
-    clock, fields = Clock(usual), False
+    clock, fields = Clock(usual, way.source), False
     for look, own in _looks(way):
-        times.append(way.tick(clock, own))
+        times.append(clock.time(own))
         fields |= look.fields
         _check_number(way, len(times))
     return times, not clock.repaired, fields
@@ -204,10 +199,6 @@ class Clip:
     def check(self) -> None:
         """Raise `ClipError` if the file was written to since it was opened."""
         self.source.check()
-
-    def check_bytes(self) -> None:
-        """Raise `ClipError` unless the file's bytes are those of `facts`, and it was not written to."""
-        self.source.check_bytes(self.facts.sha256)
 
     def ask(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
         """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""
@@ -293,28 +284,29 @@ class Reader:
         index = start - 1
         for index, (time, picture) in enumerate(self._frames_at(start, times), start):
             if index >= stop or time != times[index]:
-                raise self._lies()
+                raise damage_error(self.way.source, LIES)
             with as_clip_error(self.way.source, f"frame {index}"):
                 image = self._upright.image(picture)
             yield Frame(index, time, image)
             if index == stop - 1 < self.facts.frames - 1:
                 break
         if index != stop - 1:
-            raise self._lies()
+            raise damage_error(self.way.source, LIES)
         self.way.source.check()
 
     def _frames_at(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
         """Return times and pictures of the frames from `start` on."""
+        look, usual = self._found.look, self._found.usual
         near = times[max(0, start - 2)] if start and self._found.clean else None
         reached = None if near is None else self._frames_from(near, times[start])
-        return reached or islice(self._read_frames(), start, None)
+        return reached or islice(self.way.read_frames(look, usual), start, None)
 
     def _frames_from(self, near: int, time: int) -> Iterator[tuple[int, Any]] | None:
         """Return the frames from `time` on, decoded from a keyframe before `near`; None if there is none.
 
         What precedes a keyframe may be missing, or may refer to frames before it.
         """
-        found = self._read_frames(near)
+        found = self.way.read_frames(self._found.look, self._found.usual, near)
         try:
             for shown in found:
                 if shown[0] >= time:
@@ -322,12 +314,6 @@ class Reader:
         except ClipError:
             pass
         return None
-
-    def _read_frames(self, near: int | None = None) -> Iterator[tuple[int, Any]]:
-        return self.way.read_frames(self._found.look, self._found.usual, near)
-
-    def _lies(self) -> ClipError:
-        return damage_error(self.way.source, LIES)
 
 
 SKIP: Final = 60

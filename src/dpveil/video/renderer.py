@@ -21,7 +21,7 @@ from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame, Track
 from dpveil.video.painting import SECONDS, Layer, Light, relight
-from dpveil.video.places import Scene, Spot, Subject
+from dpveil.video.places import Scene, Spot
 
 MOST: Final = 4
 """Halvings at most: 16 pixels become one."""
@@ -272,99 +272,71 @@ def show_raster(image: Image, region: Region, raster: Image) -> None:
     region.paste(image, raster)
 
 
-Own = Callable[[Subject, Track, Frame], Image]
-"""Draws the raster of a subject's track in one frame, where each frame is drawn on its own."""
+FrameDraw = Callable[[Track, Frame], Image]
+"""Draws the raster of a track in one frame, where each frame is drawn on its own."""
 
 
 class Renderer:
-    """Replaces the regions of frames, in their order, by what was drawn and painted.
+    """Replaces the regions of frames, which come one after the other, by what was drawn and painted.
 
-    `draws` are those of `subjects`, by their numbers, and `layers` the heads of tracks, by theirs (`paint`):
-    each is taken from there when it is shown, and held as long as its track is present.
-    `own` draws a frame's raster of subjects without a draw. A frame that is returned is a function of its
-    pixels outside what is replaced, those of the `memory` frames before it, the cells of keys, `draws` and
-    `layers`; a renderer that begins later has to see these frames first (`look`).
+    `draws` are what is shown of tracks, by their numbers, and `layers` the heads of faces (`paint`): each is
+    read from there when it is shown, and held as long as its track is present. `draw_frame` draws a frame's
+    raster of tracks without a draw. A frame that is returned is a function of its pixels outside what is
+    replaced, those of the frames in `SECONDS` before it, the cells of keys, `draws` and `layers`.
     """
 
     def __init__(
         self,
         scene: Scene,
-        subjects: Sequence[Subject],
         draws: Mapping[int, Drawn],
         layers: Mapping[int, Mapping[int | None, Layer]],
-        own: Own | None = None,
+        draw_frame: FrameDraw | None = None,
     ) -> None:
-        self.scene, self.draws, self.layers, self._own = scene, draws, layers, own
-        self.memory = max(1, math.ceil(SECONDS * scene.rate)) - 1
-        self._subjects = {track.number: subject for subject in subjects for track in subject.tracks}
-        for track in scene.tracks:
-            self._check(track.number)
-        self._lights: dict[int, deque[tuple[int, Light]]] = {}
+        self.scene, self.draws, self.layers, self._draw_frame = scene, draws, layers, draw_frame
+        self._memory = max(1, math.ceil(SECONDS * scene.rate))
+        self._lights: dict[int, deque[Light]] = {}
         self._held: dict[int, dict[int | None, Layer]] = {}
 
-    def _check(self, number: int) -> None:
-        """Raise `InvalidParameter` unless there is something to show for a track."""
-        subject = self._subjects.get(number)
-        drawn = None if subject is None else self.draws.get(subject.number)
-        if subject is None or (drawn is None and self._own is None):
-            raise InvalidParameter("draws", f"track {number}", "is missing", hint="draw every subject")
-        if self.scene.shows_face(self.scene.of_number[number]) and not self.layers.get(number):
-            raise InvalidParameter("layers", f"track {number}", "is missing", hint="paint every face")
-
-    def look(self, frame: Frame) -> None:
-        """See a frame that is not to be rendered: one of the `memory` frames before the first that is."""
-        spots, around = self._surroundings(frame)
-        self._see(frame.index, spots, around)
-
     def frame(self, frame: Frame) -> Image:
-        """Return a frame with all regions replaced; the given one stays as it is.
+        """Return the next frame with all regions replaced; the given one stays as it is.
 
-        Objects are replaced first, and heads over them, from the smallest to the largest.
+        Objects are replaced first, and heads over them, from the smallest to the largest. Nothing private
+        is read but by `draw_frame`.
         """
-        spots, around = self._surroundings(frame)
-        self._see(frame.index, spots, around)
+        spots = self.scene.spots(frame.index)
+        around = Surroundings(frame.image, [spot.region for spot in spots if spot.region is not None])
+        self._see(spots, around)
         out = around.levels.copy() if spots else around.levels
         heads = []
         for spot in spots:
             if spot.region is None:
                 continue
             if spot.head is None:
-                show_raster(out, spot.region, self._raster(spot, frame))
+                show_raster(out, spot.region, self._raster(spot.track, frame))
             else:
                 heads.append(self._place_head(spot, spot.region, spot.head, frame.index))
         for group in _groups(heads):
             show(out, around, group)
         return out
 
-    def _surroundings(self, frame: Frame) -> tuple[list[Spot], Surroundings]:
-        """Return what is replaced in a frame, and what is around; nothing private is read from here on."""
-        scene, image = self.scene, frame.image
-        if image.shape != (scene.height, scene.width, 3) or image.dtype != np.uint8:
-            wanted = f"is not uint8 {scene.height} × {scene.width} × 3"
-            raise InvalidParameter("frame", f"{image.dtype} {image.shape}", wanted, hint="as its facts state")
-        spots = scene.spots(frame.index)
-        return spots, Surroundings(image, [spot.region for spot in spots if spot.region is not None])
-
-    def _see(self, index: int, spots: Sequence[Spot], around: Surroundings) -> None:
-        """Take the light of heads in a frame."""
+    def _see(self, spots: Sequence[Spot], around: Surroundings) -> None:
+        """Take the light of heads in a frame, and forget tracks that are gone."""
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
         self._held = {number: held for number, held in self._held.items() if number in present}
         for spot in spots:
             if spot.head is not None:
-                seen = self._lights.setdefault(spot.track.number, deque(maxlen=self.memory + 1))
-                if not seen or seen[-1][0] != index:
-                    seen.append((index, Light.measure(around.levels, around.hidden, spot.head)))
+                seen = self._lights.setdefault(spot.track.number, deque(maxlen=self._memory))
+                seen.append(Light.measure(around.levels, around.hidden, spot.head))
 
-    def _raster(self, spot: Spot, frame: Frame) -> Image:
+    def _raster(self, track: Track, frame: Frame) -> Image:
         """Return what is shown of an object in a frame."""
-        subject = self._subjects[spot.track.number]
-        drawn = self.draws.get(subject.number)
+        drawn = self.draws.get(track.number)
         if drawn is not None and drawn.raster is not None:
             return drawn.raster
-        if self._own is None:
-            raise InvalidParameter("draws", subject.number, "is no raster", hint="draw the subject again")
-        return self._own(subject, spot.track, frame)
+        if self._draw_frame is None:
+            raise InvalidParameter("draws", track.number, "is no raster", hint="draw the track again")
+        return self._draw_frame(track, frame)
 
     def _place_head(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
         """Return a head as it is shown in a frame."""
@@ -373,7 +345,7 @@ class Renderer:
         faces = [(None, 1.0)] if None in stored else course.faces(index, self.scene.fade)
         layers = self._held.setdefault(number, {})
         layers.update({yaw: replace(stored[yaw]) for yaw, _ in faces if yaw not in layers})
-        lights = [light for _, light in self._lights[number]]
+        lights = self._lights[number]
         shown = []
         for yaw, share in faces:
             changes = [layers[yaw].light.change(light) for light in lights]

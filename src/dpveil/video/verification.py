@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
@@ -29,14 +29,12 @@ from dpveil.release.verification import (
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
 from dpveil.video.decoding import Source, pyav
-from dpveil.video.facts import most_frames
 from dpveil.video.reading import MAX_PIXELS, Clip
 from dpveil.video.words import VOICES, of_clip
 
 MATROSKA: Final = ("mkv", "webm")
 ROUNDED: Final = dict.fromkeys(MATROSKA, Fraction(1, 500))
 """Seconds by which times may differ in formats that store milliseconds; others store exact times."""
-TICK: Final = Fraction(1, 10**6)
 
 
 def content_problems(
@@ -47,15 +45,13 @@ def content_problems(
     Decodes no more than its first frames. Raises `ClipError` if it cannot be read, or a frame has more than
     `max_pixels`.
     """
-    quote, event, form = certificate.quote, certificate.quote.event, certificate.output.format
+    quote, form = certificate.quote, certificate.output.format
     facts = Clip(source, max_pixels, searched=False).facts
     size, rounded = f"{facts.width}×{facts.height}", ROUNDED.get(form, Fraction(0))
     if (facts.width, facts.height, facts.frames) != (quote.width, quote.height, quote.frames):
         yield f"the clip has {count_noun(facts.frames, 'frame')} of {size}, not as the certificate says"
     elif abs(facts.seconds - certificate.output.seconds) > rounded:
         yield "the clip is not as long as the certificate says"
-    elif event is not None and most_frames(facts, max(TICK, event.seconds - rounded)) > event.frames:
-        yield "an event can change more frames than the certificate says"
     if facts.audio != quote.audio:
         yield f"the clip has {'sound' if facts.audio else 'no sound'}, not as the certificate says"
     if facts.dropped:
@@ -78,16 +74,6 @@ class ClipVerification(Verification):
 
     certificate: VideoCertificate | None = None  # type: ignore[assignment]
     unread: bool = False
-
-    @property
-    def costs(self) -> tuple[Guarantee, ...]:
-        """What the clip costs, draw by draw."""
-        return () if self.certificate is None else self.certificate.quote.guarantees
-
-    @property
-    def objections(self) -> tuple[str, ...]:
-        """Why the clip may not be published, in a few words each."""
-        return () if self.certificate is None else self.certificate.objections
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -166,24 +152,18 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
     if not is_present(clip) or clip.is_symlink():
         yield f"the clip {LINK if is_present(clip) else 'is missing'}"
         return
+    at, magic = MAGIC[output.format]
     try:
         with closing(Source(clip)) as source:
-            yield from _byte_problems(source, certificate)
+            if source.sha256() != output.sha256:
+                yield "the clip was changed: its SHA-256 is not the one in the certificate"
+            elif source.read(at, len(magic)) != magic:
+                yield f"the clip is not a {output.format} file"
+            elif can_read_clips():
+                yield from content_problems(source, certificate)
+                source.check()
     except ClipError as error:
         yield f"the clip cannot be read: {error.message}"
-
-
-def _byte_problems(source: Source, certificate: VideoCertificate) -> Iterator[str]:
-    """Yield in what an open file differs from what its certificate says of it."""
-    output = certificate.output
-    at, magic = MAGIC[output.format]
-    if source.sha256() != output.sha256:
-        yield "the clip was changed: its SHA-256 is not the one in the certificate"
-    elif source.read(at, len(magic)) != magic:
-        yield f"the clip is not a {output.format} file"
-    elif can_read_clips():
-        yield from content_problems(source, certificate)
-        source.check()
 
 
 def can_read_clips() -> bool:

@@ -1,15 +1,14 @@
-"""Writing a clip: segments, joined with every frame at its exact time, beside sound that is kept."""
+"""Writing a clip: every frame at its exact time, beside sound that is kept."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -21,7 +20,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownNam
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 from dpveil.processes import Channel, answer
-from dpveil.video.decoding import CHANGED, MOV, Source, as_clip_error, open_container, pyav
+from dpveil.video.decoding import CHANGED, Source, as_clip_error, container_of, open_container, pyav
 from dpveil.video.facts import Facts, Frame, durations
 from dpveil.video.reading import Reader
 
@@ -118,8 +117,8 @@ def settings(stream: Any, encoder: Encoder) -> None:
 
 
 BT709, LIMITED = 1, 1
-MOVIE: Final = {"fflags": "+bitexact"}
-"""Options of every file that is written: no version of the software, no random numbers."""
+MESSAGES: Final = 6
+"""The type of H.264's units that hold supplemental messages."""
 LONGEST: Final = 2**31
 """An MP4 file states how long a frame is shown as a number below this, in its unit."""
 SLOWEST, FASTEST = 1, 240
@@ -136,6 +135,42 @@ def unit_of(facts: Facts) -> Fraction:
     if max(steps, default=0) * facts.time_base / unit >= LONGEST or unit.denominator >= LONGEST:
         raise OutputError("frames are too far apart for the unit of their times", hint="cut the clip there")
     return unit
+
+
+MILLISECOND: Final = Fraction(1, 1000)
+EXACT: Final = ("mp4", "mov")
+"""Containers that hold times exactly."""
+
+
+def time_unit(facts: Facts, container: str) -> Fraction:
+    """Return the unit of times in a file in `container`; raises `OutputError` if there is none."""
+    exact = unit_of(facts)  # of what the encoder is told, too
+    return exact if container in EXACT else MILLISECOND
+
+
+def muxer_options(facts: Facts, container: str) -> dict[str, str]:
+    """Return options of a file that is written: no version of the software, no random numbers."""
+    exact = {"movie_timescale": str(unit_of(facts).denominator)} if container in EXACT else {}
+    return {"fflags": "+bitexact", **exact}
+
+
+def frame_ticks(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
+    """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
+    ticks, last = 0, -1
+    for length, count in durations(facts):
+        for _ in range(count):
+            begun = round(ticks * facts.time_base / unit)
+            ticks += length
+            if begun <= last:
+                raise OutputError("two frames are less than a millisecond apart", hint="write an .mp4 file")
+            last = begun
+            yield begun, round(ticks * facts.time_base / unit)
+
+
+def check_times(facts: Facts, container: str) -> None:
+    """Raise `OutputError` if files in `container` do not hold the times of a clip."""
+    for _ in frame_ticks(facts, time_unit(facts, container)):
+        pass
 
 
 @contextmanager
@@ -162,31 +197,39 @@ def _causes(error: BaseException) -> Iterator[Any]:
 
 
 class Writer:
-    """Writes one segment of a clip with the sizes and times of `facts` to a new file at `path`.
+    """Writes a clip in `container`, with the sizes and times of `facts`, to a new file at `path`.
 
-    `container` is that of the whole clip, as `encoders.container_for` returns it, and decides the encoder;
-    a segment itself is always an MP4 file. Use it as a context manager, or call `close`. Frames come in
-    order, one after the other. Raises `OutputError`.
+    Frames come in order, all of them, and get the times of `facts`, from zero on: exactly in MP4 and MOV, to
+    the next millisecond in Matroska and WebM. Use it as a context manager: the file is complete and on the
+    disk at its end. Raises `OutputError`.
     """
 
     def __init__(self, path: str | Path, facts: Facts, *, container: str = "mp4") -> None:
+        from av.bitstream import BitStreamFilterContext
         from av.video.reformatter import VideoReformatter
 
         self._av = pyav()
         self._path, self._facts = Path(path), facts
-        self._next: int | None = None
-        self._last = 0
+        self._written = 0
         self._to_yuv = VideoReformatter()
         encoder, self._pixels = encoder_for(container, facts.width, facts.height)
-        self._unit = unit_of(facts)
+        self._exact, self._unit = unit_of(facts), time_unit(facts, container)
+        self._ticks = frame_ticks(facts, self._unit)
         with as_writing_error(self._path):
             self._file = self._path.open("xb")
-            self._container = self._av.open(self._file, "w", format="mp4", container_options=MOVIE)
+            options = muxer_options(facts, container)
+            self._container = self._av.open(self._file, "w", format=container, container_options=options)
             self._stream = self._container.add_stream(encoder.name, rate=_rate(facts))
             self._stream.width, self._stream.height = facts.width, facts.height
             self._stream.pix_fmt = self._pixels
-            self._stream.time_base = self._stream.codec_context.time_base = self._unit
+            self._stream.time_base, self._stream.codec_context.time_base = self._unit, self._exact
             settings(self._stream, encoder)
+            self._container.start_encoding()
+        # x264 states its version and settings in messages
+        bare = encoder.name == X264.name
+        self._bare = (
+            BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", self._stream) if bare else None
+        )
 
     def __enter__(self) -> Writer:
         return self
@@ -196,48 +239,48 @@ class Writer:
     ) -> None:
         try:
             if kind is None:
-                self.close()
+                self._mux(None)
+                if self._written != self._facts.frames:
+                    text = f"cannot write {show_path(self._path)}: it has {self._written} frames"
+                    raise OutputError(text, hint="render the clip again")
+                with as_writing_error(self._path), self._file:
+                    self._container.close()
+                    self._file.flush()
+                    os.fsync(self._file.fileno())
         finally:
             with suppress(OSError):  # what it could not write was told
                 self._file.close()
 
     def write(self, frame: Frame) -> None:
-        """Encode the next frame; raises `InvalidParameter` for another size, or one out of order."""
-        size = check_image(frame.image).shape
-        if size != (self._facts.height, self._facts.width, 3):
-            raise InvalidParameter("frame", "×".join(map(str, size)), "is not of the clip's size")
-        if self._next is None:
-            self._first = frame.time
-        elif frame.index != self._next or frame.time <= self._last:
-            raise InvalidParameter("frame", frame.index, f"does not follow frame {self._next - 1}")
-        self._next, self._last = frame.index + 1, frame.time
-        self._mux(self._to_frame(frame))
-
-    def close(self) -> None:
-        """Write what is left; the file is complete and on the disk then."""
-        if self._next is None:
-            self._file.close()
-            raise OutputError(f"cannot write {show_path(self._path)}: it has no frames")
-        self._mux(None)
-        with as_writing_error(self._path), self._file:
-            self._container.close()
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    def _to_frame(self, frame: Frame) -> Any:
-        levels = np.ascontiguousarray(frame.image)
+        """Encode the next frame; raises `InvalidParameter` for another size."""
+        levels = np.ascontiguousarray(check_image(frame.image))
+        if levels.shape != (self._facts.height, self._facts.width, 3):
+            shape = "×".join(map(str, levels.shape))
+            raise InvalidParameter("frame", shape, "is not of the clip's size")
         plain = self._av.VideoFrame.from_numpy_buffer(levels, "rgb24")
         made = self._to_yuv.reformat(
             plain, format=self._pixels, dst_colorspace=BT709, dst_color_range=LIMITED, threads=1
         )
-        made.pts = int((frame.time - self._first) * self._facts.time_base / self._unit)
-        made.time_base = self._unit
-        return made
+        made.pts = int((frame.time - self._facts.start) * self._facts.time_base / self._exact)
+        made.time_base = self._exact
+        self._mux(made)
 
     def _mux(self, frame: Any) -> None:
+        """Encode a frame, or what is left, and write the packets: one for each frame, in their order."""
         with as_writing_error(self._path):
             for packet in self._stream.encode(frame):
-                self._container.mux(packet)
+                for kept in [packet] if self._bare is None else self._bare.filter(packet):
+                    kept.stream = self._stream
+                    self._container.mux(timed(kept, next(self._ticks), self._unit))
+                    self._written += 1
+
+
+def timed(packet: Any, ticks: tuple[int, int], unit: Fraction) -> Any:
+    """Return a packet of the frame that is shown between these `ticks` of a `unit`."""
+    packet.pts = packet.dts = ticks[0]
+    packet.duration = ticks[1] - ticks[0]
+    packet.time_base = unit
+    return packet
 
 
 def _rate(facts: Facts) -> Fraction:
@@ -340,133 +383,39 @@ def check_sound(clip: Reader, container: str) -> None:
         raise clip.way.source.clip_error(problem, WITHOUT) from error
 
 
-MILLISECOND: Final = Fraction(1, 1000)
-EXACT: Final = ("mp4", "mov")
-"""Containers that hold times exactly."""
-MESSAGES: Final = 6
-"""The type of H.264's units that hold supplemental messages."""
-AGAIN: Final = "render the clip again"
+def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: str) -> None:
+    """Write the frames of `pictures`, which a `Writer` wrote, to the new file `out`, with a clip's sound.
 
-
-def join(
-    segments: Sequence[str | Path],
-    out: str | Path,
-    facts: Facts,
-    *,
-    container: str = "mp4",
-    audio_from: Reader | None = None,
-) -> None:
-    """Write the frames of `segments`, in order, to `out`, a new file: a clip in `container`.
-
-    The frames get the times of `facts`, from zero on: exactly in MP4 and MOV, to the next millisecond in
-    Matroska and WebM. With `audio_from`, its first stream of sound is copied beside them, from the time of
-    the first frame on. The file is on the disk when this returns; its name is the caller's business. Raises
-    `OutputError` if the segments are not all of the clip, or differ in how they are coded, and `ClipError`
-    for sound that `container` does not take.
+    Its first stream of sound is copied, from the time of the first frame on. Raises `OutputError`, and
+    `ClipError` for sound that `container` does not take.
     """
-    path = Path(out)
-    with as_writing_error(path), path.open("xb") as file:
-        options = dict(MOVIE)
-        if container in EXACT:
-            options["movie_timescale"] = str(unit_of(facts).denominator)
-        with pyav().open(file, "w", format=container, container_options=options) as made:
-            _fill(made, [Path(segment) for segment in segments], facts, container, audio_from)
+    facts, path = clip.facts, Path(out)
+    unit = time_unit(facts, container)
+    with ExitStack() as held:
+        held.enter_context(as_writing_error(path))
+        file = held.enter_context(path.open("xb"))
+        source = held.enter_context(closing(Source(pictures)))
+        read = held.enter_context(open_container(source, container_of(source), facts.width * facts.height))
+        options = muxer_options(facts, container)
+        made = held.enter_context(pyav().open(file, "w", format=container, container_options=options))
+        stream = made.add_stream_from_template(read.streams.video[0], opaque=True)
+        stream.time_base = unit
+        sound = held.enter_context(closing(Sound(clip, made, container)))
+        packets = (packet for packet in read.demux(read.streams.video[0]) if packet.size)
+        for packet, ticks in zip(packets, frame_ticks(facts, unit), strict=True):
+            sound.until(ticks[0] * unit)
+            packet.stream = stream
+            made.mux(timed(packet, ticks, unit))
+        sound.until(None)
+        made.close()
         file.flush()
         os.fsync(file.fileno())
 
 
-def _fill(made: Any, segments: list[Path], facts: Facts, container: str, audio_from: Reader | None) -> None:
-    unit = unit_of(facts) if container in EXACT else MILLISECOND
-    packets = _with_times(_packets(segments, facts), facts, unit)
-    first = next(packets)
-    try:
-        stream = made.add_stream_from_template(first.stream, opaque=True)
-    except ValueError as error:
-        problem = f"the segments are coded for another container than {container}"
-        raise OutputError(problem, hint=AGAIN) from error
-    stream.time_base = unit
-    with ExitStack() as held:
-        sound = None
-        if audio_from is not None:
-            sound = held.enter_context(closing(Sound(audio_from, made, container)))
-        for packet in chain([first], packets):
-            if sound is not None:
-                sound.until(packet.pts * unit)
-            packet.stream = stream
-            made.mux(packet)
-        if sound is not None:
-            sound.until(None)
-
-
-def _with_times(packets: Iterator[Any], facts: Facts, unit: Fraction) -> Iterator[Any]:
-    """Yield all packets with the times of `facts`, in `unit`; raises `OutputError` for another number."""
-    for begun, ended in _frame_ticks(facts, unit):
-        packet = next(packets, None)
-        if packet is None:
-            raise OutputError("the segments have fewer frames than the clip", hint=AGAIN)
-        packet.pts = packet.dts = begun
-        packet.duration = ended - begun
-        packet.time_base = unit
-        yield packet
-    if next(packets, None) is not None:
-        raise OutputError("the segments have more frames than the clip", hint=AGAIN)
-
-
-def _frame_ticks(facts: Facts, unit: Fraction) -> Iterator[tuple[int, int]]:
-    """Yield when each frame begins and ends, in `unit`; raises `OutputError` if two begin at once."""
-    ticks, last = 0, -1
-    for length, count in durations(facts):
-        for _ in range(count):
-            begun = round(ticks * facts.time_base / unit)
-            ticks += length
-            if begun <= last:
-                raise OutputError("two frames are less than a millisecond apart", hint="write an .mp4 file")
-            last = begun
-            yield begun, round(ticks * facts.time_base / unit)
-
-
-def check_times(facts: Facts, container: str) -> None:
-    """Raise `OutputError` if files in `container` do not hold the times of a clip."""
-    unit = unit_of(facts)  # segments are MP4 files, whatever they are joined to
-    for _ in _frame_ticks(facts, unit if container in EXACT else MILLISECOND):
-        pass
-
-
-def _packets(segments: list[Path], facts: Facts) -> Iterator[Any]:
-    """Yield the packets of all segments; raises `OutputError` for one that is coded otherwise."""
-    coded: tuple[Any, ...] | None = None
-    for segment in segments:
-        source = Source(segment)
-        try:
-            with open_container(source, MOV, facts.width * facts.height) as container:
-                stream = container.streams.video[0]
-                context = stream.codec_context
-                found = (context.name, context.width, context.height, context.pix_fmt, context.extradata)
-                if coded not in (None, found) or found[1:3] != (facts.width, facts.height):
-                    raise OutputError(f"{show_path(segment)} is coded otherwise than the first", hint=AGAIN)
-                coded = found
-                with as_clip_error(source, "a segment"):
-                    yield from _bare(container.demux(stream), stream)
-        finally:
-            source.close()
-
-
-def _bare(packets: Iterator[Any], stream: Any) -> Iterator[Any]:
-    """Yield `packets` without the H.264 messages in which x264 states its version and settings."""
-    from av.bitstream import BitStreamFilterContext
-
-    if stream.codec_context.name != "h264":
-        yield from (packet for packet in packets if packet.size)
-        return
-    bare = BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", stream)
-    for packet in packets:
-        for kept in bare.filter(packet) if packet.size else ():
-            kept.stream = stream
-            yield kept
-
-
 def serve(channel: Channel) -> None:
-    """Answer questions of `Clip` about clips: they are decoded, and joined, in processes with limits."""
+    """Answer questions of `Clip` about clips: they are decoded, and their sound is copied, in processes with
+    limits.
+    """
     answer(channel, lambda _: _answer)
 
 
@@ -484,8 +433,8 @@ def _answer(asked: list[Any]) -> tuple[Any, ...]:
         if what == "sound":
             check_sound(reader, *given)
         else:
-            segments, out, container = given
-            join(segments, out, reader.facts, container=container, audio_from=reader)
+            pictures, out, container = given
+            add_sound(pictures, out, reader, container)
         return ({"told": None},)
     except DPVeilError as error:
         return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)

@@ -13,7 +13,7 @@ from geometry_made import cell_near, scale_of, textured
 
 import dpveil
 from dpveil.core.origin import FACE, Origin
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
@@ -21,12 +21,9 @@ from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, SCALES, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
-from dpveil.faces.geometry.protection import FACE as FACE_ALONE
-from dpveil.faces.geometry.protection import PROTECTIONS, inset
-from dpveil.faces.geometry.stated import misplaced
+from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder
-from dpveil.regions.tiling import grow
 from dpveil_audit.faces.made_heads import made_heads
 
 YAWS = (-2, -1, 0, 1, 2, None)
@@ -290,43 +287,3 @@ def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert found.exact == wanted
     assert found.pose != wanted
     assert found.region.origin.cell == found.cell.numbers
-
-
-@pytest.mark.parametrize("protect", PROTECTIONS)
-def test_regions_of_cells_are_told_from_others(protect: str) -> None:
-    cell = cell_near(87, 15, 4.25, 4.25, 1)
-    box, mask = cell.shape(protect).region(cell.pose, 400, 400, masked=PROTECTIONS[protect].masked)
-    assert min(box.x, box.y, 400 - box.x - box.w, 400 - box.y - box.h) > 16, "no edge stands for a block's"
-    origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
-    right = Region(box, mask, origin).record
-
-    def problem(record, *, counted=True, size=400):
-        return misplaced(record, protect, "auto", size, size, counted=counted)
-
-    assert problem(right) == ""
-    for moved in (Box(box.x + 1, *(box.y, box.w, box.h)), Box(box.x, box.y, box.w, box.h - 1)):
-        assert "not that of its cell" in problem(replace(right, box=moved))
-    assert "not that of its cell" in problem(replace(right, masked=(right.masked or 99) - 1))
-    assert (problem(replace(right, masked=5), counted=False) == "") == (mask is not None)
-    ends = inset(box, mask, 400, 400) if protect == FACE_ALONE else (box, mask)
-    before = Region(*ends, origin)
-    grown = grow(before, Photo(np.zeros((400, 400), np.uint8), Grid(16, 16))).record
-    assert problem(grown) == ""
-    x, y, w, h = grown.box.x, grown.box.y, grown.box.w, grown.box.h
-    wrong = [
-        box,
-        Box(box.x + 1, y, w, h),
-        Box(x, y, w + 1, h),
-        Box(x - 32, y, w + 32, h),
-        Box(x, y, w + 99, h),
-    ]
-    for other in wrong[2 * (protect == FACE_ALONE) :]:  # an inner face's own box may be of another grid
-        assert "not that of its cell" in problem(replace(grown, box=other))
-    for other in (1, before.record.masked or 99):
-        masked = other if mask is not None else w * h
-        assert "not that of its cell" in problem(replace(grown, masked=masked))
-        assert (problem(replace(grown, masked=masked), counted=False) == "") == (mask is not None)
-    assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
-    far = replace(origin, cell=(cell.scale, cell.roll, 3600, 80, 1))
-    assert "not that of its cell" in problem(replace(right, origin=far))
-    assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))

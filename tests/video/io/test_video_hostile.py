@@ -11,7 +11,7 @@ from test_video_round_trip import KINDS, PAL, TS
 
 from dpveil.errors import ClipError, InvalidParameter, OutputError
 from dpveil.processes import Pool
-from dpveil.video.decoding import FORMATS, Backwards, Clock, Source, open_container
+from dpveil.video.decoding import FORMATS, Clock, Source, open_container
 from dpveil.video.facts import Facts
 from dpveil.video.reading import open_clip
 from dpveil.video.writing import unit_of
@@ -179,8 +179,9 @@ def test_nothing_is_said_by_ffmpeg(tmp_path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_clock():
-    clock = Clock(40)
+def test_clock(tmp_path):
+    source = Source(clip(tmp_path / "a.mp4"))
+    clock = Clock(40, source)
     assert [clock.time(own) for own in (None, None, 100, 100, 100, 101, 200, None)] == [
         0,
         40,
@@ -192,9 +193,9 @@ def test_clock():
         240,
     ]
     assert clock.repaired
-    with pytest.raises(Backwards):
+    with pytest.raises(ClipError, match="go backwards"):
         clock.time(199)
-    clean = Clock(40)
+    clean = Clock(40, source)
     assert [clean.time(own) for own in (-3, 0, 9)] == [-3, 0, 9]
     assert not clean.repaired
 

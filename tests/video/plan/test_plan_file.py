@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
-from tests.video.plan.made import box, face, facts, plan, whole
+from tests.video.plan.made import face, facts, plan, whole
 
 from dpveil.errors import DPVeilError, RegionError, RegionsDiffer, UsageError
 from dpveil.faces.attributes import Attributes
@@ -18,7 +17,7 @@ from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse
 from dpveil.video import plan_file
 from dpveil.video.facts import Key
-from dpveil.video.plan_file import parse_plan, read_plan, to_text
+from dpveil.video.plan_file import parse_plan, read_plan
 from dpveil_audit.faces.made_heads import made_heads
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
@@ -27,7 +26,7 @@ TWO = (face(1, Key(0, 100, 100, 60, 80), Key(40, 120, 100, 60, 80, 4, -20)), fac
 
 def edited(change: Any, method: Any = NEAR) -> Any:
     """Return the plan after a person's edit of its JSON."""
-    data = json.loads(to_text(plan(method, *TWO)))
+    data = json.loads(plan(method, *TWO).to_text())
     change(data)
     return parse_plan(json.dumps(data))
 
@@ -36,22 +35,18 @@ def edited(change: Any, method: Any = NEAR) -> Any:
     "made",
     [
         plan(NEAR, *TWO, cuts=(3, 50), post_processing=(parse("median:3"),), keep_audio=True),
-        plan(Attributes.of({"attributes": "gender=4"}), *TWO, pose="coarse", on_lost="whole"),
-        plan(
-            NEAR, whole(), request=("whole",), over_time="split", event_seconds=Fraction(1, 3), event_times=2
-        ),
-        plan(NEAR, box(), request=("32,40,64,48",), over_time="mean"),
-        plan(NEAR, face(1), facts=facts(fields=True)),
+        plan(Attributes.of({"attributes": "gender=4"}), *TWO, pose="coarse", on_lost="refuse"),
+        plan(NEAR, whole(), request=("whole",), over_time="split"),
         plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
     ],
 )
 def test_a_plan_is_read_as_it_was_written(made):
-    text = to_text(made)
+    text = made.to_text()
     again = parse_plan(text)
     assert again == made
-    assert to_text(again) == text
+    assert again.to_text() == text
     assert again.sha256 == made.sha256
-    assert (again.total, again.units) == (made.total, made.units)
+    assert again.total == made.total
 
 
 @pytest.mark.parametrize(("kind", "shows"), [("face", True), ("text", False), ("box", True), ("dog", False)])
@@ -70,10 +65,9 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(width=10**9), "width = 1000000000 is out of range"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
     (lambda d: d["clip"].update(time_base="0"), "time_base = '0' is out of range"),
-    (lambda d: d["clip"].update(audio=1), "audio = 1 is neither true nor false"),
-    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, mean, split"),
-    (lambda d: d["analyzed"].update(on_lost="drop"), "on_lost = 'drop' is unknown"),
-    (lambda d: d.update(event_times=3), "event_times = 3 is given without a length"),
+    (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
+    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, split"),
+    (lambda d: d.update(on_lost="drop"), "on_lost = 'drop' is unknown"),
     (lambda d: d.update(cuts=[5, 5]), "cuts[1] = 5 is out of range"),
     (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
     (lambda d: d.update(method="dp-pixx"), "unknown method 'dp-pixx'"),
@@ -116,7 +110,6 @@ def test_what_is_wrong_is_named_in_one_line(change, message):
         "null",
         '{"schema": NaN}',
         "[" * 100_000,
-        '{"schema": 1, "schema": 2}',
         '{"schema": "dpveil.video-plan/1", "clip": {}, "method": "fill", "tracks": ' + "9" * 5000 + "}",
         '{"\\u001b[2J": 1}',
     ],
@@ -129,7 +122,7 @@ def test_other_texts_are_one_clear_line(text):
 
 
 def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
-    data = json.loads(to_text(plan(NEAR, *TWO, cuts=(5,))))
+    data = json.loads(plan(NEAR, *TWO, cuts=(5,)).to_text())
     rng = np.random.default_rng(17)
     values = [None, True, -1, 0, 1 << 70, 1.5, "", "x", "\u202e", [], [1], {}, {"a": 1}, "1/0", [[1, 1]]]
 
@@ -153,7 +146,7 @@ def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():
 
 def test_files(tmp_path, monkeypatch):
     path = tmp_path / "plan.json"
-    path.write_text(to_text(plan(NEAR, *TWO)))
+    path.write_text(plan(NEAR, *TWO).to_text())
     assert read_plan(path) == plan(NEAR, *TWO)
     link = tmp_path / "link.json"
     link.symlink_to(path)
@@ -168,17 +161,16 @@ def test_files(tmp_path, monkeypatch):
         read_plan(path)
 
 
-def test_a_ledger_is_debited_once_for_each_person(tmp_path):
+def test_a_ledger_compares_what_is_covered(tmp_path):
     ledger = Ledger(f"sqlite:///{tmp_path}/budget.db", create=True)
     ledger.set_limit("album", Limit("pure", epsilon=100))
     first = plan(
         NEAR, face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3, Key(3, 9, 9, 60, 80))
     )
-    assert [entry.suffix for entry in first.entries] == ["person 1", "track 3"]
-    for suffix, guarantee, covered in first.entries:
-        ledger.debit("album", guarantee, f"clip/{suffix}", covered=covered)
-    for suffix, guarantee, covered in plan(replace(NEAR, epsilon=3), *first.tracks).entries:
-        ledger.debit("album", guarantee, f"again/{suffix}", covered=covered)  # the same tracks: costs add
+    assert first.total.epsilon == 2
+    ledger.debit("album", first.total, "clip", covered=first.covered)
+    again = plan(replace(NEAR, epsilon=3), *first.tracks)
+    ledger.debit("album", again.total, "again", covered=again.covered)  # the same tracks: costs add
     shown = plan(NEAR, face(1), face(2, Key(9, 300, 9, 60, 80)), face(3, Key(3, 9, 9, 60, 80), visible=True))
     for other in (
         shown,
@@ -216,5 +208,3 @@ def test_where_singular_vectors_show_what_they_are_of_counts():
     alone = [replace(one, person=None) for one in (track, wider)]
     assert plan(vectors, track, wider).covered != plan(vectors, *alone).covered
     assert plan(NEAR, track, wider).covered == plan(NEAR, *alone).covered
-    once, mean = (plan(vectors, box(), request=("32,40,64,48",), over_time=mode) for mode in ("once", "mean"))
-    assert once.covered != mean.covered

@@ -8,15 +8,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from tests.video.plan.made import box, face, facts, plan, whole
+from tests.video.plan.made import face, facts, plan, whole
 
 from dpveil.accounting import compose
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
-from dpveil.video.drawing import Mean
 from dpveil.video.facts import Key
 from dpveil.video.quote import persons, share, times
 
@@ -55,30 +53,6 @@ def test_a_split_over_frames_costs_epsilon_exactly(frames):
     assert times(each.guarantee(height=2, width=2, channels=1), frames).epsilon == Fraction(3, 2)
 
 
-def test_a_mean_costs_epsilon_for_one_position_in_all_frames():
-    """One of 2×2 pixels changes in each of 3 frames, by any of 3 levels: no pair of means costs more."""
-    method = DPPix(epsilon=1, block=2, neighbourhood=1)
-    scale = float(method.sum_scale(height=2, width=2, channels=1))
-    rng = np.random.default_rng(5)
-    sums = set()
-    rest = rng.integers(0, 256, (3, 2, 2, 3))
-    for levels in itertools.product((0, 128, 255), repeat=3):
-        mean = Mean(_tiny())
-        for frame, level in zip(rest, levels, strict=True):
-            image = frame.astype(np.uint8)
-            image[0, 1] = level
-            mean.add(image)
-        sums.add(int(mean.raster[..., 0].astype(int).sum()))
-    pairs = itertools.product(sums, sums)
-    worst = max(loss(law(a, scale, 4), law(b, scale, 4)) for a, b in pairs)
-    assert worst <= 1 + 1e-9
-    assert worst > 0.99  # sums of frames, in place of means, would cost three times as much
-
-
-def _tiny():
-    return Box(0, 0, 2, 2)
-
-
 @pytest.mark.parametrize("method", [DPPix(epsilon=1), DPPix(rho=1), DPPixGaussian(rho=Fraction(1, 3))])
 def test_a_split_returns_the_budget_exactly(method):
     made = plan(method, whole(99), facts=facts(99), over_time="split")
@@ -94,16 +68,6 @@ def test_a_split_refuses_what_does_not_divide(method):
         plan(method, whole(), over_time="split")
 
 
-def test_a_mean_needs_a_region_that_stays():
-    assert plan(NEAR, box(), over_time="mean").total.epsilon == 1
-    moving = face(1, Key(0, 32, 40, 64, 48), Key(99, 96, 40, 64, 48), kind="box", finder="box")
-    for track in (moving, face(1)):
-        with pytest.raises(InvalidParameter, match="stay in one place"):
-            plan(NEAR, track, over_time="mean")
-    with pytest.raises(InvalidParameter, match="stay in one place"):
-        plan(NEAR, box(1, person=1), box(2, x=200, person=1), over_time="mean")
-
-
 def test_linked_tracks_cost_once_and_others_add():
     tracks = [face(1), face(2, Key(50, 300, 100, 60, 80)), face(3, Key(60, 200, 200, 60, 80))]
     assert plan(NEAR, *tracks).total.epsilon == 3
@@ -111,7 +75,6 @@ def test_linked_tracks_cost_once_and_others_add():
     made = plan(NEAR, *linked)
     assert made.total.epsilon == 2
     assert [draw.name for draw in made.draws] == ["person 7", "track 3"]
-    assert [draw.frames for draw in made.draws] == [2, 1]
     assert [len(group) for group in persons(made.tracks)] == [2, 1]
 
 

@@ -15,7 +15,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil.video.drawing import Drawn, draw
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import paint
-from dpveil.video.places import Scene, Subject
+from dpveil.video.places import Scene
 from dpveil.video.renderer import Renderer
 from dpveil_audit.faces.made_heads import made_heads
 
@@ -65,15 +65,15 @@ def scene_of(tracks: Sequence[Track], method: Method | None = None, **more: Any)
 
 def rendered(scene: Scene, *, seed: int = 1, shots: int = 0, own: Any = None) -> Renderer:
     """Return a renderer with a draw for each track, in frames of `image` with this noise."""
-    subjects = [Subject(n, (track,), track, track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
     draws: dict[int, Drawn] = {}
     layers = {}
-    for subject in subjects:
-        track = subject.track
+    for track in scene.tracks:
         if own is None:
-            draws[subject.number] = draw(scene, subject, image(subject.key.frame, shots), SeededBits(seed))
+            draws[track.number] = draw(
+                scene, track, track.keys[0], image(track.keys[0].frame, shots), SeededBits(seed)
+            )
         if scene.shows_face(track):
             layers[track.number] = paint(
-                scene, draws[subject.number], track, image(scene.painted_at(track).frame, shots)
+                scene, draws[track.number], track, image(scene.painted_at(track).frame, shots)
             )
-    return Renderer(scene, subjects, draws, layers, own)
+    return Renderer(scene, draws, layers, own)

@@ -11,15 +11,14 @@ from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rende
 
 from dpveil.assets.store import installed_path
 from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
-from dpveil.video.drawing import draw_frame
+from dpveil.video.drawing import draw_raster
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import Layer, Light, paint
-from dpveil.video.places import Scene, Subject
+from dpveil.video.places import Scene
 from dpveil.video.quote import share
 from dpveil.video.renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 
@@ -46,7 +45,6 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
     """Also not in frames that heads are drawn and painted from: nothing is kept of them."""
     scene = scene_of(two(), drawn_heads(protect=protect))
     first = rendered(scene)
-    subjects = [Subject(n, (track,), track, track.keys[0]) for n, track in enumerate(scene.tracks, 1)]
     painted = {
         t.number: paint(
             scene, first.draws[t.number], t, covered(scene, Frame(k.frame, 0, image(k.frame)), 3).image
@@ -55,7 +53,7 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
         if scene.shows_face(t)
         for k in [scene.painted_at(t)]
     }
-    second = Renderer(scene, subjects, first.draws, painted)
+    second = Renderer(scene, first.draws, painted)
     for frame in frames(21):
         shown = first.frame(frame)
         assert (shown == second.frame(covered(scene, frame, 9))).all()
@@ -76,23 +74,6 @@ def test_frames_are_never_written_to() -> None:
     assert not np.shares_memory(renderer.frame(empty), empty.image)
 
 
-def test_a_renderer_that_begins_later_shows_the_same() -> None:
-    scene = scene_of(two())
-    whole, clip = (
-        rendered(scene),
-        [replace(f, image=(f.image * (1 - f.index / 30)).astype(np.uint8)) for f in frames(21)],
-    )
-    shown = [whole.frame(frame) for frame in clip]
-    start, draws, layers = 14, whole.draws, whole.layers
-    later = Renderer(scene, [*whole._subjects.values()], draws, layers)
-    for frame in clip[start - later.memory : start]:
-        later.look(frame)
-    for frame in clip[start:]:
-        assert (later.frame(frame) == shown[frame.index]).all()
-    careless = Renderer(scene, [*whole._subjects.values()], draws, layers)
-    assert any((careless.frame(frame) != shown[frame.index]).any() for frame in clip[start:])
-
-
 def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
     tracks = [moving(1), two()[2]]
     filled = rendered(scene_of(tracks, Fill(level=9)))
@@ -108,7 +89,7 @@ def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
         assert (out[filled.scene.hidden_mask(filled.scene.spots(frame.index))] == 9).all()
         shown.append(noisy.frame(frame)[80:112, 8:72])
     assert all((one == shown[0]).all() for one in shown)
-    assert (shown[0] == noisy.draws[1].raster).all()
+    assert (shown[0] == noisy.draws[3].raster).all()
 
 
 def test_each_frame_is_drawn_where_the_budget_is_split() -> None:
@@ -116,16 +97,16 @@ def test_each_frame_is_drawn_where_the_budget_is_split() -> None:
     part = share(DPPix(epsilon=21, block=4), 21)
     scene, asked = scene_of([track], DPPix(epsilon=21, block=4)), []
 
-    def own(subject: Subject, track: Track, frame: Frame) -> np.ndarray:
-        asked.append((subject.number, track.number, frame.index))
-        return draw_frame(scene, part, track, frame.index, frame.image, SeededBits(frame.index))
+    def own(track: Track, frame: Frame) -> np.ndarray:
+        asked.append((track.number, frame.index))
+        return draw_raster(scene, part, track, frame.index, frame.image, SeededBits(frame.index))
 
     renderer = rendered(scene, own=own)
     for frame in frames(21):
         box = scene.raster(track, frame.index)
         expected = part.release(np.ascontiguousarray(frame.image[box.slices]), bits=SeededBits(frame.index))
         assert (renderer.frame(frame)[box.slices] == expected).all()
-    assert asked == [(1, 3, index) for index in range(21)]
+    assert asked == [(3, index) for index in range(21)]
 
 
 def test_the_whole_frame_is_replaced_where_a_track_says_so() -> None:
@@ -141,22 +122,6 @@ def test_the_whole_frame_is_replaced_where_a_track_says_so() -> None:
         out = renderer.frame(Frame(index, 0, image(index)))
         assert not (out == image(index)).all(axis=2).mean() > 0.05
     assert (renderer.frame(Frame(10, 0, image(10)))[:10] == image(10)[:10]).all()
-
-
-def test_what_is_missing_or_does_not_fit_is_refused() -> None:
-    scene = scene_of([moving(1)])
-    good = rendered(scene)
-    subjects = [*good._subjects.values()]
-    for draws, layers, word in (({}, good.layers, "draws"), (good.draws, {}, "layers")):
-        with pytest.raises(InvalidParameter, match=f"{word} = 'track 1' is missing"):
-            Renderer(scene, subjects, draws, layers)
-    with pytest.raises(InvalidParameter, match="draws = 'track 1' is missing"):
-        Renderer(scene, [], good.draws, good.layers)
-    for wrong in (image(0)[:9], image(0).astype(np.float32), image(0)[..., :1]):
-        with pytest.raises(InvalidParameter, match="is not uint8 120 × 160 × 3"):
-            good.frame(Frame(0, 0, wrong))
-    with pytest.raises(InvalidParameter, match="is no face"):
-        paint(scene, replace(good.draws[1], face=None), scene.tracks[0], image(0))
 
 
 @needs_faces
@@ -213,7 +178,8 @@ def test_no_head_is_hidden_by_what_is_behind_another(turned: bool) -> None:
     renderer = rendered(scene_of(tracks[::-1] if turned else tracks))
     frame = frames(1)[0]
     shown = renderer.frame(frame)
-    spots, around = renderer._surroundings(frame)
+    spots = renderer.scene.spots(0)
+    around = Surroundings(frame.image, [spot.region for spot in spots])
     heads = [renderer._place_head(s, s.region, s.head, 0) for s in spots if s.region and s.head]
     assert len(heads) == 2
     assert heads[0].region.box.overlaps(heads[1].region.box)

@@ -7,7 +7,6 @@ from contextlib import closing
 import pytest
 
 from dpveil.video.reading import ahead
-from dpveil.video.rendering import Beside
 
 
 def _counted(made: list[int], stop: int, *, broken: bool = False) -> Iterator[int]:
@@ -22,7 +21,7 @@ def _counted(made: list[int], stop: int, *, broken: bool = False) -> Iterator[in
 
 
 def _threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name.startswith(("ahead", "beside"))]
+    return [one.name for one in threading.enumerate() if one.name.startswith("ahead")]
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
@@ -37,26 +36,4 @@ def test_an_error_of_the_consumer_ends_all_stages(error: type[BaseException]) ->
     with pytest.raises(error, match="0"):
         consume()
     assert made[-1] == -1
-    assert not _threads()
-
-
-def test_an_error_drops_the_calls_that_wait() -> None:
-    done: list[int] = []
-    begun, gate = threading.Event(), threading.Event()
-
-    def first() -> None:
-        begun.set()
-        assert gate.wait(60)
-
-    def interrupted() -> None:
-        with Beside(4) as beside:
-            beside.call(first)
-            beside.call(done.append, 1)
-            assert begun.wait(60)
-            threading.Timer(0.2, gate.set).start()
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        interrupted()
-    assert not done
     assert not _threads()

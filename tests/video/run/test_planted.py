@@ -20,10 +20,7 @@ from dpveil.release.plan import choose_method
 from dpveil.video import obfuscating, rendering
 from dpveil.video.decoding import Source
 from dpveil.video.obfuscating import ClipRun
-from dpveil.video.plan import VideoPlan
-from dpveil.video.reading import open_clip
 from dpveil.video.rendering import render
-from dpveil.video.state import folder_of
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import as_writing_error
 
@@ -55,16 +52,10 @@ def interrupted(name: str, work: Callable[[], Any]) -> None:
             work()
 
 
-def begun(clip: Path, out: Path, run: ClipRun | None = None) -> str:
-    """Begin to release a clip, and return what was asked of the plan that is left."""
-    interrupted("render", lambda: (run or run_of()).release(Task(clip, out, out.name)))
-    return (run or run_of())._question_digest(obfuscating._hash(clip))
-
-
 def test_a_plan_that_was_left_is_gone_on_with_and_that_is_told(
     clip: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begun(clip, out)
+    interrupted("write", lambda: run_of().release(Task(clip, out, out.name)))
     monkeypatch.setattr(obfuscating, "analyze", lambda *_, **__: pytest.fail("again"))
     entry = run_of().release(Task(clip, out, out.name))
     assert any("went on with the rendering that was begun before" in str(note) for note in entry.warnings)
@@ -83,31 +74,17 @@ def room(size: int) -> Iterator[None]:
 
 
 def test_a_disk_that_takes_no_more_is_told_as_such(clip: Path, out: Path) -> None:
-    """While segments are written, at whatever byte; the same call goes on with room."""
+    """While the clip is written, at whatever byte; the same call succeeds with room."""
     plan = make_plan(clip, Fill(), [track(1, 0)])
-    interrupted("join", lambda: render(plan, clip, out))
-    kept = folder_of(out)
-    segment = kept / "00000000.mp4"
-    size = segment.stat().st_size
+    render(plan, clip, out.with_name("whole.mp4"))
+    size = out.with_name("whole.mp4").stat().st_size
     assert size > 1500
-    for at in (1, 40, size // 2, size - 700, size - 1):
-        segment.unlink(missing_ok=True)
+    for at in (800, size // 2, size - 700, size - 1):
         with room(at), pytest.raises(OutputError, match="the file is too large for this disk"):
-            rendering._Job.render(_job(plan, clip, out))
-        assert not segment.exists()
-    rendering._Job.render(_job(plan, clip, out))
-    assert segment.exists()
-    for at in (1, 40, size // 2, size - 700):
-        with room(at), pytest.raises(OutputError, match="the file is too large for this disk"):
-            rendering._Job.join(_job(plan, clip, out), None)
-    made = render(plan, clip, out)
-    assert made.resumed
+            render(plan, clip, out)
+        assert not out.exists()
+    render(plan, clip, out)
     assert verify_clip(out).status == "consistent"
-
-
-def _job(plan: VideoPlan, clip: Path, out: Path) -> Any:
-    work = rendering.State(folder_of(out), "", resumed=True)
-    return rendering._Job(plan, open_clip(clip), out, "mp4", work, None, lambda *_: None)
 
 
 def test_what_pyav_makes_of_a_full_disk_is_told_as_such(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One function verifies photos and clips, another what files of many hold; the ledger knows who paid."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,8 @@ def test_a_clip_is_verified_as_a_photo_is(out: Path) -> None:
     for name in (out, str(out) + ".certificate.json"):
         found = dpveil.verify(name)
         assert isinstance(found, ClipVerification)
-        assert (found.status, found.publishable, len(found.costs)) == ("consistent", True, 2)
-    assert [str(each) for each in found.costs] == ["3-DP, m-pixels (m = 4)"] * 2
+        assert (found.status, found.publishable) == ("consistent", True)
+    assert [str(each) for each in found.costs] == ["6-DP, m-pixels (m = 4)"]
     assert "strong" in dpveil.verify(out, at_least="strong").refused
     assert [each.status for each in dpveil.verify_each(out)] == ["consistent"]
     with pytest.raises(UnknownName):
@@ -63,7 +64,11 @@ def test_who_paid_for_a_clip_is_looked_up(
     assert run(call) == 0
     assert f"{out}: paid by album\n" in capsys.readouterr().out
     paid = Ledger.paid_for
-    monkeypatch.setattr(Ledger, "paid_for", lambda self, sha256: paid(self, sha256)[1:])
+
+    def twice(one: Paid) -> Paid:
+        return replace(one, cost=one.cost + one.cost)
+
+    monkeypatch.setattr(Ledger, "paid_for", lambda self, sha256: [twice(one) for one in paid(self, sha256)])
     assert run(call) == 1
     assert "its certificate states another amount than was paid" in capsys.readouterr().out
     monkeypatch.undo()

@@ -1,7 +1,6 @@
 """Renderings that fail: for reasons that are known before paying, by files that change, and half removed."""
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
@@ -29,13 +28,12 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.release.plan import choose_method
 from dpveil.video import rendering
-from dpveil.video.decoding import Source
 from dpveil.video.facts import Key, Track
 from dpveil.video.obfuscating import ClipRun, earlier_entry
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
-from dpveil.video.state import folder_of, state
+from dpveil.video.resume import STATE, folder_of, unfinished
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
@@ -74,32 +72,18 @@ def raw(path: Path, shade: int) -> Path:
     return path
 
 
-@pytest.mark.parametrize("seen", ["times", "bytes"])
 @pytest.mark.parametrize("at", [3, FRAMES])
-def test_a_clip_that_is_written_to_meanwhile_is_not_released(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seen: str, at: int
-) -> None:
-    """The bytes alone tell it where the file's times are forged."""
+def test_a_clip_that_is_written_to_meanwhile_is_not_released(tmp_path: Path, at: int) -> None:
     clip, other, out = raw(tmp_path / "a.avi", 0), raw(tmp_path / "b.avi", 90), tmp_path / "private.mp4"
     assert clip.stat().st_size == other.stat().st_size
-    plan, before = plan_of(clip), clip.stat()
-    if seen == "bytes":
-        monkeypatch.setattr(Source, "check", lambda self: None)
-    else:
-        monkeypatch.setattr(Source, "check_bytes", lambda self, sha256: None)
 
     def progress(stage: str, done: int, of: int) -> None:
         if (stage, done) == ("rendering", at):
-            with clip.open("rb+") as file:
-                file.write(other.read_bytes())
-            os.utime(clip, ns=(before.st_atime_ns, before.st_mtime_ns))
+            clip.write_bytes(other.read_bytes())
 
     with pytest.raises(ClipError, match="changed while it was read"):
-        render(plan, clip, out, progress=progress)
+        render(plan_of(clip), clip, out, progress=progress)
     assert not out.exists()
-    assert not (folder_of(out) / "certificate.json").exists()
-    if seen == "times":
-        assert not list(folder_of(out).glob("0*.mp4"))
 
 
 def near(path: Path) -> Path:
@@ -217,11 +201,11 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
     with Ledger(url, create=True) as ledger:
         ledger.set_limit("album", Limit("pure", epsilon=100 if room else 4))
         if not room:
-            ledger.debit("album", plan_of(clip).entries[0].guarantee, "another")
+            ledger.debit("album", plan_of(clip).total, "another")
     shutil.copy2(base, backup)
     with Ledger(url) as ledger:
         ledger.set_limit("album", Limit("pure", epsilon=100))
-        place, name = (rendering._Job, "render") if when == "rendering" else (rendering, "place_together")
+        place, name = (rendering._Job, "write") if when == "rendering" else (rendering, "place_together")
         interrupted(place, name, plan_of(clip), clip, out, ledger=ledger, subject="album")
     for path in tmp_path.glob("budget.db-*"):
         path.unlink()
@@ -236,8 +220,6 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
             with pytest.raises(BudgetRefused):
                 render(plan_of(clip), clip, out, ledger=ledger, subject="album")
             assert not out.exists()
-            assert (folder_of(out) / "draws").exists()
-            assert when == "naming" or not list(folder_of(out).glob("0*.mp4"))
 
 
 def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
@@ -246,27 +228,26 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     out = tmp_path / "private.mp4"
     paying: Any = {"ledger": ledger, "subject": "album"}
     render(plan_of(clip), clip, out, **paying)
-    interrupted(rendering._Job, "render", plan_of(clip), clip, out, replace=True, **paying)
+    interrupted(rendering._Job, "write", plan_of(clip), clip, out, replace=True, **paying)
     entry = earlier_entry(Task(clip, out, out.name), plan_of(clip), paying)
     assert entry is not None
     assert entry.status == "skipped"
     assert any("was begun and not finished, and is kept in " in str(note) for note in entry.warnings)
-    assert (folder_of(out) / "draws").is_file()
+    assert (folder_of(out) / STATE).is_file()
     print_report(Report(entries=[entry]), json=False)
     assert "was begun and not finished, and is kept in " in capsys.readouterr().err
     assert render(plan_of(clip), clip, out, replace=True, **paying).resumed
     assert debits(ledger) == 2
 
 
-@pytest.mark.parametrize("at", ["draws", "00000000.mp4", "state.json"])
 def test_one_that_is_killed_while_it_removes_its_state_is_finished(
-    clip: Path, tmp_path: Path, ledger: Ledger, at: str
+    clip: Path, tmp_path: Path, ledger: Ledger
 ) -> None:
     out, unlink = tmp_path / "private.mp4", Path.unlink
     paying: Any = {"ledger": ledger, "subject": "album", "replace": True}
 
     def killed(self: Path, missing_ok: bool = False) -> None:
-        if self.name == at and self.exists():
+        if self.name == STATE and self.exists():
             raise KeyboardInterrupt
         unlink(self, missing_ok=missing_ok)
 
@@ -275,7 +256,6 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
 
     once()
     before = out.read_bytes()
-    assert not (folder_of(out) / "key").exists()
     render(plan_of(clip), clip, out, **paying)
     assert (out.read_bytes(), debits(ledger)) == (before, 1)
     assert not folder_of(out).exists()
@@ -286,35 +266,45 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
     assert not folder_of(out).exists()
 
 
-@pytest.mark.parametrize(("name", "data"), [("certificate.json", b"{}"), ("joined.mp4", b"?")])
+@pytest.mark.parametrize(("name", "data"), [("clip.mp4", b"?"), (STATE, b""), (STATE, b"[]"), (STATE, b"{}")])
 def test_a_damaged_state_is_one_line(clip: Path, tmp_path: Path, name: str, data: bytes) -> None:
     out = tmp_path / "private.mp4"
     interrupted(rendering, "place_together", plan_of(clip), clip, out)
     (folder_of(out) / name).write_bytes(data)
-    with pytest.raises(OutputError, match="is damaged"):
+    with pytest.raises(OutputError, match="is damaged: remove it"):
         render(plan_of(clip), clip, out)
     assert not out.exists()
 
 
-def test_a_key_that_is_gone_is_noticed_before_it_is_paid(clip: Path, tmp_path: Path, ledger: Ledger) -> None:
+def test_only_its_owner_can_read_the_state_and_other_settings_are_refused(clip: Path, tmp_path: Path) -> None:
     out = tmp_path / "private.mp4"
-    interrupted(rendering._Job, "begin", plan_of(clip), clip, out, ledger=ledger, subject="album")
-    (folder_of(out) / "key").unlink()
-    with pytest.raises(OutputError, match="is damaged"):
-        render(plan_of(clip), clip, out, ledger=ledger, subject="album")
-    assert debits(ledger) == 0
-    assert not folder_of(out).exists()
-    render(plan_of(clip), clip, out, ledger=ledger, subject="album")
+    interrupted(rendering._Job, "write", plan_of(clip), clip, out)
+    folder = folder_of(out)
+    nonce = json.loads((folder / STATE).read_text())["nonce"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    other = make_plan(clip, METHOD, [track(1, 3)])
+    with pytest.raises(OutputError, match="with another plan: give the same"):
+        render(other, clip, out)
+    with pytest.raises(OutputError, match="with another seed"):
+        render(plan_of(clip), clip, out, seed=3)
+    interrupted(rendering._Job, "write", plan_of(clip), clip, out)
+    assert json.loads((folder / STATE).read_text())["nonce"] == nonce
+    assert not render(other, clip, out, replace=True).resumed
+    assert not folder.exists()
+
+
+SETTINGS = {"clip": "00"}
 
 
 def test_the_lock_of_another_process_stays(tmp_path: Path) -> None:
     """One ends; another begins between the removal of its folder and that of its lock; a third comes."""
     out = tmp_path / "private.mp4"
-    one = state(out, {})
+    one = unfinished(out, SETTINGS)
     one.__enter__().remove()
-    with state(out, {}):
+    with unfinished(out, SETTINGS):
         one.__exit__(None, None, None)
-        with pytest.raises(OutputError, match="another process"), state(out, {}):
+        with pytest.raises(OutputError, match="another process"), unfinished(out, SETTINGS):
             pytest.fail("both have it")
 
 
@@ -335,7 +325,7 @@ def test_a_clip_without_a_certificate_is_not_replaced(clip: Path, tmp_path: Path
 def test_a_file_that_would_not_be_verified_gets_no_name(
     clip: Path, tmp_path: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was paid is kept: the next process joins the same frames again, and pays nothing."""
+    """What was paid is kept: the next process renders the same frames again, and pays nothing."""
     out = tmp_path / "private.mp4"
     with monkeypatch.context() as patch:
         patch.setattr(rendering, "content_problems", lambda *given, **more: iter(["it is too long"]))

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from moving_world import FPS, HEIGHT, WIDTH, Knowing, Walk, box_at, clip, facts, of, tracked, uncut
+from moving_world import FPS, WIDTH, Knowing, Walk, box_at, clip, facts, of, tracked, uncut
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.finder import Seen
@@ -167,15 +167,6 @@ def test_lost_tracks_are_held_until_they_are_found_again_there():
     assert two.end == "end"
     walks = [vanishes, elsewhere]
     assert [t.last for t in tracked(120, walks, gap=1).tracks] == [119, 119]
-
-
-def test_the_whole_frame_is_replaced_while_something_is_lost():
-    found = tracked(120, [vanishes], cuts=[100], gap=1, on_lost="whole")
-    one, whole = found.tracks
-    assert (whole.kind, whole.first, whole.last, whole.end) == ("whole", one.last - 4, 99, "cut")
-    assert box_at(whole, 60) == [0, 0, WIDTH, HEIGHT]
-    two = tracked(120, [vanishes, lambda n: (20, 10, 36, 44) if n < 50 else None], gap=1, on_lost="whole")
-    assert [track.kind for track in two.tracks] == ["object", "object", "whole"]
 
 
 def test_a_clip_in_which_something_is_lost_is_refused():

@@ -15,18 +15,29 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.cell import Cell, cell_of, given_box
-from dpveil.faces.geometry.head_frame import between
+from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
+from dpveil.faces.geometry.head_frame import HeadFrame, Shape, between, outline
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Locator, locator, of_box, pose_of
 from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, protection_of
-from dpveil.faces.geometry.stated import ONE, of_own_box
 
 TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 """Angles by which faces may be turned, of people who lie or photos that do."""
 FOUND: Final = Origin(FACE, found=True)
 LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Locator, Box, bool], Landmarks]]] = WeakKeyDictionary()
 """Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""
+
+ONE: Final = HeadFrame(1)
+
+
+def of_own_box(box: Box, protect: str) -> tuple[Similarity, Shape]:
+    """Return the map to a frame with a side of 1, and the shape, of a face that a user's box alone places.
+
+    The shape is so large that it holds the ellipse inscribed in the box.
+    """
+    there, kind = between(of_box(box), SEEN, ONE), PROTECTIONS[protect]
+    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
+    return there, kind.of_box(ROUNDING * float(kind.one.far(there.to(ends) + 0.5).max()))
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,9 @@ from fastapi.responses import Response
 
 from dpveil.core.certificate import parse_certificate
 from dpveil.service.answers import JSONResponse
-from dpveil.service.app import Asking, Parts, Using, answer_plans, finished_release
+from dpveil.service.app import Asking, Parts, Using, answer_plan, finished_release
 from dpveil.service.page.files import FOLDER, HEADERS, PAGES, TABLE, contents, page
 
-READ: Final = ["GET", "HEAD"]
 NOT_FORGERY: Final = (
     "The certificate is not signed: it shows whether picture and promise belong together, not who made them."
 )
@@ -30,9 +29,9 @@ def page_router(parts: Parts) -> APIRouter:
     ledger = parts.jobs.budget.ledger is not None
     for path, name in PAGES.items():
         text = page(path, version=__version__, keys=parts.keys is not None, ledger=ledger)
-        made.add_api_route(path, _file(text, "text/html"), methods=READ, name=name)
+        made.add_api_route(path, _file(text, "text/html"), name=name)
     for name, kind in TABLE.items():
-        made.add_api_route(f"{FOLDER}/{name}", _file(contents(name), kind), methods=READ, name=name)
+        made.add_api_route(f"{FOLDER}/{name}", _file(contents(name), kind), name=name)
     made.include_router(router)
     return made
 
@@ -47,16 +46,16 @@ def _file(text: str | bytes, kind: str) -> Any:
 @router.post("/plan")
 async def plan(request: Request, parts: Using, caller: Asking) -> Response:
     """Return the plan of `/v1/plan` with outlines and sentences; nothing is drawn or spent."""
-    return await answer_plans(request, parts, caller, "page-plan")
+    return await answer_plan(request, parts, caller, "page-plan")
 
 
-@router.api_route("/offers", methods=READ)
+@router.get("/offers")
 async def offers(parts: Using, caller: Asking) -> Response:
     """Return what can be chosen."""
     return JSONResponse(await parts.jobs.ask("page-offers", {}))  # asked anew, as `methods`
 
 
-@router.api_route("/budget", methods=READ)
+@router.get("/budget")
 async def budget(request: Request, parts: Using, caller: Asking, subject: str | None = None) -> Response:
     """Return what is left for a subject, and whether releases at the prices of plans can be paid.
 
@@ -71,7 +70,7 @@ async def budget(request: Request, parts: Using, caller: Asking, subject: str | 
     return JSONResponse(await parts.jobs.payments(account_json, ledger, caller, subject or None, asked, paid))
 
 
-@router.api_route("/releases/{id}", methods=READ)
+@router.get("/releases/{id}")
 async def words(parts: Using, caller: Asking, id: str) -> Response:  # noqa: A002  the path's word
     """Return the certificate of a release in words."""
     made = await finished_release(parts.jobs, caller, id)

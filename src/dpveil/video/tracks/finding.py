@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field, replace
-from fractions import Fraction
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import pairwise
-from types import MappingProxyType
+from itertools import islice, pairwise
 from typing import Final
 
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
-from dpveil.core.origin import FACE, WHOLE
+from dpveil.core.origin import FACE
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame as FaceFrame
@@ -23,7 +21,8 @@ from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import Locator, locator, pose_of
 from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
-from dpveil.video.facts import LOST, MERGED, Facts, Frame, Key, Track
+from dpveil.video.choices import REFUSE
+from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
 from dpveil.video.tracks.following import clip_boxes, complete_box, continuations, matches, overlap, share
 from dpveil.video.tracks.looking import Looker, Memory, Moment, Sight, TrackSettings
@@ -75,10 +74,6 @@ TAKEN: Final = 0.5
 HELD: Final = 0.8
 """Share of a box that another one holds in searches in a row, from which both are the same object."""
 Pairs = Bool[np.ndarray, "n m"]
-THUMBNAIL: Final = 96
-"""Longer side of thumbnails in pixels."""
-AROUND: Final = 0.3
-"""Margin of thumbnails on each side, relative to the box."""
 
 
 class Tracker:
@@ -134,7 +129,7 @@ class Tracker:
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
                 self._begin(finder, new, _missing(traces, now), now)
-        self._show_and_turn(frame, now)
+        self._look_for_turns(frame.image, now)
         self._check_keys()
 
     def _assign(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
@@ -234,15 +229,11 @@ class Tracker:
             for trace, there in zip(missing, self._places(missing, begun)[1], strict=True):
                 trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
-    def _show_and_turn(self, frame: Frame, now: Moment) -> None:
-        """Keep pictures of what was found in this frame, and look for the roll and yaw of faces."""
+    def _look_for_turns(self, image: UInt8[np.ndarray, "h w 3"], now: Moment) -> None:
+        """Look for the roll and yaw of faces that were found in this frame."""
         for trace in self._live:
-            if trace.found.frame != now.frame:
-                continue
-            if trace.best_shown < trace.newest_score:
-                trace.show(_thumbnail(frame, trace.box))
-            if trace.kind == FACE and trace.turn_is_due:
-                trace.turn(turn_of(frame.image, trace.box, trace.roll))
+            if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
+                trace.turn(turn_of(image, trace.box, trace.roll))
 
     def _drop(self, now: Moment) -> None:
         """Close the tracks of what left the picture or was not found for too long."""
@@ -275,28 +266,12 @@ def _edges(one: Seen) -> Edges:
     return np.array([x, y, x + w, y + h], np.float64)
 
 
-def _thumbnail(frame: Frame, box: Edges) -> np.ndarray | None:
-    """Return a small picture of a box and what is around it; None if it is outside of the frame."""
-    import cv2
-
-    height, width = frame.image.shape[:2]
-    aside = np.tile((box[2:] - box[:2]) * AROUND, 2) * [-1, -1, 1, 1]
-    left, top, right, bottom = np.rint(box + aside).astype(int)
-    part = frame.image[max(0, top) : min(height, bottom), max(0, left) : min(width, right)]
-    if not part.size:
-        return None
-    ratio = min(1.0, THUMBNAIL / max(part.shape[:2]))
-    size = tuple(max(1, round(side * ratio)) for side in part.shape[1::-1])
-    return cv2.resize(part, size, interpolation=cv2.INTER_AREA)
-
-
 def _too_many(what: str) -> RegionError:
     return RegionError(what, hint=MANY, arguments={"regions": "regions"})
 
 
 FOUND_AGAIN: Final = 0.3
 """Intersection over union of where a track ended and where another one of its kind was found after that."""
-REFUSED: Final = "let {on_lost} be hold or whole, or cut the clip"
 Shots = Sequence[tuple[int, int]]
 """First and last frame of every shot."""
 
@@ -310,46 +285,26 @@ def shots_of(cuts: Sequence[int], first: int, last: int) -> Shots:
     return [(start, stop - 1) for start, stop in pairwise([first, *cuts, last + 1])]
 
 
-def hold(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
-    """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
-    return [
-        one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in _protected_until(closed, shots)
-    ]
+def protect_lost(
+    closed: Sequence[Closed], shots: Shots, facts: Facts, *, refused: bool = False
+) -> list[Closed]:
+    """Return the tracks, of which lost ones stay to the end of their shot, or until found again.
 
-
-def with_whole_frames(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
-    """Return the tracks, and one of the whole frame for all frames in which something is lost."""
-    answered = _protected_until(closed, shots)
-    spans = sorted((one.sure + 1, until) for one, until in answered if until is not None)
-    joined: list[list[int]] = []
-    for start, stop in spans:
-        if joined and start <= joined[-1][1] + 1:
-            joined[-1][1] = max(joined[-1][1], stop)
-        else:
-            joined.append([start, stop])
-    tracks = [one for one, _ in answered]
-    return [*tracks, *(_whole_frame_track(start, stop, shots, facts) for start, stop in joined)]
-
-
-def refuse(closed: Sequence[Closed], shots: Shots, facts: Facts) -> list[Closed]:
-    """Return the tracks if none is lost; else raise `RegionError`, which names the first one."""
+    Raises `RegionError`, which names the first one, if lost ones are `refused`.
+    """
     answered = _protected_until(closed, shots)
     for number, (one, until) in enumerate(answered, start=1):
-        if until is not None:
-            seconds = _seconds(one.sure, facts)
+        if refused and until is not None:
+            seconds = float((next(islice(facts.times, one.sure, None)) - facts.start) * facts.time_base)
             raise RegionError(
-                f"{one.kind} track {number} is lost after frame {one.sure} ({float(seconds):.2f} s)",
-                hint=REFUSED,
+                f"{one.kind} track {number} is lost after frame {one.sure} ({seconds:.2f} s)",
+                hint="let {on_lost} be hold, or cut the clip",
                 arguments={"on_lost": "on_lost"},
             )
-    return [one for one, _ in answered]
-
-
-ANSWERS: Final[Mapping[str, Callable[[Sequence[Closed], Shots, Facts], list[Closed]]]] = MappingProxyType(
-    {"hold": hold, "whole": with_whole_frames, "refuse": refuse}
-)
-"""What is done for each of `settings.ON_LOST`."""
+    return [
+        one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
+        for one, until in answered
+    ]
 
 
 def _protected_until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Closed, int | None]]:
@@ -384,31 +339,6 @@ def _place(one: Closed, frame: int) -> np.ndarray:
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
 
 
-def _whole_frame_track(start: int, stop: int, shots: Shots, facts: Facts) -> Closed:
-    """Return a track of the whole frame."""
-    keys = [Key(frame, 0, 0, facts.width, facts.height) for frame in sorted({start, stop})]
-    cut = any(first == stop + 1 for first, _ in shots)
-    end = "cut" if cut else "end" if stop == shots[-1][1] else "left"
-    return Closed(
-        kind=WHOLE,
-        finder=WHOLE,
-        keys=tuple(keys),
-        end=end,
-        score=None,
-        begun=start,
-        sure=stop,
-    )
-
-
-def _seconds(frame: int, facts: Facts) -> Fraction:
-    """Return the time of a frame since the first one."""
-    left, time = frame, Fraction(0)
-    for step, count in facts.steps:
-        time += step * min(left, count)
-        left -= min(left, count)
-    return time * facts.time_base
-
-
 NOTHING: Final = "give lower thresholds or boxes; {method} fill with {regions} whole hides all of the clip"
 """The remedy where nothing is found."""
 ARGUMENTS: Final = {"method": "method", "regions": "regions"}
@@ -420,15 +350,13 @@ class Found:
     """The tracks of a clip, numbered from 1 in order of their first frames, and then of left and top there.
 
     `cuts` are the frames with which shots begin, but for the first, and `searched` is the number of frames in
-    which finders looked. `thumbnails` are small originals by the numbers of tracks, for the clip's owner
-    alone.
+    which finders looked.
     """
 
     tracks: tuple[Track, ...]
     cuts: tuple[int, ...]
     frames: int
     searched: int
-    thumbnails: Mapping[int, UInt8[np.ndarray, "h w 3"]] = field(default_factory=dict, repr=False)
 
 
 def find_tracks(
@@ -459,7 +387,8 @@ def find_tracks(
     if not tracker.closed:
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)
     closed = sorted(tracker.closed, key=lambda one: (one.keys[0].frame, one.keys[0].x, one.keys[0].y))
-    answered = ANSWERS[settings.on_lost](closed, shots_of(tracker.cuts, first, last), facts)
+    shots = shots_of(tracker.cuts, first, last)
+    answered = protect_lost(closed, shots, facts, refused=settings.on_lost == REFUSE)
     return Found(
         tracks=tuple(
             Track(number=n, kind=one.kind, finder=one.finder, keys=one.keys, end=one.end, score=one.score)
@@ -468,7 +397,4 @@ def find_tracks(
         cuts=tuple(tracker.cuts),
         frames=last - first + 1,
         searched=tracker.searched,
-        thumbnails=MappingProxyType(
-            {n: one.thumbnail for n, one in enumerate(answered, start=1) if one.thumbnail is not None}
-        ),
     )

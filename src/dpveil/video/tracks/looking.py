@@ -35,7 +35,7 @@ class TrackSettings:
     long, at least to the search before and at most to the start of the shot. Before and after what is
     followed, its place is protected for a `margin`. An object that is not found for longer than `gap` is lost
     and `on_lost` says what then: "hold" its last place to the end of the shot or until it is found there
-    again, "whole": replace the whole frame for that time, or "refuse" the clip. Raises `InvalidParameter`.
+    again, or "refuse" the clip. Raises `InvalidParameter`.
 
     >>> TrackSettings(every=0.12).every
     Fraction(3, 25)

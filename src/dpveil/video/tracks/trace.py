@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float, UInt8
+from dpveil.core.arrays import Float
 from dpveil.video.facts import MERGED, Key
 from dpveil.video.tracks.following import clip_boxes
 
@@ -235,7 +235,6 @@ class Closed:
     score: float | None
     begun: int
     sure: int
-    thumbnail: UInt8[np.ndarray, "h w 3"] | None = None
 
 
 @dataclass(eq=False)
@@ -250,10 +249,6 @@ class Trace:
     score: float | None = None
     motion: Float[np.ndarray, " 2"] = field(default_factory=lambda: np.zeros(2))
     """Pixels per second."""
-    thumbnail: UInt8[np.ndarray, "h w 3"] | None = None
-    best_shown: float = -1.0
-    newest_score: float = 0.0
-    """Scores of the thumbnail and of the last detection."""
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
@@ -274,7 +269,7 @@ class Trace:
     @classmethod
     def begin(cls, kind: str, finder: str, place: Place, before: list[Place], score: float | None) -> Trace:
         """Return a trace found in `place`, which was followed backwards through places `before`, in order."""
-        trace = cls(kind, finder, place, place, place.frame, score, newest_score=score or 0.0)
+        trace = cls(kind, finder, place, place, place.frame, score)
         for one in (*before, place):
             trace.path.add(one.frame, one.box, one.turned)
         followed = [one for one in before if one.sure]
@@ -306,7 +301,6 @@ class Trace:
         self._move(self.found, here)
         self.loose, self.place, self.found = [], here, here
         self.score = score if self.score is None else max(self.score, score or 0.0)
-        self.newest_score = score or 0.0
 
     def continue_at_border(self, box: Edges, score: float | None, before: Sequence[Place]) -> None:
         """Take a detection that the border cut less, as `find` does, and where it was before that too."""
@@ -341,10 +335,6 @@ class Trace:
     def is_merged(self) -> bool:
         """Whether flow lost the object where another track was, so that it cannot come out any more."""
         return self.merges is not None and not self.place.sure and self.last_sure.seconds >= self.merges
-
-    def show(self, picture: UInt8[np.ndarray, "h w 3"] | None) -> None:
-        """Take a thumbnail of the last detection."""
-        self.thumbnail, self.best_shown = picture, self.newest_score
 
     def turn(self, turn: tuple[float, float] | None) -> None:
         """Take roll and yaw of a head in the newest frame, None if they are not sure.
@@ -445,7 +435,6 @@ class Trace:
             score=None if self.score is None else round(self.score, 4),
             begun=self.begun,
             sure=sure.frame,
-            thumbnail=self.thumbnail,
         )
 
 
