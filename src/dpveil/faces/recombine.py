@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -29,6 +29,7 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
+from dpveil.faces.surroundings import SurroundingsNetwork
 
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
@@ -55,6 +56,7 @@ class Part:
     """A released face as it is seen, and its place; independent of the photo's hidden pixels.
 
     `around` is what is seen of the photo around it. With `toned`, skin stays as light as it is.
+    `network` says how an inner face is lit, if there is one.
     """
 
     region: Region
@@ -63,6 +65,7 @@ class Part:
     number: int
     toned: bool = False
     person: int | None = None
+    network: SurroundingsNetwork | None = None
 
     @property
     def place(self) -> Similarity:
@@ -153,9 +156,8 @@ def recombine(
     parts, match = list[Part](), match_of(outside, hidden)
     for place, face in zip(places, faces, strict=True):
         shown = frozenset(part.person for part in parts if part.person is not None)
-        parts.append(
-            part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
-        )
+        part = part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
+        parts.append(part if toned else replace(part, network=face.model))
     out = outside.copy()
     each(lambda group: _put(out, outside, hidden, group), _groups(parts))
     return out
@@ -239,16 +241,19 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     """
     view, match = part.view, part.around.match
     if part.inner:
-        light = light_of(view, part.region, part.around)
+        light = light_of(view, part.region, part.around, part.network).on(at, box)
         levels, planes = view.on(at, box, "alpha", skin=True)
-        gain, skin = light.on(at, box)
-        skin = step((skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
+        levels = match(light.lit(levels))
+        skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
+        if light.face is not None and light.beside is not None:
+            levels = light.beside + light.face[..., None] * (levels - light.beside)
+            return np.ones_like(skin), levels, skin * light.face
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
         oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in ends)
         alpha = np.asarray(np.maximum(oval * planes[..., 0], near * skin), np.float32)
-        return alpha, match(light.lit(levels, gain)), skin * alpha
+        return alpha, levels, skin * alpha
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks

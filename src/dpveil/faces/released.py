@@ -54,6 +54,8 @@ class Released(ABC):
 
     number: int
     """Chooses a backdrop where nothing of the photo is seen."""
+    model: SurroundingsNetwork | None = None
+    """Reads what is around the face, if there is such a network."""
 
     @abstractmethod
     def after(self, step: Step) -> Released:

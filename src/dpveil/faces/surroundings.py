@@ -1,4 +1,4 @@
-"""A network that reads, from what stays around a face, who suits it."""
+"""Networks that read, from what stays around a face, who suits it and how it is lit."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ SIDE: Final = 96
 JOB: Final = "reads what is around a face"
 MOST: Final = 100.0
 """Largest mean of its scores of a grey picture."""
+LIGHTS: Final = "lights an inner face"
+PLANES: Final = (1, 10, SIDE, SIDE), (1, 7, SIDE, SIDE)
+"""What the network for light takes and gives."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,8 @@ class SurroundingsNetwork(Stored):
     """A network that scores every value of attributes from a picture of what is around a face.
 
     `network` takes a picture 1 × 3 × 96 × 96, RGB from -1 to 1, and gives scores, 1 × k. `values` names the
-    attributes and their values in the order of the scores. Source: docs, "Attributes".
+    attributes and their values in the order of the scores. `lighting` says how an inner face is shown there,
+    from planes 1 × 10 × 96 × 96 to 1 × 7 × 96 × 96. Source: docs, "Attributes" and "Face geometry".
     """
 
     name: ClassVar[str] = "surroundings"
@@ -39,6 +43,7 @@ class SurroundingsNetwork(Stored):
 
     network: Network
     values: Mapping[str, tuple[str, ...]]
+    lighting: Network
     card: Card
 
     def scores(self, picture: UInt8[np.ndarray, "s s 3"]) -> Float32[np.ndarray, " k"]:
@@ -50,6 +55,19 @@ class SurroundingsNetwork(Stored):
         planes = small.transpose(2, 0, 1)[None].astype(np.float32) / np.float32(127.5) - 1
         return np.asarray(self.network(planes)[0] + self.network(planes[..., ::-1])[0]) / 2
 
+    def light(
+        self, planes: Float32[np.ndarray, "96 96 10"]
+    ) -> tuple[Float32[np.ndarray, "96 96 3"], Float32[np.ndarray, "96 96"], Float32[np.ndarray, "96 96 3"]]:
+        """Return the logarithm of the gain of an inner face, its share of each pixel, and what is beside it.
+
+        `planes` are the photo (RGB, and 0 where it is not known), which of it is known, which is replaced,
+        the face as it would be lit by its rim (RGB), the share of the face and that of skin: colours and
+        shares from -1 to 1. What is beside the face has sRGB levels. Raises `ModelError` if it fails.
+        """
+        found = self.lighting(planes.transpose(2, 0, 1)[None].astype(np.float32))[0].transpose(1, 2, 0)
+        gain, share, beside = np.split(found, (3, 4), axis=2)
+        return np.clip(gain, -1, 1), np.clip(share[..., 0], 0, 1), np.clip(beside, 0, 255)
+
     @cached_property
     def columns(self) -> dict[str, slice]:
         """The scores that belong to each attribute."""
@@ -60,8 +78,9 @@ class SurroundingsNetwork(Stored):
         return {"values": [[name, list(words)] for name, words in self.values.items()]}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the array of the file."""
-        return {"network": np.frombuffer(self.network.contents, np.uint8)}
+        """Return the arrays of the file."""
+        parts = {"network": self.network, "lighting": self.lighting}
+        return {name: np.frombuffer(one.contents, np.uint8) for name, one in parts.items()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
@@ -70,7 +89,8 @@ class SurroundingsNetwork(Stored):
         if not values or any(VALUES.get(name) != words for name, words in values.items()):
             raise ModelError("the file's attributes are not those by which a face is chosen")
         gives = (1, sum(len(words) for words in values.values()))
-        return cls(Network.of(tensors["network"], (1, 3, SIDE, SIDE), gives, JOB, MOST), values, card)
+        scores = Network.of(tensors["network"], (1, 3, SIDE, SIDE), gives, JOB, MOST)
+        return cls(scores, values, Network.of(tensors["lighting"], *PLANES, LIGHTS, 255.0), card)
 
     def card_words(self) -> CardWords:
         """Return the model card's sections about the attributes."""

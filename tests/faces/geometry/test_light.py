@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, cast
+
 import numpy as np
 import pytest
 from geometry_made import placed
@@ -17,6 +19,9 @@ from dpveil.faces.geometry.light import Light, light_of
 from dpveil.faces.geometry.membrane import DARK, MOST, continued, lab_of, levels_of, rim_gain
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import CropFace
+
+if TYPE_CHECKING:
+    from dpveil.faces.surroundings import SurroundingsNetwork
 
 SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
 BOX = Box(50, 40, 90, 120)
@@ -51,13 +56,27 @@ def at(one: Placed) -> Similarity:
     return between(one.pose, one.frame, HeadFrame(1))
 
 
-def light(image: np.ndarray) -> Light:
+def light(image: np.ndarray, network: SurroundingsNetwork | None = None) -> Light:
     one, hidden = face_in_photo(), np.zeros(image.shape[:2], bool)
     hidden[BOX.slices] = oval()
     outside = np.where(hidden[..., None], 0, image).astype(np.uint8)
     return light_of(
-        flat(PALE).view(None), one.region, Around(at(one), outside, hidden, "face", match_of(outside, hidden))
+        flat(PALE).view(None),
+        one.region,
+        Around(at(one), outside, hidden, "face", match_of(outside, hidden)),
+        network,
     )
+
+
+class Half:
+    """A network that shows the left half of a face twice as light, and green beside it."""
+
+    def light(self, planes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        self.planes = planes
+        shape = planes.shape[:2]
+        left = (np.arange(shape[1]) < shape[1] / 2) * np.ones(shape, np.float32)
+        green = np.full((*shape, 3), (0, 255, 0), np.float32)
+        return np.full((*shape, 3), np.log(2), np.float32), left, green
 
 
 def cheeks(skin: tuple[int, ...]) -> np.ndarray:
@@ -91,8 +110,23 @@ def test_what_is_seen_around_changes_a_face_by_no_more_than_a_limit() -> None:
     for level in (0, 255):
         out, _ = continued(inside, rim, inside, face, np.full_like(face, level), np.ones(count), 4.0)
         assert np.abs(np.log((out + DARK) / (face + DARK))).max() <= MOST + 1e-5
-    gain, _ = light(around(SKIN, SKIN)).on(at(face_in_photo()), BOX)
-    assert Light.lit(np.full((*gain.shape,), 3, np.float32), gain).max() < 3 + DARK, "black stays dark"
+    there = light(around(SKIN, SKIN)).on(at(face_in_photo()), BOX)
+    assert there.lit(np.full(there.gain.shape, 3, np.float32)).max() < 3 + DARK, "black stays dark"
+
+
+def test_a_network_says_how_light_a_face_is_and_where_something_else_is_seen() -> None:
+    network = Half()
+    plain, lit = light(around(SKIN, SKIN)), light(around(SKIN, SKIN), cast("SurroundingsNetwork", network))
+    assert np.allclose(lit.gain, 2 * plain.gain, rtol=0.02)
+    photo, known, region, rest = np.split(network.planes, (3, 4, 5), axis=2)
+    assert not photo[known[..., 0] == 0].any()
+    assert not (known * region).any()
+    assert np.abs(rest).max() <= 1.01
+    whole = flat(PALE)
+    object.__setattr__(whole, "model", network)
+    out = recombine(around(SKIN, SKIN), [face_in_photo()], [whole])
+    assert np.abs(out[95:105, 120:130].astype(int) - (0, 255, 0)).max() < 30
+    assert (out[95:105, 65:75] > levels_of(cheeks(SKIN))).all()
 
 
 def test_the_tone_of_skin_around_is_that_of_what_is_seen_and_looks_like_skin() -> None:

@@ -1,12 +1,13 @@
 """The light in which an inner face is shown: that of the skin at the rim of its region.
 
-Everything is a function of the pixels outside all regions, and of released pixels.
+Everything is a function of the pixels outside all regions, and of released pixels. Where there is a network
+for it, it has the last word: what is harmonic between pixels of the rim cannot tell shade from hair.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -38,6 +39,8 @@ JAW: Final = 0.08
 """How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn from the light."""
 SHOULDER: Final = 190.0
 """Level from which on lightness is compressed."""
+if TYPE_CHECKING:
+    from dpveil.faces.surroundings import SurroundingsNetwork
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
 
@@ -45,33 +48,41 @@ Share = Float32[np.ndarray, "_ _"]
 @dataclass(frozen=True, eq=False)
 class Light:
     """How a face is corrected: levels + `DARK` times `gain`. `skin` says how much skin the nearest rim shows,
-    0 to 1. Both are in `FRAME`.
+    0 to 1. `face` is the share of each pixel that shows the face, and `beside` the levels of the rest: None
+    where no network says them. All are in `FRAME`.
     """
 
     gain: Levels
     skin: Share
+    face: Share | None = None
+    beside: Levels | None = None
 
-    def on(self, place: Similarity, box: Box) -> tuple[Levels, Share]:
-        """Return both in a box of the photo that `place` maps to a head's frame with a side of 1."""
+    def on(self, place: Similarity, box: Box) -> Light:
+        """Return the same in a box of the photo that `place` maps to a head's frame with a side of 1."""
         import cv2
 
         matrix = between(place, HeadFrame(1), FRAME).inverse.matrix
         matrix[:, 2] -= box.x, box.y
-        both = np.dstack([self.gain, self.skin])
         mode, edge = cv2.INTER_LINEAR, cv2.BORDER_REPLICATE
-        there = cv2.warpAffine(both, matrix, (box.w, box.h), flags=mode, borderMode=edge)
-        return np.asarray(there[..., :3]), np.clip(there[..., 3], 0, 1)
 
-    @staticmethod
-    def lit(levels: Levels, gain: Levels) -> Levels:
-        """Return levels with a gain, 0 to 255."""
-        return np.asarray(np.clip((levels + np.float32(DARK)) * gain - np.float32(DARK), 0, 255), np.float32)
+        def moved(plane: np.ndarray | None) -> Any:
+            if plane is None:
+                return None
+            return cv2.warpAffine(plane, matrix, (box.w, box.h), flags=mode, borderMode=edge)
+
+        return Light(*(moved(one) for one in (self.gain, self.skin, self.face, self.beside)))
+
+    def lit(self, levels: Levels) -> Levels:
+        """Return levels with the gain, 0 to 255."""
+        lit = (levels + np.float32(DARK)) * self.gain - np.float32(DARK)
+        return np.asarray(np.clip(lit, 0, 255), np.float32)
 
 
 def light_of(
     view: View,
     region: Region,
     around: Around,
+    network: SurroundingsNetwork | None = None,
 ) -> Light:
     """Return the light of a released face in its region.
 
@@ -80,15 +91,15 @@ def light_of(
     import cv2
 
     side, there = FRAME.size, between(around.place, HeadFrame(1), FRAME)
-    outside, sure = seen(around.outside, around.hidden, there, side)
+    outside, known = seen(around.outside, around.hidden, there, side)
     wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
-    inside = (cv2.dilate(_mask(region, there), wide) > 0) & ~sure
-    rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
+    inside = (cv2.dilate(_mask(region, there), wide) > 0) & ~known
+    rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & known
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
     rows, columns = (np.flatnonzero((inside | rim).any(axis=axis)).tolist() for axis in (1, 0))
     near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
-    face, shares = view.framed(side, "face", skin=True, near=near)
+    face, shares = view.framed(side, "face", skin=True, near=near if network is None else None)
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
     weights = skin_weights(outside[rim], sure, grey=around.grey)
     toned = _toned(face, around)
@@ -96,7 +107,13 @@ def light_of(
     middle = gain[inside].mean(axis=0)
     toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
     levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
-    return Light((levels + DARK) / (face + np.float32(DARK)), skin)
+    gain = (levels + DARK) / (face + np.float32(DARK))
+    if network is None:
+        return Light(gain, skin)
+    photo = (outside / np.float32(127.5) - 1) * known[..., None]
+    shown = levels / np.float32(127.5) - 1, 2 * shares - 1, 2 * skin[..., None] - 1
+    more, share, beside = network.light(np.dstack([photo, known, _mask(region, there), *shown]))
+    return Light(gain * np.exp(more), skin, share, beside)
 
 
 def _toned(face: Levels, around: Around) -> Levels:
