@@ -30,7 +30,7 @@ from folder import _deface
 from folder_photos import SHARED
 from timing import report
 
-PHOTOS, TESTS, STEPS, BATCH, RUNS = 1500, 400, 1200, 16, 2
+PHOTOS, TESTS, STEPS, BATCH, RUNS = 1000, 300, 800, 16, 1
 SIDE, TILE, STRIDE = 160, 80, 4
 IOUS = np.arange(0.5, 1.0, 0.05)
 OWN = {
