@@ -97,14 +97,15 @@ def screen(name: str, data: bytes, max_pixels: int) -> Grid | None:
         return WEBP_GRID if b"VP8 " in data else None  # lossless files are in VP8L chunks alone
     if name not in HEIF_GRIDS:
         return None
-    at = 0
+    at, header = 0, b""
     while at < len(data):  # libheif makes a picture of what is left of a truncated file, too
         size = int.from_bytes(data[at : at + 4], "big")
         size = int.from_bytes(data[at + 8 : at + 16], "big") if size == 1 else size
-        at += max(size, 8) if size else len(data) - at
+        end = at + max(size, 8) if size else len(data)
+        header += b"" if data[at + 4 : at + 8] == b"mdat" else data[at:end]
+        at = end
     if at != len(data):
         raise damage_refusal(name)
-    header = data.partition(b"mdat")[0]
     if BRIGHT.search(header):
         raise Refused("is of high dynamic range", "save it with standard range, or as an 8-bit PNG")
     if name == "AVIF" and b"clap" in header:  # which Pillow would not crop
