@@ -112,8 +112,9 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
         for name, value in parameters.items():
             known = METHODS[method].accepted_parameters()
             if name not in known:
-                hint = suggestion(name, known).strip() or "name the method that it is for, or leave it out"
-                raise InvalidParameter(name, value, "was given without a method", hint=hint)
+                hint = suggestion(name, known).strip() or "leave it out, or name the method that it is for"
+                problem = f"is not a parameter of {method}, the default method"
+                raise InvalidParameter(name, value, problem, hint=hint)
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]

@@ -59,8 +59,8 @@ UNPROVEN: Final = ", or find there as released, signed and paid for as it asks"
 MOST_NAMED: Final = 3
 ALL_OR_NONE: Final = "{} is not written, as {} was not released: a document is all of its pages, or none"
 COPIES: Final = (
-    "; with {0} others, what is found on each page is replaced; where nothing is, {0} others+whole replaces"
-    " the whole page, and {0} others+copy leaves it as an unprotected copy"
+    "; with {0} others+copy, as --preset scan has it, a page on which nothing is found stays an unprotected"
+    " copy, and with {0} others+whole the whole page is replaced"
 )
 WAITS: Final = "; what is done waits in {} (keep it) for another run"
 

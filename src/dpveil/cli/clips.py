@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from errno import ENOENT
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
@@ -82,15 +81,11 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
     }
 
 
-def tell_plan(
-    plan: VideoPlan, tell: Callable[[str], None], options: Mapping[str, str] = MappingProxyType({})
-) -> None:
-    """Say what a plan replaces, what it costs, and all that warns of it; `options` are as in `notes.told`."""
-    from dpveil.core.envelope import notes_with_options
-
+def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
+    """Say what a plan replaces, what it costs, and all that warns of it."""
     for line in _lines(plan):
         tell(line)
-    for text in notes_with_options(plan.warnings, options):
+    for text in notes_with_options(plan.warnings, OPTIONS):
         say.note(f"warning: {text}")
     if plan.left_out:
         say.note(f"left out of the release: {', '.join(plan.left_out)}")

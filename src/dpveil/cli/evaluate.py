@@ -289,7 +289,7 @@ def evaluate_command(
     ] = None,
     k: Annotated[
         list[str] | None,
-        typer.Option(metavar="K", help="How many share a picture, for k-same; repeatable. Default: 5."),
+        typer.Option(metavar="K", help="How many share a picture, for k-same-...; repeatable. Default: 5."),
     ] = None,
     codec: Annotated[
         Text, typer.Option(metavar="FILE", help="A model of dpveil train, for k-same-m. Default: eigenfaces.")

@@ -189,6 +189,8 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     Empty if nothing was released.
     """
     entries = [entry for entry in report.priced or report.released if entry.promise is not None]
+    if not report.dry:  # pages wait, without outputs, for a document of which another one failed
+        entries = [entry for entry in entries if entry.output is not None]
     drawn = [entry for entry in entries if entry.promise and entry.promise.total is not None]
     said, would = [], "would be " * report.dry
     if drawn:
@@ -422,7 +424,7 @@ FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
 """What does without a trained file, by the parameter that names one."""
 NON_COMMERCIAL: Final = "non-commercial"
 RESEARCH: Final = "licence: for non-commercial research only, as is a trained file that was used"
-WITHOUT: Final = "; {} needs none"
+WITHOUT: Final = "; with {}, for any use"
 
 
 def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:

@@ -11,7 +11,6 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.clips import (
-    OPTIONS,
     check_apart_from,
     check_different,
     plan_document,
@@ -125,7 +124,7 @@ def analyze_command(
                 write_sheet(sheet, track_sheet(plan, opened), replace=force)
     if json:
         say.document(plan_document(plan, out, sheet))
-    tell_plan(plan, say.note if json else say.answer, OPTIONS)
+    tell_plan(plan, say.note if json else say.answer)
     tell_written(out, sheet)
     return exits.DONE
 

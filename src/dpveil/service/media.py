@@ -196,12 +196,10 @@ def _without_paths(text: str, names: Mapping[str, str]) -> str:
 
 
 def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError:
-    """Return an error of that class, whatever it takes when it is made."""
-    if not issubclass(kind, DPVeilError):
-        return DPVeilError(message, hint=hint)
-    error: DPVeilError = kind.__new__(kind)
-    DPVeilError.__init__(error, message, hint=hint)
-    return error
+    """Return an error of that class, or of the nearest that takes a message and a hint."""
+    plain = (one for one in kind.__mro__ if one.__init__ is DPVeilError.__init__)
+    error: type[DPVeilError] = next(plain, DPVeilError)
+    return error(message, hint=hint)
 
 
 def _notes(entries: list[Entry]) -> list[str]:

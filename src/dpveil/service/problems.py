@@ -147,6 +147,7 @@ STATUS: Final[Mapping[str, int]] = {
     "LedgerError": 503,
     "TooWeak": 422,
     "PhotoError": 422,
+    "ClipError": 422,
     "DataError": 422,
     "OutputError": 422,
     "ModelError": 422,
@@ -160,7 +161,7 @@ LEDGER_SECONDS: Final = 60
 PHOTO: Final = "photo"
 SETTINGS: Final = "settings"
 CONCERNS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("PhotoError", "RegionError", "NoRegion", "WorkerEnded"), PHOTO),
+    **dict.fromkeys(("PhotoError", "ClipError", "RegionError", "NoRegion", "WorkerEnded"), PHOTO),
     **dict.fromkeys(("UsageError", "InvalidParameter", "UnknownName", "UnsupportedRelation"), SETTINGS),
 }
 """What has to be changed after an error of a class, where that follows from it."""
