@@ -291,6 +291,8 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
     """Give all files their names, or none of them; the folders are locked."""
     placed: list[tuple[Path, Path]] = []
     backups: dict[Path, Path] = {}
+    if not files:
+        return
     target = files[0][1]
     try:
         for _, target in files:

@@ -39,6 +39,11 @@ Parts = tuple[Any, ...]
 
 def serve(channel: Channel) -> None:
     """Answer the server's questions until it is gone."""
+    try:
+        compile_now()
+    except Exception as error:  # noqa: BLE001  of a broken installation, before anything of a photo is here
+        channel.send({"raised": f"{type(error).__name__}: {error}"})
+        return
     answer(channel, prepare)
 
 
@@ -50,7 +55,6 @@ def prepare(_: Any) -> Answering:
         prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     keep_freed()
     cv2.setNumThreads(1)  # there are more workers
-    compile_now()
     planned: Iterator[Parts] = iter(())
 
     def answers(told: dict[str, Any], *photo: np.ndarray) -> Parts:

@@ -47,6 +47,7 @@ def followed_span(track: Track) -> tuple[int, int]:
 
     Before and after that its place is held: the same at the first two keys, or the last two of a lost one.
 
+    >>> from dpveil.video.facts import Key
     >>> keys = Key(0, 5, 5, 9, 9), Key(8, 5, 5, 9, 9), Key(20, 7, 5, 9, 9), Key(60, 7, 5, 9, 9)
     >>> followed_span(Track(number=1, kind="face", finder="faces", keys=keys, end="lost"))
     (8, 20)
