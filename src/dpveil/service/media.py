@@ -197,7 +197,7 @@ def _without_paths(text: str, names: Mapping[str, str]) -> str:
 
 def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError:
     """Return an error of that class, or of the nearest that takes a message and a hint."""
-    plain = (one for one in kind.__mro__ if one.__init__ is DPVeilError.__init__)
+    plain = (one for one in kind.__mro__ if one.__init__ is DPVeilError.__init__)  # type: ignore[misc]
     error: type[DPVeilError] = next(plain, DPVeilError)
     return error(message, hint=hint)
 
