@@ -112,6 +112,11 @@ where its motion changes."""
 SWING: Final = 0.3
 """How near to the middle of its cells a roll is drawn, beside its bends (`calm`): a head that swings turns as
 far as its cells do, and is not held back at the end of every swing."""
+ASIDE: Final = 0.33
+"""By how much of a box's width a face is aside of its middle, by the sine of its yaw: 0.10 and 0.18 of it in
+141 photos of LFW, at classes 1 and 2 of yaw."""
+MOST_YAW: Final = math.radians(40)
+"""Yaw from which on it is no farther aside."""
 STEP: Final = 4
 """The scales of coarse cells are multiples of this."""
 
@@ -129,6 +134,9 @@ def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
     box = Box(key.x, key.y, key.w, key.h)
     head = between(of_box(box, -math.radians(key.roll) if fine else 0.0), SEEN, ONE)
     yaw = math.radians(key.yaw) if fine and key.yaw is not None else None
+    if yaw is not None:  # detectors put boxes around heads; faces that turn are ahead of the middle
+        aside = ASIDE * key.w * math.sin(max(-MOST_YAW, min(MOST_YAW, yaw)))
+        head = replace(head, x=head.x - head.scale * aside)
     cell = cell_of(head, yaw, box, protect)
     if fine or not cell.scale % STEP:
         return cell

@@ -124,7 +124,7 @@ def place(key):
 
 def test_the_key_frame_of_faces_is_the_largest_cell_then_the_least_turned_then_the_first():
     at = (200, 200, 60, 80)
-    track = face(1, Key(1, *at, 0, 60), Key(5, *at, 0, 5), Key(8, *at, 0, 2), Key(30, 200, 200, 30, 40))
+    track = face(1, Key(1, *at, 0, 18), Key(5, *at, 0, 5), Key(8, *at, 0, 2), Key(30, 200, 200, 30, 40))
     (draw,) = plan(FREE, track).draws
     assert (draw.key.frame, draw.raster) == (5, None)  # 5° and 2° are of one class, and so the first
     larger = face(1, *track.keys, Key(40, 150, 150, 120, 160, 0, 60))

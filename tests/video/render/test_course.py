@@ -127,6 +127,18 @@ def test_turns_cross_over_a_moment_and_do_not_flicker() -> None:
     assert after[0] == pytest.approx(0.475)
 
 
+@pytest.mark.parametrize("yaw", [-60, -35, -20, 0, 20, 35, 60])
+def test_a_face_that_turns_is_ahead_of_the_middle_of_its_box(yaw: int) -> None:
+    """As landmarks place it in photos: its far side is replaced, too."""
+    key = Key(0, 300, 200, 120, 156, 0, yaw)
+    cell = cell_at(key, "face")
+    middle = cell.pose.back(np.zeros((1, 2)))[0, 0]
+    aside = 0.33 * key.w * np.sin(np.radians(np.clip(yaw, -40, 40)))
+    assert middle == pytest.approx(key.x + key.w / 2 - 0.5 + aside, abs=side(cell.scale) * PITCH)
+    far = key.x + key.w / 2 + np.sign(yaw) * 0.4 * key.w, key.y + 0.4 * key.h
+    assert yaw == 0 or cell.shape("face").holds(cell.pose.to(np.array([far])) + 0.5).all()
+
+
 def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
     for w in range(20, 200, 7):
         key = Key(0, 100, 80, w, round(w * 1.3), 30, 25)
