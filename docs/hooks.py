@@ -142,8 +142,7 @@ DETAILS = {
         "Nothing was drawn for a photo, or a set of `synthesize`, that would cost more than a limit of its"
         " subject has left, for a photo that was released with other regions before, or for one that would"
         " promise less than `--at-least`; nor for any photo of a run whose photos cost more together than is"
-        " left. `card` found releases that have no total, or more for a person than `--at-most`, and wrote"
-        " nothing"
+        " left. `card` found releases that have no total, and wrote nothing"
     ),
     exits.IMPOSSIBLE: (
         "No photo, table or model is one that dpveil reads, or no output can be written, or another run"

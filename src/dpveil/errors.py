@@ -25,7 +25,7 @@
     └── NoiseError               1   a sampler was asked for a distribution that it cannot draw exactly
 
 Messages name what is wrong and its value; `hint` says how to fix it. Both write arguments as Python does;
-`DPVeilError.told` writes them as options of the command line.
+`DPVeilError.message_and_hint` writes them as options of the command line.
 """
 
 from __future__ import annotations
