@@ -6,13 +6,14 @@ processor's fail, as they would there.
 
 from __future__ import annotations
 
+import os
 import signal
-import subprocess
 import sys
 import tarfile
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,42 +108,41 @@ def test_too_few_faces_and_shards_without_labels_are_refused(tmp_path: Path) -> 
     assert not list(tmp_path.glob("*.safetensors"))
 
 
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-import torch
-from dpveil_train import networks
-from dpveil.codecs import GAN
-from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
+def kill_in_training(folder: Path, moment: str) -> int:
+    """Train in a fork that kills itself: after the second step, in the middle of the third checkpoint, or
+    before the first one takes its name. Return its exit code.
+    """
+    save, step, move = torch.save, Trainer.step, Path.replace
 
-folder, moment = Path(sys.argv[1]), sys.argv[2]
-networks.OFTEN = -1.0
-save, step, move = torch.save, Trainer.step, Path.replace
-kill = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    def stepped(self: Trainer) -> dict[str, float]:
+        out = step(self)
+        if moment == "step" and self.done == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return out
 
-def stepped(self):
-    out = step(self)
-    if moment == "step" and self.done == 2:
-        kill()
-    return out
+    def saved(state: dict[str, Any], file: Any) -> None:
+        save(state, file)
+        if moment == "write" and state["done"] == 3:
+            file.flush()
+            file.truncate(file.tell() // 2)
+            os.kill(os.getpid(), signal.SIGKILL)
 
-def saved(state, file):
-    save(state, file)
-    if moment == "write" and state["done"] == 3:
-        file.flush()
-        file.truncate(file.tell() // 2)
-        kill()
+    def moved(self: Path, to: Path) -> Path:
+        if moment == "rename" and self.name.endswith(".checkpoint.new"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return move(self, to)
 
-def moved(self, to):
-    if moment == "rename" and self.name.endswith(".checkpoint.new"):
-        kill()
-    return move(self, to)
+    child = os.fork()
+    if not child:
+        try:
+            networks.OFTEN = -1.0  # type: ignore[misc]
+            Trainer.step, torch.save, Path.replace = stepped, saved, moved
+            train(NetworkOrder(paths=(folder / "faces.tar",), out=folder / "one.safetensors", plan=TINY))
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
-Trainer.step, torch.save, Path.replace = stepped, saved, moved
-train(NetworkOrder(paths=(folder / "faces.tar",), out=folder / "one.safetensors", plan=TINY))
-"""
-"""Trains, and kills itself: after the second step, in the middle of the third checkpoint, or before the first
-one takes its name."""
+
 DONE = {"step": 1, "write": 2, "rename": 0}
 """Steps in the checkpoint that is left."""
 
@@ -160,8 +160,7 @@ def test_a_killed_training_goes_on_as_if_it_had_not_been(
     moment: str, trained: GAN, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = (shard(tmp_path / "faces.tar", 60),)
-    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), moment], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    assert kill_in_training(tmp_path, moment) == -signal.SIGKILL
     assert not (tmp_path / "one.safetensors").exists()
     kept, steps, step = tmp_path / ".one.safetensors.checkpoint", list[int](), Trainer.step
     left = torch.load(kept, weights_only=True)["done"] if kept.exists() else 0

@@ -12,7 +12,6 @@ from typing import Final
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import make_folder, write_together
 from dpveil_research import (
-    attributes,
     croft_2022,
     croft_2022_expressions,
     croft_2022_faces,
@@ -24,7 +23,6 @@ from dpveil_research import (
     errata_e1,
     faceidp,
     faceidp_faces,
-    gallery,
     ksame,
     li_clifton_2021,
     li_clifton_gan,
@@ -55,8 +53,6 @@ ON_DATA: Final[dict[str, Callable[..., Files]]] = {
     "croft-thesis-6-aam": croft_thesis_6_aam.make,
     "croft-thesis-6-pixels": partial(croft_pixels.make, croft_pixels.THESIS),
     "croft-2022-risk": partial(croft_pixels.make, croft_pixels.PAPER),
-    "attributes": attributes.make,
-    "gallery": gallery.make,
 }
 """Functions of (folder of data sets, count, progress callback) that return files by name.
 

@@ -24,9 +24,9 @@ from dpveil.faces.attribute_model import AttributeModel
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.attributes import Say
 from dpveil_research.croft_thesis_6 import FEMALE, Codes, Crops, Rows, Scene, Told, large, read_scene
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
+from dpveil_research.faces import Say
 from dpveil_research.ksame import Clues, divided
 from dpveil_research.ksame_data import Embed, embedding
 from dpveil_research.plots import Drawing, Figure, Line, draw

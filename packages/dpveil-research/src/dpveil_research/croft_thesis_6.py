@@ -26,7 +26,7 @@ from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import PCABasis
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
-from dpveil_research.attributes import Say, read_people
+from dpveil_research.faces import Say, read_people
 from dpveil_research.ksame_data import FRAME, SIDE, Embed, Set, embedding
 from dpveil_research.ksame_data import read_people as read_own
 from dpveil_research.plots import Drawing, Figure, Line, draw
@@ -180,8 +180,7 @@ def read_scene(data: Path, plan: Plan, say: Say, own: Path | None = None) -> Sce
     something is missing, or a gender has too few people for a group.
     """
     if own is None:
-        everybody = read_people(data, plan.photos, say)
-        known, faces = everybody.names, everybody.crops
+        known, faces = read_people(data, plan.photos, say)
     else:
         theirs = read_own(Set.of(own), data, plan.photos, OVERHEAD * plan.people)
         known, faces = theirs.people, theirs.crops

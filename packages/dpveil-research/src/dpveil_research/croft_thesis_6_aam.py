@@ -23,9 +23,9 @@ from dpveil.errors import UsageError
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.attributes import Say
 from dpveil_research.croft_2022_faces import MARGIN, PRIVATE, SAME, Claim, Extent
 from dpveil_research.croft_thesis_6 import GREY, large, seen
+from dpveil_research.faces import Say
 from dpveil_research.ksame_data import (
     SETS,
     Embed,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
@@ -20,6 +20,7 @@ from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.portrait import canonical
+from dpveil.io import read
 from dpveil_research.data import levels, people_of
 from dpveil_train import TRAINERS
 from dpveil_train.crops import BATCH
@@ -30,6 +31,7 @@ FACE: Final = Box(34, 28, 60, 72)
 Crops = UInt8[np.ndarray, "n s s 3"]
 C = TypeVar("C", bound=Codec)
 Gaps = Float64[np.ndarray, "n n"]
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,33 @@ def _crop(item: Item, frame: Frame, own: Path | None) -> UInt8[np.ndarray, "s s 
         return aligned(levels(item), FACE, frame)
     except RegionError:
         return None
+
+
+def read_people(
+    data: Path, each: int, say: Say
+) -> tuple[tuple[str, ...], UInt8[np.ndarray, "people photos 128 128 3"]]:
+    """Return the people of LFW, and the same number of crops of each, their first `each` photos.
+
+    A face without landmarks is cropped at the data set's usual position, so that nobody is left out. Raises
+    `UsageError` if somebody has fewer photos.
+    """
+    folders = sorted((data / FOLDER).glob("*/"))
+    paths = [sorted(folder.glob("*.jpg"))[:each] for folder in folders]
+    if not folders or min(map(len, paths)) < each:
+        hint = "say with --data where your data sets are, and with --count how many to take of everybody"
+        raise UsageError(f"{data / FOLDER} has no {each} photos *.jpg of everybody", hint=hint)
+    crops = np.stack([np.stack([_usual_crop(path) for path in own]) for own in paths])
+    say(f"{len(crops)} people, {each} photos each")
+    return tuple(folder.name for folder in folders), crops
+
+
+def _usual_crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
+    image, frame = np.asarray(read(path).image), Frame(128)
+    try:
+        return aligned(image, FACE, frame)
+    except RegionError:
+        usual = np.array([[83.0, 57], [73, 57], [46, 57], [56, 57], [64, 76]])
+        return of_points(usual, frame.points()).crop(image, frame)
 
 
 def crop_of(item: Item, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
