@@ -98,7 +98,6 @@ def test_codecs_and_galleries_are_told_apart(codecs, path, tmp_path):
 def test_damage_is_noticed(path, tmp_path):
     missing = refused(tmp_path / "none.safetensors")
     assert "there is no model" in missing
-    assert "dpveil train gallery" in missing
     data = path.read_bytes()
     for size in (0, 9, 300, len(data) // 2, len(data) - 1):
         path.write_bytes(data[:size])

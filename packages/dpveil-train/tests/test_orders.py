@@ -19,14 +19,12 @@ from dpveil_train import (
     TRAINERS,
     AttributeOrder,
     CodecOrder,
-    GalleryOrder,
     train_attributes,
     train_codec,
-    train_gallery,
 )
 from dpveil_train.command import NETWORKS
 
-TRAIN = {CodecOrder: train_codec, GalleryOrder: train_gallery, AttributeOrder: train_attributes}
+TRAIN = {CodecOrder: train_codec, AttributeOrder: train_attributes}
 
 
 @pytest.fixture

@@ -56,7 +56,7 @@ class FaceGallery(Stored):
     """
 
     name: ClassVar[str] = "gallery"
-    hint: ClassVar[str] = "make one: dpveil train gallery SHARDS... --out gallery.safetensors"
+    hint: ClassVar[str] = "the default one comes with: dpveil install faces"
 
     pictures: tuple[bytes, ...]
     labels: Mapping[str, Int8[np.ndarray, " n"]]

@@ -24,9 +24,9 @@ from dpveil.noise.bits import BitSource
 class Gallery(FaceMethod):
     """A face of nobody, drawn from a gallery by the rank of its distance to the original.
 
-    `gallery` is "default", or a file made by `dpveil train gallery`; certificates contain its hash. `law`
-    sets how probabilities fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1
-    to all others (by default the number that minimises the mean rank); "exponential" and "permute-and-flip"
+    `gallery` is "default", or the file of a `FaceGallery`; certificates contain its hash. `law` sets how
+    probabilities fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all
+    others (by default the number that minimises the mean rank); "exponential" and "permute-and-flip"
     fall smoothly and are less accurate at the same ε. Pure ε-DP for any two crops: the probabilities of two
     ranks differ by a factor of at most e^ε, and nothing else depends on the crop (proof in
     `mechanisms.choice.rank_choice`). `protect` and `placing` as in `FaceMethod`. Raises

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from fractions import Fraction
 from math import exp, log
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Number, exact
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import TruncatedLaplace
-from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
 from dpveil_research.published_deviations import variable_scale
 from dpveil_research.results import Row, to_csv
 
-STEPS: Final = 1 << 8
-"""Points of the lattice per ΔF."""
-PARTS: Final = 1 << 20
-"""The scale is rounded to a multiple of 1/PARTS steps."""
 Floats = Float64[np.ndarray, "..."]
 
 
@@ -38,58 +27,16 @@ def published_scale(answer: float, epsilon: float, sensitivity: float = 1) -> fl
     return float(variable_scale(np.array([float(answer)]), np.array([float(sensitivity)]), epsilon)[0])
 
 
-@dataclass(frozen=True)
-class PublishedTruncatedLaplace:
-    """Laplace noise truncated below 0 and normalised, with a scale that falls with the distance from the end.
+def log_density(response: Any, answer: float, epsilon: float = 1) -> Floats:
+    """Return the published log density at responses of at least 0: truncated there and normalised.
 
-    Draws are multiples of ΔF/256. `epsilon` and `sensitivity` are those of the formula; no ε holds. Source:
-    Croft thesis theorem 1, errata E1.
-
-    >>> str(PublishedTruncatedLaplace(epsilon=1).guarantee())
-    'no formal guarantee'
+    Its scale falls with the distance of the answer from the end; no ε holds. Source: Croft thesis theorem 1,
+    errata E1.
     """
-
-    epsilon: Number
-    sensitivity: Number = 1
-
-    def scale(self, answer: Number) -> float:
-        """Return the scale for an answer, in its units."""
-        return published_scale(float(answer), float(self.epsilon), float(self.sensitivity))
-
-    def guarantee(self) -> Guarantee:
-        """Return the heuristic guarantee, with the known attack."""
-        return Guarantee(
-            kind="heuristic",
-            relation=Relation("any-database"),
-            scope=Scope("one number, 0 or more"),
-            broken_by=("two scales: far responses tell answers apart with no bound (erratum E1)",),
-        )
-
-    def log_density(self, response: Any, answer: float) -> Floats:
-        """Return the log density at responses of at least 0."""
-        scale = self.scale(answer)
-        far = np.abs(np.asarray(response, np.float64) - answer)
-        found: Floats = -far / scale - np.log(scale * (2 - np.exp(-answer / scale)))
-        return found
-
-    def release(self, answer: Number, size: int, bits: BitSource) -> Float64[np.ndarray, " size"]:
-        """Return `size` responses to one answer, which is rounded to the lattice, with a scale to a part in
-        2^20.
-
-        Raises `InvalidParameter` for an answer below 0.
-        """
-        if float(answer) < 0:
-            raise InvalidParameter("answer", float(answer), "is below 0, the end of the range")
-        step = exact(self.sensitivity, "sensitivity") / STEPS
-        point = round(exact(answer, "answer") / step)
-        scale = Fraction(round(self.scale(answer) / float(step) * PARTS), PARTS)
-        out, missing = np.empty(size, np.int64), np.arange(size)
-        while len(missing):
-            drawn = point + discrete_laplace(scale, len(missing), bits)
-            good = drawn >= 0
-            out[missing[good]] = drawn[good]
-            missing = missing[~good]
-        return out * float(step)
+    scale = published_scale(answer, epsilon)
+    far = np.abs(np.asarray(response, np.float64) - answer)
+    found: Floats = -far / scale - np.log(scale * (2 - np.exp(-answer / scale)))
+    return found
 
 
 EPSILON: Final = 1.0
@@ -119,9 +66,8 @@ def snapped_error(answer: float, scale: float) -> float:
 
 def errors(answer: float) -> dict[str, float]:
     """Return the expected absolute error of each mechanism at an answer, in units of ΔF."""
-    published = PublishedTruncatedLaplace(EPSILON).scale(answer)
     return {
-        PUBLISHED: truncated_error(answer, published),
+        PUBLISHED: truncated_error(answer, published_scale(answer, EPSILON)),
         METRIC: truncated_error(answer, 2 / EPSILON),
         RECORD: truncated_error(answer, 1 / log((1 + exp(EPSILON)) / 2)),
         SNAPPED: snapped_error(answer, 1 / EPSILON),
@@ -130,20 +76,19 @@ def errors(answer: float) -> dict[str, float]:
 
 def log_ratios(responses: Any) -> dict[str, Float64[np.ndarray, " n"]]:
     """Return the largest log-ratio of answers 0 and 0.9 at each response, published and sound."""
-    method = PublishedTruncatedLaplace(EPSILON)
     far = np.asarray(responses, np.float64)
     sound = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
     scale = float(sound.scale)
 
-    def log_density(answer: float) -> Float64[np.ndarray, " n"]:
+    def sound_density(answer: float) -> Float64[np.ndarray, " n"]:
         found: Float64[np.ndarray, " n"]
         found = -np.abs(far - answer) / scale - log(scale * (2 - exp(-answer / scale)))
         return found
 
     near, away = PAIR
     return {
-        PUBLISHED: np.abs(method.log_density(far, near) - method.log_density(far, away)),
-        METRIC: np.abs(log_density(near) - log_density(away)),
+        PUBLISHED: np.abs(log_density(far, near) - log_density(far, away)),
+        METRIC: np.abs(sound_density(near) - sound_density(away)),
     }
 
 

@@ -1,4 +1,4 @@
-"""Every trainer, callable from Python: codecs, galleries and attribute models, on public images.
+"""Every trainer, callable from Python: codecs and attribute models, on public images.
 
 An order names the training images and the output file; the trainer writes the model with its card and
 returns it. A model reveals its training data: never train on images that have to stay private.
@@ -14,7 +14,6 @@ from dpveil_train.aam import train_aam
 from dpveil_train.attributes import AttributeOrder, train_attributes
 from dpveil_train.codecs import PASSES, TRAINERS, CodecOrder, train_codec
 from dpveil_train.dictionary import train_dictionary
-from dpveil_train.galleries import GalleryOrder, train_gallery
 from dpveil_train.mixture import train_mixture
 from dpveil_train.order import Trained
 from dpveil_train.pca import train_pca
@@ -24,13 +23,11 @@ __all__ = [
     "TRAINERS",
     "AttributeOrder",
     "CodecOrder",
-    "GalleryOrder",
     "Trained",
     "train_aam",
     "train_attributes",
     "train_codec",
     "train_dictionary",
-    "train_gallery",
     "train_mixture",
     "train_pca",
 ]

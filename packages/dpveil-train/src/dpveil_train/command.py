@@ -1,4 +1,4 @@
-"""`dpveil train`: learn a codec, a gallery or an attribute model from public images."""
+"""`dpveil train`: learn a codec, a denoiser or an attribute model from public images."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NETWORKS: Final = {
     "denoiser": "dpveil_train.denoiser",
 }
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
-OTHERS: Final = (*NETWORKS, "gallery", "attributes")
+OTHERS: Final = (*NETWORKS, "attributes")
 """Models that are no codecs without networks."""
 LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
 """What the decoder of a network learns from landmarks."""
@@ -36,7 +36,7 @@ def command(
         str,
         typer.Argument(
             metavar="KIND",
-            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or denoiser, gallery, attributes.",
+            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or denoiser, attributes.",
         ),
     ],
     images: Annotated[
@@ -64,13 +64,8 @@ def command(
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A .csv of labels by hand, such as glasses; attributes, gallery."),
+        typer.Option(metavar="FILE", help="A .csv of labels by hand, such as glasses; attributes."),
     ] = None,
-    model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="An attribute model that reads faces; gallery."),
-    ] = None,
-    faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     full: Annotated[
         bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv, stylegan.")
     ] = False,
@@ -86,12 +81,11 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
 ) -> int:
-    """Learn a codec, denoiser, gallery or attribute model from public images, and write it with a model card.
+    """Learn a codec, denoiser or attribute model from public images, and write it with a model card.
 
     \b
     Examples:
       dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
-      dpveil train gallery utkface/*.tar --out gallery.safetensors --landmarks-68 package
       dpveil train attributes utkface/ --out attributes.safetensors --landmarks-68 package
 
     Images are cropped to their centre square and resized to --side. A model reveals its training data: never
@@ -99,12 +93,9 @@ def command(
     interrupted training, run the same command again. Exit code 1: a model was written, but some images could
     not be read.
 
-    gallery makes faces of nobody for the methods gallery and attributes: averages of ten adults with the same
-    labels, from the same shards as attributes; it needs --landmarks-68 package. With --model, a beard is one
-    of these labels, and nobody with glasses takes part.
-
-    gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
-    coordinates, of crops of 64 pixels; --length, --side and --grey do not apply.
+    gan trains an encoder and a decoder network, in an hour on two cores, on .tar shards with a .json of age,
+    gender and race beside every picture, as in UTKFace: codes of 128 coordinates, of crops of 64 pixels;
+    --length, --side and --grey do not apply.
     With --landmarks-68 package the decoder learns poses.
 
     upconv trains a generator of 2000 people on the same shards, which is given a gender, and with
@@ -116,10 +107,10 @@ def command(
     denoiser learns to guess the face under the noise of a release, from releases of the same shards, as a
     post-processing.
 
-    attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
-    beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
-    pictures is held out. With --landmarks-68 package it also learns pose and smile; with --labels it also
-    learns what that file has of some of the pictures, such as glasses and a beard.
+    attributes learns to predict attributes of a face from the same shards; --length, --side and --grey do not
+    apply. The last fifth of the pictures is held out. With --landmarks-68 package it also learns pose and
+    smile; with --labels it also learns what that file has of some of the pictures, such as glasses and a
+    beard.
     """
     from dpveil_train.codecs import TRAINERS
 
@@ -127,12 +118,11 @@ def command(
         raise UnknownName("kind of model", codec, kinds)
     only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
     only_networks = {"--full": not full, "--steps": steps is None, "--generator": generator is None}
-    only_galleries = {"--faces": faces == 1024, "--model": model is None}
+    only_attributes = {"--labels": labels is None}
     usual = {
-        "gallery": only_codecs | only_networks,
-        "attributes": only_codecs | only_galleries | only_networks,
-        **dict.fromkeys(NETWORKS, only_codecs | only_galleries | {"--labels": labels is None}),
-    }.get(codec, only_galleries | only_networks | {"--labels": labels is None})
+        "attributes": only_codecs | only_networks,
+        **dict.fromkeys(NETWORKS, only_codecs | only_attributes),
+    }.get(codec, only_networks | only_attributes)
     if codec == "stylegan":
         usual["--landmarks-68"] = landmarks_68 is None
     elif codec in NETWORKS:
@@ -144,8 +134,6 @@ def command(
         raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
     common: dict[str, Any] = {"out": out, "seed": seed, "data": data, "terms": terms, "replace": force}
     common["paths"] = _files_among(images)
-    if codec == "gallery":
-        return _gallery(common, faces, landmarks_68, model, labels, json)
     if codec == "attributes":
         return _attributes(common, landmarks_68, labels, json)
     if codec in NETWORKS:
@@ -257,42 +245,6 @@ def _network(
     say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
     if order.landmarks is None and kind in LEARNED:
         say.note(f"the decoder knows no {LEARNED[kind]}: allow landmarks with --landmarks-68 package")
-    say.answer(f"sha256 {made.digest}")
-    return code
-
-
-def _gallery(
-    common: dict[str, Any],
-    faces: int,
-    landmarks_68: str | None,
-    model: Path | None,
-    labels: Path | None,
-    json: bool,
-) -> int:
-    """Make a gallery of faces of nobody, print the result, and return the exit code."""
-    from dpveil.faces.attribute_model import AttributeModel
-    from dpveil_train.galleries import GalleryOrder, train_gallery
-    from dpveil_train.labelled import NO_MORE, HandLabels
-    from dpveil_train.landmarks import PACKAGE
-
-    if landmarks_68 != PACKAGE:
-        hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
-        problem = "is missing" if landmarks_68 is None else "is not accepted for a gallery"
-        raise InvalidParameter("--landmarks-68", landmarks_68, problem, hint=hint)
-    reads = None if model is None else AttributeModel.load(model)
-    by_hand = NO_MORE if labels is None else HandLabels.read(labels)
-    order = GalleryOrder(faces=faces, model=reads, labels=by_hand, **common)
-    made = train_gallery(order, bar)
-    code, gallery = _print_errors(made), made.model
-    if len(gallery) < faces:
-        say.note(f"only {len(gallery)} of {faces} faces: give more pictures of each label")
-    if json:
-        _document(made, order.out, codec="gallery", faces=len(gallery))
-        return code
-    measured = gallery.card.metrics
-    say.answer(f"{order.out}  gallery, {len(gallery)} faces of nobody, {made.images} images")
-    nearest = measured["smallest_distance_to_a_contributor"]
-    say.answer(f"{measured['contributors']} people in averages, the nearest at {nearest} of its face")
     say.answer(f"sha256 {made.digest}")
     return code
 

@@ -145,14 +145,6 @@ class CropFile:
         seen = {self._digests[number] for number in np.setdiff1d(np.arange(self.count), held)}
         return self._batches(np.array([n for n in held if self._digests[n] not in seen], int), lambda: None)
 
-    def all_crops(self) -> Iterator[Crops]:
-        """Yield every crop, in the order of the files."""
-        return self._batches(np.arange(self.count), lambda: None)
-
-    def take(self, numbers: Int64[np.ndarray, " k"]) -> Crops:
-        """Return the crops of these indices."""
-        return np.concatenate([*self._batches(numbers, lambda: None), np.empty((0, *self.canvas), np.uint8)])
-
     def _batches(self, numbers: Int64[np.ndarray, " k"], step: Callable[[], None]) -> Iterator[Crops]:
         size = int(np.prod(self.canvas))
         for start in range(0, len(numbers), BATCH):
