@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 import dpveil
-import dpveil.io.writing
 from dpveil.errors import NoRegion
 from dpveil.io import encode
 from dpveil.regions import Finder
@@ -38,37 +37,6 @@ class Deadly(Finder):
         if photo.image.min() == 255:
             os._exit(9)
         return [dpveil.Region.whole(photo)]
-
-
-class Dying(Finder):
-    """The whole photo, unless it is black; the first process with a white one ends, before or after it paid.
-
-    One of level 255 ends it at once, and one of 254 when the ledger has paid and files would get their names.
-    Which has happened is in the folder `place`.
-    """
-
-    description = "dying"
-
-    def __init__(self, place: str) -> None:
-        self._place = Path(place)
-
-    def __call__(self, photo: Any) -> list[Any]:
-        if not photo.image.any():
-            raise NoRegion("there is nobody in this photo")
-        level = int(photo.image.min())
-        if level >= 254:
-            self._die("before" if level == 255 else "paid")
-        return [dpveil.Region.whole(photo)]
-
-    def _die(self, when: str) -> None:
-        self._place.mkdir(exist_ok=True)
-        try:
-            (self._place / when).touch(exist_ok=False)
-        except FileExistsError:
-            return
-        if when == "before":
-            os._exit(9)
-        dpveil.io.writing._place = lambda *_, **__: os._exit(9)  # type: ignore[assignment]
 
 
 class Endless(Finder):

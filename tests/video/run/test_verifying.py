@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,10 +11,8 @@ from clips_made import make_clip, make_plan, track
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.ledger import _payment_of
 from dpveil.errors import UnknownName
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import Paid
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.video import render
@@ -76,15 +73,3 @@ def test_who_paid_for_a_clip_is_looked_up(
     link.symlink_to(out)
     assert run([*call[:2], str(link), *call[3:]]) == 1
     assert "symbolic link" in capsys.readouterr().out
-
-
-def test_what_states_no_cost_is_not_called_paid() -> None:
-    class Knows:
-        def paid_for(self, sha256: str) -> list[Paid]:
-            return [Paid("album", 1, Total.of(METHOD.guarantee(height=8, width=8, channels=3)), 1)]
-
-    ledger: Any = Knows()
-    assert "it was paid for, but" in _payment_of(ledger, "ab" * 32, lambda: ([], ""), "nobody")["error"]
-    promise = [METHOD.guarantee(height=8, width=8, channels=3)]
-    assert "error" not in _payment_of(ledger, "ab" * 32, lambda: (promise, ""), "nobody")
-    assert "another amount" in _payment_of(ledger, "ab" * 32, lambda: (promise * 2, ""), "nobody")["error"]
