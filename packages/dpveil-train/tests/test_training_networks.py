@@ -22,7 +22,7 @@ from network_made import HOMES, shard, trainer, weights
 
 from dpveil.codecs import GAN
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil_train import networks, upconv
+from dpveil_train import denoiser, gan, networks, stylegan, upconv
 from dpveil_train.gan import TINY, NetworkOrder, Trainer, train
 
 
@@ -40,6 +40,34 @@ def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(name: str,
     for one, two in zip(weights(whole), weights(second), strict=True):
         assert (one == two).all()
     assert any((one != two).any() for one, two in zip(weights(whole), weights(first), strict=True))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_pictures_of_a_batch_do_not_mix(training: bool) -> None:
+    """With batch statistics the code of one person would change with who else is in the batch."""
+    torch.manual_seed(0)
+    small, codes = gan.TINY, (upconv.TINY.length + 2,)
+    picture = (3, small.side, small.side)
+    networks = [
+        (gan.Encoder(small), picture),
+        (gan.Decoder(small), (small.length,)),
+        (upconv.Generator(upconv.TINY), codes),
+        (stylegan.Encoder(stylegan.TINY), picture),
+        (stylegan.Synthesis(stylegan.TINY), (stylegan.TINY.length,)),
+        (denoiser.UNet(denoiser.TINY.widths), (3, 32, 32)),
+    ]
+    if not training:  # the thesis has batch statistics, which are constants once it is trained
+        printed = replace(small, printed=True, critic=(8,))
+        networks += [(gan.Encoder(printed), picture), (gan.Decoder(printed), (small.length,))]
+    for network, shape in networks:
+        batch = torch.randn(4, *shape)
+        more = [torch.randn(4, 3)] if isinstance(network, gan.Decoder) else []
+        with torch.no_grad():
+            plain, changed = (
+                network.train(training)(given, *more) for given in (batch, torch.cat([batch[:1], -batch[1:]]))
+            )
+        assert torch.equal(plain[0], changed[0])
+        assert not torch.equal(plain[1], changed[1])
 
 
 @pytest.mark.parametrize("name", HOMES)
