@@ -310,7 +310,7 @@ SEEDS = [
     file_bytes(picture(9, 11), "gif"),
     file_bytes(picture(9, 11), "ppm"),
     file_bytes(picture(9, 11), "avif", speed=10),
-    heic(picture(10, 12)),
+    heic(picture(16, 24)),
     file_bytes(Image.fromarray(picture(9, 11)).quantize(8), "png"),
     file_bytes(Image.new("CMYK", (9, 11)), "jpeg"),
 ]
