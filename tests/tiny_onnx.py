@@ -129,10 +129,3 @@ def repainter(*, side: int = 32, gain: float = 1.0, bias: float = 0.0) -> bytes:
     nodes = field(1, node("Conv", ("picture", "w", "b"), "made", kernel_shape=(1, 1)))
     shape = (1, 3, side, side)
     return model(nodes, tensors, (value("picture", shape),), field(12, value("made", shape)))
-
-
-def small(name: str, kind: int, shape: tuple[int, ...] = ()) -> bytes:
-    """Return a constant of zeros of 8 or 32 bits, of the type number `kind`."""
-    dims = b"".join(field(1, side) for side in shape)
-    zeros = bytes(math.prod(shape) * (4 if kind == 6 else 1))
-    return field(5, dims + field(2, kind) + field(8, name) + field(9, zeros))
