@@ -24,9 +24,6 @@ import dpveil
 from dpveil.ledger import Ledger, Limit
 from s3_made import MARKERS, SETTINGS, served
 
-boto3 = pytest.importorskip("boto3", reason="needs moto")
-pytest.importorskip("s3fs", reason="needs the extra remote")
-pytest.importorskip("moto", reason="needs moto")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 COMMAND = ("--method", "dp-pix", "--epsilon", "1", "--block", "8", "--neighbourhood", "16", "--json")
@@ -38,6 +35,8 @@ KILLS = 6
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Yield the address of a server, in a process of its own."""
+    for name in ("boto3", "moto", "s3fs"):  # seconds, if every process that collects tests imported them
+        pytest.importorskip(name)
     with served(tmp_path_factory.mktemp("server") / "log") as address:
         yield address
 
@@ -49,7 +48,7 @@ def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": server}.items():
         monkeypatch.setenv(name, value)
     urllib.request.urlopen(urllib.request.Request(f"{server}/moto-api/reset", method="POST"))  # noqa: S310
-    client = boto3.client("s3")
+    client = pytest.importorskip("boto3").client("s3")
     client.create_bucket(Bucket="bucket")
     with Ledger("sqlite:///budget.db", create=True) as ledger:
         ledger.set_limit("album", Limit("pure", epsilon=10**6))

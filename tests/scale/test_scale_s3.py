@@ -21,10 +21,6 @@ from dpveil.io import urls
 from dpveil.scale import release_files
 from s3_made import MARKERS, SETTINGS, served
 
-ray = pytest.importorskip("ray", reason="needs the extra scale")
-boto3 = pytest.importorskip("boto3", reason="needs moto")
-pytest.importorskip("s3fs", reason="needs the extra remote")
-pytest.importorskip("moto", reason="needs moto")
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 METHOD = ("--method", "dp-pix", "--epsilon", "1", "--block", "8")
@@ -34,6 +30,8 @@ PHOTOS = 8
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Yield the log of a server."""
+    for name in ("boto3", "moto", "s3fs"):  # seconds, if every process that collects tests imported them
+        pytest.importorskip(name)
     path = tmp_path_factory.mktemp("server") / "log"
     with served(path) as address, pytest.MonkeyPatch.context() as patched:
         for name, value in {**SETTINGS, "AWS_ENDPOINT_URL": address}.items():
@@ -45,6 +43,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def cluster(log: Path) -> Iterator[None]:
     """A cluster of two cores whose workers reach the server."""
+    ray = pytest.importorskip("ray")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Ray's own
         ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
@@ -57,7 +56,7 @@ def client(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.chdir(tmp_path)
     reset = f"{os.environ['AWS_ENDPOINT_URL']}/moto-api/reset"
     urllib.request.urlopen(urllib.request.Request(reset, method="POST"))  # noqa: S310
-    found = boto3.client("s3")
+    found = pytest.importorskip("boto3").client("s3")
     found.create_bucket(Bucket="bucket")
     for number in range(PHOTOS):
         found.put_object(Bucket="bucket", Key=f"in/{number}.png", Body=png(number))
@@ -133,6 +132,7 @@ def test_an_object_that_changed_since_it_was_listed_is_not_paid_for(client: Any,
 
 def test_what_cannot_be_done_is_a_line(client: Any, shell: Any, tmp_path: Path) -> None:
     """All of it is noticed before there is a cluster."""
+    ray = pytest.importorskip("ray")
     ledger = made(tmp_path / "budget.db", limit=99)
     for source, out, code, problem in (
         ("s3://nothing/in/", "store", 4, "s3://nothing/in does not exist (404)"),
