@@ -46,7 +46,6 @@ def clip_bytes(frames: int = 100) -> bytes:
         return whole_clip.read_bytes()
 
 
-CLIP = clip_bytes()
 PLANS = {
     "free": plan(Attributes(), face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3)),
     "split": plan(ALL, whole(), request=("whole",), over_time="split"),
@@ -56,13 +55,15 @@ PLANS = {
 }
 
 
-def certificate(made: VideoPlan, data: bytes = CLIP, bits: str = "secure") -> VideoCertificate:
-    return made.certificate(bits, ClipOutput(hashlib.sha256(data).hexdigest(), "mp4", made.facts.seconds))
+def certificate(made: VideoPlan, data: bytes = b"", bits: str = "secure") -> VideoCertificate:
+    return made.certificate(
+        bits, ClipOutput(hashlib.sha256(data or clip_bytes()).hexdigest(), "mp4", made.facts.seconds)
+    )
 
 
-def saved(folder: Path, made: VideoCertificate, name: str = "private.mp4", data: bytes = CLIP) -> Path:
+def saved(folder: Path, made: VideoCertificate, name: str = "private.mp4", data: bytes = b"") -> Path:
     path = folder / name
-    path.write_bytes(data)
+    path.write_bytes(data or clip_bytes())
     (folder / f"{name}.certificate.json").write_text(made.to_text())
     return path
 
@@ -189,7 +190,7 @@ def test_verify_finds_what_was_changed(tmp_path):
     assert (found.status, found.sound, found.publishable) == ("consistent", True, True)
     assert verify_clip(Path(f"{path}.certificate.json")).status == "consistent"
     assert verify_clip(path, at_least="strong").sound
-    path.write_bytes(CLIP + b"\0")
+    path.write_bytes(clip_bytes() + b"\0")
     assert "was changed" in verify_clip(path).problems[0]
     path.unlink()
     assert "is missing" in verify_clip(path).problems[0]
@@ -203,7 +204,7 @@ def test_verify_finds_what_was_changed(tmp_path):
     text = saved(tmp_path, certificate(PLANS["free"], b"text"), "text.mp4", b"text")
     assert "is not a mp4 file" in verify_clip(text).problems[0]
     bare = tmp_path / "bare.mp4"
-    bare.write_bytes(CLIP)
+    bare.write_bytes(clip_bytes())
     assert verify_clip(bare).status == "missing"
 
 
@@ -229,7 +230,7 @@ def test_without_pyav_the_bytes_are_checked(tmp_path, monkeypatch):
     found = verify_clip(path)
     assert found.sound
     assert any("PyAV is not installed" in note for note in found.notes)
-    path.write_bytes(CLIP + b"0")
+    path.write_bytes(clip_bytes() + b"0")
     assert "was changed" in verify_clip(path).problems[0]
 
 
@@ -270,6 +271,6 @@ def test_the_command_verifies_folders_of_clips(tmp_path, capsys):
     told = json.loads(capsys.readouterr().out)
     assert [entry["output"] for entry in told["failed"]] == [str(weak)]
     assert [entry["guarantee"] for entry in told["verified"]] == ["0-DP, any-image"]
-    (tmp_path / "original.mp4").write_bytes(CLIP)
+    (tmp_path / "original.mp4").write_bytes(clip_bytes())
     assert run(["verify", str(tmp_path)]) == 1
     assert "original.mp4" in "".join(capsys.readouterr())
