@@ -64,7 +64,6 @@ def test_every_row_is_released_or_told_and_another_run_draws_nothing(cluster, tm
     ledger = made(tmp_path / "budget.db", limit=9)
     given = [png(0), plain(0), b"no photo", png(1), None, png(0)]
     paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album", "store": tmp_path / "store"}
-    paying["workers"] = 1  # each takes seconds to start
     dataset = data(cluster, given, label=list(range(6)))
     first, again = (
         sorted(
