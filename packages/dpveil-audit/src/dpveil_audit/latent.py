@@ -421,10 +421,8 @@ def common(
     `gates` are those for noise ×0.8.
     """
     right = Recipe(family, amounts)
-    halved = Fraction(1, 4) if family == "gaussian" else Fraction(1, 2)
     found = (
         wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
-        wrong("sensitivity halved", replace(right, amounts=times(amounts, halved))),
         wrong(
             "last coordinate without noise", replace(right, amounts=lambda case: (*amounts(case)[:-1], SHOWN))
         ),
