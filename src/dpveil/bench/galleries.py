@@ -25,7 +25,6 @@ from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.latent import GREY
 from dpveil.faces.portrait import canonical, spread
-from dpveil.io import encode
 from dpveil.mechanisms.ksame import KSame, KSameM, KSamePixel, KSameSelect
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
@@ -74,7 +73,7 @@ class Setting:
         photo = item.read()
         if self.method is None:
             nowhere = np.zeros(photo.image.shape[:2], np.bool_)
-            return View(photo.image, nowhere, None, len(encode(photo.image, "png"))), None
+            return View(photo.image, nowhere), None
         try:
             planned = plan(photo, self.method, regions=self.regions, post_processing=self.after)
         except RegionError:
@@ -89,18 +88,6 @@ class Setting:
         """Yield `adversary_view` of every photo."""
         for item in items:
             yield self.adversary_view(item, seed)
-
-    def points(self, items: Sequence[Item]) -> np.ndarray | None:
-        """Return the points by which photos count in the distance of a metric guarantee, one a row.
-
-        None where there are none, as where a region is not the whole photo: nothing is drawn.
-        """
-        found = []
-        for item in items:
-            placement = plan(item.read(), self.method, regions=self.regions).placement
-            found.append(None if placement is None else placement.point())
-        there = [point for point in found if point is not None]
-        return np.stack(there) if there and len(there) == len(found) else None
 
 
 def can_be_regions(text: object) -> bool:
@@ -134,9 +121,6 @@ class AnySetting(Protocol):
     def all_shown(self, items: Sequence[Item], seed: int) -> Iterator[Shown]:
         """Yield what an adversary sees of each photo."""
 
-    def points(self, items: Sequence[Item]) -> np.ndarray | None:
-        """Return the points by which photos count in the distance of a metric guarantee, if there are any."""
-
 
 def _view(planned: Plan, bits: SeededBits) -> View:
     """Return one release of a photo as an adversary sees it."""
@@ -145,7 +129,7 @@ def _view(planned: Plan, bits: SeededBits) -> View:
     for region in planned.regions:
         hidden[region.box.slices] |= True if region.mask is None else region.mask
     certificate: Mapping[str, Json] = release.certificate.to_json()
-    return View(release.image, hidden, certificate, len(encode(release.image, "png")))
+    return View(release.image, hidden, certificate)
 
 
 Photos = UInt8[np.ndarray, "n h w c"]
@@ -345,11 +329,7 @@ class GallerySetting:
             "regions": [],
         }
         hidden = np.ones(image.shape[:2], np.bool_)
-        return View(image, hidden, certificate, len(encode(image, "png")), others=others)
-
-    def points(self, items: Sequence[Item]) -> None:
-        """Return None: nothing is promised of any distance."""
-        return
+        return View(image, hidden, certificate, others=others)
 
 
 def _galleries(items: Sequence[Item]) -> list[list[int]]:

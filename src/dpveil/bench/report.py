@@ -125,8 +125,7 @@ def alarm(row: Row) -> str:
     values = row.values
     return (
         f"{values['method']} ({settings_in_words(values)}) breaks its guarantee: {values['attack']} names"
-        f" {values['success']} ({values['low']} to {values['high']}), and the bound for"
-        f" {values['bound_about']} is {values['bound']}"
+        f" {values['success']} ({values['low']} to {values['high']}), and the bound is {values['bound']}"
     )
 
 

@@ -40,16 +40,7 @@ if TYPE_CHECKING:
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
     "budgets": ("0.5", "1", "5", "20", "100"),
-    "attacks": (
-        "pixels",
-        "appearance",
-        "hallucinated",
-        "embedding",
-        "network",
-        "iris",
-        "filled(iris)",
-        "text",
-    ),
+    "attacks": ("pixels", "appearance", "hallucinated", "embedding", "network", "iris", "filled(iris)"),
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
@@ -261,7 +252,7 @@ def evaluate_command(
         list[Path] | None,
         typer.Argument(
             metavar="[DATA]...",
-            help="Folders of photos by person; or drawn, drawn-eyes, drawn-plates.",
+            help="Folders of photos by person; or drawn, drawn-eyes.",
         ),
     ] = None,
     out: Annotated[

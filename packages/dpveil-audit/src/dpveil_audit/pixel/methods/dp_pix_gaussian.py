@@ -68,7 +68,7 @@ def _spread_squares(method: DPPixGaussian, size: Size) -> Fraction:
 def _decimal_logarithm(method: DPPixGaussian, size: Size) -> Fraction:
     if method.epsilon is None or method.delta is None:
         return _variance(method, size)
-    log = math.log10(1 / method.delta)
+    log = math.log10(1 / Fraction(method.delta))
     rho = (math.sqrt(log + float(method.epsilon)) - math.sqrt(log)) ** 2
     return _squares(method, size) / Fraction(2 * rho)
 
