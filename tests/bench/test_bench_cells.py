@@ -14,8 +14,8 @@ from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.bounds import bound
 from dpveil.bench.cells import Cell, parse
 from dpveil.bench.data import load
-from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import Released, attacked_apart, cells, score_releases
+from dpveil.bench.setting import Setting
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import DataError, PluginError
 from people_made import background, folder, picture, view

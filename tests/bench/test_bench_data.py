@@ -18,9 +18,9 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
-from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import cells, release_all
+from dpveil.bench.setting import Setting
 from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, draw_items, texture
 from dpveil.errors import PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic

@@ -58,16 +58,13 @@ class View:
     """What an adversary sees of one photo: its pixels and its certificate.
 
     `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
-    are other releases of the same photo, with bits of their own, or by another method. `others` are pictures
-    of the other people in a mean of several, each as the method would show them alone: only an attack that
-    says so has them.
+    are other releases of the same photo, with bits of their own, or by another method.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     hidden: Bool[np.ndarray, "h w"]
     certificate: Mapping[str, Json] | None = None
     more: tuple[View, ...] = ()
-    others: tuple[UInt8[np.ndarray, "h w c"], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dpveil.attacks.base import Attack
 from dpveil.bench.data import Dataset
-from dpveil.bench.galleries import AnySetting
+from dpveil.bench.setting import Setting
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
@@ -93,7 +93,7 @@ class Cell:
 
 
 def depends_on(
-    dataset: Dataset, setting: AnySetting, attack: Attack, seed: int, measures: Sequence[str]
+    dataset: Dataset, setting: Setting, attack: Attack, seed: int, measures: Sequence[str]
 ) -> dict[str, Json]:
     """Return all that a cell depends on: data, method, regions, attack, seed, measures, and dpveil's code."""
     return {

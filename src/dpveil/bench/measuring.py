@@ -21,8 +21,8 @@ from dpveil.attacks.measures import (
 from dpveil.bench.bounds import bound, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, round_values
 from dpveil.bench.data import Dataset, split
-from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
+from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
 from dpveil.errors import PluginError
@@ -81,7 +81,7 @@ class Left:
     together: Mapping[str, float | None]
 
 
-def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
+def release_all(dataset: Dataset, setting: Setting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
@@ -92,7 +92,7 @@ def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
 
 def cells(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attacks: Sequence[Attack],
     seed: int,
     measures: Sequence[str] | None = None,
@@ -108,7 +108,7 @@ def cells(
 
 def attack_cells(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attacks: Sequence[Attack],
     releases: Released,
     seed: int,
@@ -123,7 +123,7 @@ def attack_cells(
 
 def cell_of(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attack: Attack,
     releases: Released,
     left: Left,
@@ -229,7 +229,7 @@ def _all_hidden(view: View) -> bool:
 
 def _outcome(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attack: Attack,
     releases: Released,
     scores: Scores,

@@ -14,9 +14,9 @@ from typing import Any, Final
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
-from dpveil.bench.galleries import NOTHING
 from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
+from dpveil.bench.setting import NOTHING
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.guarantee import count_noun
