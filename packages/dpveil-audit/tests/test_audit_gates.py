@@ -15,7 +15,7 @@ from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.divergence import ProductLaw, hockey_stick
 from dpveil_audit.engine import Drawn
-from dpveil_audit.pixel.case import Case, Pair, Part, Version, adversarial_pairs, all_images, neighbours
+from dpveil_audit.pixel.case import Case, Pair, Part, Version, adversarial_pairs
 from dpveil_audit.pixel.gates import (
     MethodAudit,
     distinguish_gate,
@@ -26,10 +26,6 @@ from dpveil_audit.pixel.gates import (
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
-from dpveil_audit.pixel.methods.pixelisation import (
-    counted_sums,
-    largest_moves,
-)
 
 CHANCE = Fraction(3, 4)
 
@@ -218,17 +214,6 @@ def test_budgets_are_kept_and_spent(shape):
     assert 0.2 < gate("dp-pix", pixels_of(shape, rho="0.3"))[0] < 0.3
     for method in (DPPix, DPPixGaussian):
         assert gate(method.name, pixels_of(shape, method, epsilon=2, delta="0.01"))[0] > 0.001
-
-
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
-    case = pixels_of(shape, epsilon=1)
-    images = all_images(*case.size, case.levels)
-    pairs = neighbours(images, case.method.neighbourhood)
-    sums = np.array([counted_sums(case.method, image).ravel() for image in images])
-    moved = sums[pairs[:, 0]] - sums[pairs[:, 1]]
-    found = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
-    assert found == largest_moves(case.method, case.size)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,7 @@ from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.base import cell_areas
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise import SeededBits
-from dpveil_audit import networks, runner
-from dpveil_audit.engine import Level
+from dpveil_audit import runner
 from dpveil_audit.latent import SIDE
 from dpveil_audit.numbers import queries
 from dpveil_audit.pixel import gates as pixel_gates
@@ -96,16 +95,6 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
         assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
-
-
-BY_GATE = [one for one in networks.MUTANTS if one.gates != ("bound",)]
-
-
-@pytest.mark.parametrize("mutant", BY_GATE, ids=lambda one: one.name)
-def test_mutants_of_upconv_die_by_their_gate(mutant):
-    """Its encoder is no network: it mixes people."""
-    entry, level = networks.AUDITS["latent"], Level((networks.MIXED,))
-    assert set(entry.killers(mutant, entry.checks(level, bits))) == set(mutant.gates)
 
 
 @dataclass(frozen=True, kw_only=True)
