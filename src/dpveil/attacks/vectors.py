@@ -11,7 +11,6 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.identify import whitening
 from dpveil.attacks.resampling import has_colour, small
 from dpveil.core.arrays import Float64, Int64
 from dpveil.errors import InvalidParameter
@@ -235,3 +234,41 @@ class Eigenfaces(_Pixels):
     def space(self, known: Vectors, background: Background) -> Space:
         """Return the principal components of clean pictures."""
         return Space.principal(known, self.components)
+
+
+LEAST_SHRINKAGE: Final = 1e-3
+"""Least shrinkage, so that no direction has zero scatter."""
+
+
+def whitening(known: Vectors, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
+    """Return the map that whitens the scatter within people.
+
+    The scatter is shrunk towards a multiple of the identity, by an estimate of the optimal amount. Source:
+    Ledoit & Wolf 2004, lemma 3.2 and section 3.2.
+    """
+    rest = _contrasts(known, people)
+    scatter = rest.T @ rest / max(1, len(rest))
+    size = float(np.trace(scatter)) / len(scatter)
+    if not size > 0:
+        return np.eye(len(scatter))
+    away = float(((scatter - size * np.eye(len(scatter))) ** 2).sum())
+    noise = float(((rest**2).sum(axis=1) ** 2).sum()) / len(rest) - float((scatter**2).sum())
+    part = min(1.0, max(LEAST_SHRINKAGE, noise / len(rest) / away)) if away > 0 else 1.0
+    mixed = (1 - part) * scatter + part * size * np.eye(len(scatter))
+    values, vectors = np.linalg.eigh(mixed)
+    turn: Float64[np.ndarray, "d d"] = vectors / np.sqrt(values)
+    return turn
+
+
+def _contrasts(known: Vectors, people: Sequence[str]) -> Vectors:
+    """Return Helmert's contrasts of each person's embeddings, one for every embedding but the first.
+
+    The rows are uncorrelated, and their sum of squares is that of deviations from the mean.
+    """
+    there = np.isfinite(known).all(axis=1)
+    names, found = np.asarray(people)[there], [np.empty((0, known.shape[1]))]
+    for name in np.unique(names):
+        own = known[there][names == name]
+        before = np.arange(1, len(own))[:, None]
+        found.append((np.cumsum(own, axis=0)[:-1] - before * own[1:]) / np.sqrt(before * (before + 1)))
+    return np.concatenate(found)

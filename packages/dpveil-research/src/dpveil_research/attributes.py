@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
-from dpveil.attacks import Identified, identify, parrot
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces import Attributes, Gallery
@@ -29,6 +28,7 @@ from dpveil.io.tar import SHARD
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
+from dpveil_research.embedding_attacks import Identified, identify, parrot
 from dpveil_research.faces import FACE, FOLDER, aligned
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
 from dpveil_research.results import Row, to_csv

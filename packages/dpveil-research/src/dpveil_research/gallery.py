@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.attacks import Identified
 from dpveil.faces import Attributes, Gallery
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
@@ -28,6 +27,7 @@ from dpveil_research.attributes import (
     read_people,
     row,
 )
+from dpveil_research.embedding_attacks import Identified
 from dpveil_research.results import Row, to_csv
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
