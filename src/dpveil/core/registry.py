@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cached_property
 from importlib import import_module
 from inspect import getattr_static
@@ -131,7 +132,7 @@ def _misfit_reason(name: str, found: Any, base: Any) -> str:
     if "__dataclass_fields__" not in vars(own):
         return "is not a dataclass"
     # Certificates state fields of these kinds alone.
-    plain = [n for n in own.__dataclass_fields__ if not isinstance(getattr_static(own, n, None), Parameter)]
+    plain = [f.name for f in fields(own) if not isinstance(getattr_static(own, f.name, None), Parameter)]
     return f"has fields that are not parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
 
