@@ -14,8 +14,6 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-from dpveil.bench.synthetic_photos import plate_face
-
 SIZE: Final = (640, 896)
 """Rows and columns of a scene."""
 KINDS: Final = ("sign", "document", "plate", "screen", "script")
@@ -33,6 +31,22 @@ WORDS: Final = (
     "Jane Miller", "Exit", "Platform 3", "born 12.03.1984", "Tel. 555 0142", "Harbour View", "Ward 7b",
 )  # fmt: skip
 PLATES: Final = ("AB 12 CDE", "KX 90 RTM", "LP 47 HSV", "MN 05 WJD")
+PLATE: Final = (52, 240)
+"""Rows and columns of a plate."""
+
+
+def plate_face(text: str) -> np.ndarray:
+    """Return a plate with a text, seen from ahead, 52 × 240 × 3 levels as floats."""
+    rows, columns = PLATE
+    plate = np.full((rows, columns, 3), 236, np.uint8)
+    cv2.rectangle(plate, (0, 0), (columns - 1, rows - 1), (40, 40, 40), 3)
+    cv2.rectangle(plate, (3, 3), (22, rows - 4), (28, 60, 150), -1)
+    step = (columns - 34) / len(text)
+    for place, letter in enumerate(text):
+        (wide, high), _ = cv2.getTextSize(letter, cv2.FONT_HERSHEY_SIMPLEX, 1.15, 3)
+        at = round(28 + step * (place + 0.5) - wide / 2), (rows + high) // 2
+        cv2.putText(plate, letter, at, cv2.FONT_HERSHEY_SIMPLEX, 1.15, (24, 24, 28), 3, cv2.LINE_AA)
+    return np.asarray(plate, np.float32)
 
 
 @dataclass(frozen=True, eq=False)

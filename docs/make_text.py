@@ -7,6 +7,7 @@ Needs the extra `text`, so the picture is in the repository.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import cv2
@@ -15,7 +16,9 @@ from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
 import dpveil
-from dpveil.bench.synthetic_photos import plate_face
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
+from text_scenes import plate_face
 
 OUT = Path(__file__).parent / "text.png"
 FRAME = (230, 40, 120)

@@ -18,12 +18,11 @@ import pytest
 import typer.main
 
 import dpveil
-from dpveil.catalogue import REQUIRED, row_of
+from dpveil.catalogue import REQUIRED, UNEXPLAINED, row_of
 from dpveil.cli import app
 from dpveil.cli.options import method_options
 from dpveil.core import registry
 from dpveil.mechanisms import scalar
-from dpveil.mechanisms.method import UNEXPLAINED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"

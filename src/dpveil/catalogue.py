@@ -20,6 +20,8 @@ REQUIRED: Final = "required"
 """Listed in place of a parameter's default if there is none."""
 DEFAULT: Final = "attributes"
 """The default method: every face becomes a synthetic face that keeps no attribute."""
+UNEXPLAINED: Final = "See the page of the method."
+"""Help of a parameter that has none."""
 BUDGETS: Final = ("epsilon", "delta", "rho")
 """Parameters that state a budget."""
 
@@ -63,6 +65,17 @@ def row_of(method: type[Method]) -> MethodRow:
         summary=method.summary,
         source=method.source,
     )
+
+
+def options(method: type[Method]) -> dict[str, tuple[str, str]]:
+    """Return the placeholder (empty for a flag) and the help of every parameter of a method, by name.
+
+    This includes parameters that exist only to be refused with a reason.
+    """
+    words = {n: text for base in reversed(method.__mro__) for n, text in vars(base).get("help", {}).items()}
+    names = dict.fromkeys((*method.accepted_parameters(), *inspect.signature(method).parameters))
+    kinds = {name: inspect.getattr_static(method, name, None) for name in names}
+    return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
 
 
 class MechanismRow(TypedDict):

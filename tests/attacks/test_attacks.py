@@ -9,11 +9,10 @@ import pytest
 from crowd import sides, view
 from scipy.stats import binom
 
-from dpveil.attacks import identification_rates, vectors
-from dpveil.attacks.base import PIXELS, SEES, Background, Memo
+from dpveil.attacks import identification_rates
+from dpveil.attacks.base import PIXELS, SEES, Background
 from dpveil.attacks.labels import attack, missing
 from dpveil.attacks.measures import identification
-from dpveil.attacks.vectors import similarity
 from dpveil.bench.synthetic_photos import DrawnPerson
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
@@ -161,27 +160,6 @@ def test_the_placement_names_people_who_stand_in_one_place(cell):
 
 
 # Names by text that is read, and by colours and gradients.
-
-
-def test_texts_are_as_similar_as_they_have_characters_in_common() -> None:
-    assert similarity("AB12CDE", "AB12CDE") == 1
-    assert similarity("AB12CDE", "AB13CDE") == pytest.approx(12 / 14)
-    assert similarity("ABC", "XYZ") == 0
-
-
-def test_people_are_named_by_the_nearest_text_and_nothing_read_is_a_failure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    words = {1: "AB12CDE", 2: "XY98ZWV", 3: "AB12CDF", 4: ""}
-    monkeypatch.setattr(vectors, "READ", Memo())
-    monkeypatch.setattr(vectors, "_read", lambda image: words[int(image[0, 0, 0])])
-    seen = [view(np.full((8, 8, 1), level, np.uint8)) for level in words]
-    scores = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).score(seen)
-    assert identification_rates(scores, ["a", "b", "a", "a"]).tolist() == [1, 1, 1, 0]
-    assert np.isnan(scores.likeness).any(axis=1).tolist() == [False, False, False, True]
-    late = Background(tuple(seen[1:3]), tuple(seen[:2]), ("y", "z"))
-    enrolled = attack("text").fit(Background(tuple(seen[:2]), tuple(seen[:2]), ("a", "b"))).enrol(late)
-    assert identification_rates(enrolled.score(seen[1:3]), ["y", "z"]).tolist() == [1, 1]
 
 
 def test_people_are_named_by_their_looks_and_not_by_what_was_not_replaced() -> None:

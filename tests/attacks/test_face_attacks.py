@@ -13,7 +13,7 @@ from crowd import face, sides, view
 from PIL import Image
 from scipy.stats import binom
 
-from dpveil.attacks import Background, faces, identification_rates, identify, parrot, strongest, verify
+from dpveil.attacks import Background, faces, identification_rates
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
 from dpveil.attacks.iris import SHEET, Code, _iris_mask, code, distance, eye, sheet
@@ -23,6 +23,7 @@ from dpveil.attacks.resampling import by_person
 from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError
+from dpveil_research.embedding_attacks import identify, parrot, strongest, verify
 from tiny_onnx import field, model, node, tensor, value
 
 needs_models = pytest.mark.skipif(

@@ -230,8 +230,8 @@ def crowd(level: int):
     """People whose regions have one level, in photos and in releases; what is outside is their own."""
     background, shown, owners = sides(None)
     clean = tuple(replace(one, image=filled(one.image, level)) for one in background.clean)
-    mine = tuple(view(one.image, HIDDEN, certificate={}, size=level) for one in clean)
-    releases = [view(filled(one.image, level), HIDDEN, certificate={}, size=level) for one in shown]
+    mine = tuple(view(one.image, HIDDEN, certificate={}) for one in clean)
+    releases = [view(filled(one.image, level), HIDDEN, certificate={}) for one in shown]
     return replace(background, clean=clean, released=mine), releases, owners
 
 
@@ -249,7 +249,7 @@ def test_scores_follow_from_what_lies_outside_alone() -> None:
 def test_what_it_reads_is_said_whatever_the_inner_attack_reads() -> None:
     assert attack("outside(pixels)").reads == (PLACEMENT, CONTEXT)
     assert PIXELS in attack("outside(pixels)").inner.reads
-    twice = View(face(1, 1), HIDDEN, {}, 9, (View(face(1, 2), HIDDEN, {}, 9),))
+    twice = View(face(1, 1), HIDDEN, {}, (View(face(1, 2), HIDDEN, {}),))
     (shown,) = blank_views([twice])
     assert (shown.more[0].image[HIDDEN] == PAINT).all()
     assert (shown.more[0].image[~HIDDEN] == face(1, 2)[~HIDDEN]).all()

@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 
-from dpveil.attacks import real_or_made
 from dpveil.errors import UsageError
+from dpveil_research.embedding_attacks import real_or_made
 
 pytest.importorskip("sklearn")
 PEOPLE = [f"p{number // 2:02}" for number in range(80)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,10 +18,10 @@ from dpveil.attacks import Background, Fitted, Scores, View, attack
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import APART
 from dpveil.bench.data import PEOPLE, Dataset, check_readable, load, split
-from dpveil.bench.galleries import Setting
 from dpveil.bench.layouts import items_of
 from dpveil.bench.measuring import cells, release_all
-from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, DrawnPlate, draw_items, texture
+from dpveil.bench.setting import Setting
+from dpveil.bench.synthetic_photos import DRAWN, IRIS, DrawnEye, draw_items, texture
 from dpveil.errors import PhotoError, UsageError
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic
 from people_made import folder
@@ -225,7 +224,7 @@ def test_photos_are_drawn_anew_and_the_same_in_every_run(
     assert load(Path(kind), people=3, photos=3).digest != data.digest
 
 
-def test_eyes_and_plates_know_the_truth() -> None:
+def test_eyes_know_the_truth() -> None:
     eyes = [DrawnEye.of(3, photo) for photo in range(5)]
     assert len({one.shape.pupil for one in eyes}) == 5
     assert len({one.shape.iris for one in eyes}) == 1
@@ -233,10 +232,6 @@ def test_eyes_and_plates_know_the_truth() -> None:
     inside = [one.read().image[round(one.shape.y) + 12, round(one.shape.x), 0] for one in eyes]
     assert max(inside) < 60, "the pupil is dark"
     assert abs(np.corrcoef(texture(1).ravel(), texture(2).ravel())[0, 1]) < 0.2
-    texts = {DrawnPlate.of(number, 0).text for number in range(50)}
-    assert len(texts) == 50
-    assert DrawnPlate.of(7, 0).text == DrawnPlate.of(7, 3).text
-    assert all(re.fullmatch(r"[A-Z]{2} \d{2} [A-Z]{3}", text) for text in texts)
 
 
 # The split by people: whoever is learnt from is never attacked, and some who are attacked are

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
-from facespace_made import SIDE, codec
 from skimage import data
 
 from dpveil.attacks.base import has_extra
-from dpveil.attacks.matching import Matched
-from dpveil.attacks.vectors import PixelDiscriminant
-from dpveil.bench import face_utility, measuring
-from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, bound_of_photos, up
-from dpveil.bench.cells import PARTS, WHOLE, Cell, parse
-from dpveil.bench.data import Dataset, load, split
-from dpveil.bench.galleries import Setting
+from dpveil.bench import face_utility
+from dpveil.bench.bounds import up
+from dpveil.bench.cells import PARTS, WHOLE
 from dpveil.bench.league import FEW, cautions, leagues
-from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds, rows
+from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds
 from dpveil.bench.utility import measure_all
-from dpveil.core.guarantee import Guarantee
-from dpveil.faces import Latent
-from dpveil.mechanisms.latent.base import STEPS
-from dpveil.mechanisms.pixel import DPSVD, DPPix
-from dpveil.release.plan import Plan
-from dpveil.release.saving import Release
-from people_made import folder
 
 
 def row(
@@ -244,118 +231,3 @@ def test_sets_are_compared_as_sets() -> None:
     assert lighter["ndb"] == pytest.approx(2 / 3), "none is dark, too many are light"
     _, few = measure_all(["ndb"], photos[:30], photos[:30])
     assert few == {"ndb": None}
-
-
-# Bounds of methods whose promise is metric, from photos to rows.
-
-
-METRICS = {"croft-metric": "box-mean", "directional": "chord", "pca-basis": "leading-mean"}
-SIZE = {"height": SIDE, "width": SIDE, "channels": 1}
-
-
-@pytest.fixture(scope="module")
-def metric_data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    return load(folder(tmp_path_factory.mktemp("data") / "made", photos=6))
-
-
-def latent(name: str = "croft-metric", epsilon: float = 10) -> Latent:
-    return Latent(epsilon=epsilon, mechanism=name, metric=METRICS[name], codec=codec(), placing="box")
-
-
-def one(metric_data: Dataset, setting: Setting, attack: object = None) -> Cell:
-    (cell,) = measuring.cells(metric_data, setting, [attack or PixelDiscriminant()], 0, [])  # type: ignore[list-item]
-    return cell
-
-
-def by_hand(name: str, points: np.ndarray, kept: int) -> np.ndarray:
-    """Return distances by their definitions, each pair alone."""
-    out = np.zeros((len(points), len(points)))
-    for i, a in enumerate(points.tolist()):
-        for j, b in enumerate(points.tolist()):
-            if name == "directional":
-                ends = [np.array(one, np.longdouble) - STEPS // 2 for one in (a, b)]
-                units = [end / np.sqrt((end**2).sum()) if end.any() else np.eye(1, len(a))[0] for end in ends]
-                out[i, j] = np.sqrt(((units[0] - units[1]) ** 2).sum())
-            else:
-                steps = sum(abs(x - y) for x, y in zip(a[:kept], b[:kept], strict=True))
-                out[i, j] = float(Fraction(steps, kept * STEPS))
-    return out
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_distances_are_those_of_the_promise_rounded_up(name: str) -> None:
-    rng = np.random.default_rng(0)
-    points = rng.integers(0, STEPS + 1, (12, 8))
-    points[1], points[2] = points[0], points[0] + (points[0] < STEPS)
-    points[3] = STEPS // 2  # the middle, which has the direction of the first coordinate
-    points[4], points[5] = 0, STEPS
-    method = latent(name)
-    kept = method._own.kept(codec().statistics) if name == "pca-basis" else 8
-    told, exact = method.apart(points), by_hand(name, points, kept)
-    assert (told >= exact).all()
-    assert told == pytest.approx(exact, abs=1e-7)
-    assert told.max() <= float(method.guarantee(**SIZE).diameter or 0) + 1e-12
-    if name == "pca-basis":
-        assert 0 < kept < 8, "else the leading components are all"
-
-
-@pytest.mark.parametrize("name", METRICS)
-def test_the_bound_is_of_these_photos_and_lower_than_at_the_diameter(name: str, metric_data: Dataset) -> None:
-    setting = Setting(latent(name), "whole")
-    cell, probes = one(metric_data, setting), split(metric_data).probes
-    points = setting.points(probes)
-    assert points is not None
-    kept = latent(name)._own.kept(codec().statistics) if name == "pca-basis" else 8
-    people = [item.person for item in probes]
-    least = bound_of_photos(Fraction(10), by_hand(name, points, kept), people)
-    assert cell.bound == pytest.approx(least, abs=1e-6)
-    far = bound([setting.method.guarantee(**SIZE)] * len(people), people, pixels=1, whole=True)  # type: ignore[union-attr]
-    assert cell.bound < far
-    assert cell.bound_about == THESE
-    (row,) = rows([cell])
-    assert (row.values["bound_about"], row.above) == (THESE, False)
-    assert parse(cell.text().encode(), "cell") == cell
-
-
-def test_a_method_that_copies_breaks_the_bound_of_these_photos(
-    metric_data: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At the diameter nothing would be noticed."""
-
-    def copied(plan: Plan, *, bits: object) -> Release:
-        assert plan.quote is not None
-        return Release(plan.photo.image, plan._certificate(plan.quote, "seeded"))
-
-    monkeypatch.setattr("dpveil.release.plan.Plan.release", copied)
-    setting = Setting(latent(), "whole")
-    (row,) = rows([one(metric_data, setting)])
-    assert row.success == 1
-    assert row.above
-    monkeypatch.setattr(measuring, "bound_by_distances", lambda *_: None)
-    (row,) = rows([one(metric_data, setting)])
-    assert row.values["bound_about"] == ANY
-    assert not row.above
-
-
-def test_where_no_distance_is_known_there_is_no_such_bound(metric_data: Dataset) -> None:
-    assert one(metric_data, Setting(DPPix(epsilon=1, block=8))).bound_about == ANY
-    nowhere = [
-        one(metric_data, Setting(None)),
-        one(metric_data, Setting(DPSVD(epsilon=1, rank=2))),
-        one(metric_data, Setting(latent(), "4,4,20,20")),
-        one(metric_data, Setting(latent(), "whole"), Matched(PixelDiscriminant())),
-    ]
-    assert [(cell.bound, cell.bound_about) for cell in nowhere] == [(None, None)] * 4
-    pure = Latent(epsilon=10, codec=codec())
-    assert one(metric_data, Setting(pure, "whole")).bound_about == ANY
-    assert pure.points(np.zeros((1, SIDE, SIDE, 3), np.uint8)) is None
-
-
-def test_promises_that_differ_have_no_bound_in_common(
-    metric_data: Dataset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    setting, probes = Setting(latent(), "whole"), split(metric_data).probes
-    same: list[Guarantee | None] = [latent().guarantee(**SIZE)] * len(probes)
-    assert bound_by_distances(setting, probes, same) is not None
-    for other in (None, latent(epsilon=11).guarantee(**SIZE), latent("directional").guarantee(**SIZE)):
-        assert bound_by_distances(setting, probes, [*same[1:], other]) is None

@@ -23,10 +23,10 @@ from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant, VectorAttack
 from dpveil.bench.cells import PARTS, WHOLE, Cell, depends_on, key_of
 from dpveil.bench.data import Dataset, load, split
-from dpveil.bench.galleries import Setting, Shown
 from dpveil.bench.items import Item
 from dpveil.bench.measuring import cells, release_all
 from dpveil.bench.run import CELLS, Job, run
+from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.table import rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.cli.compare import Choice, lines_of
@@ -275,7 +275,7 @@ from dpveil.attacks.super_resolution import Restored
 from dpveil.bench.data import load
 from dpveil.bench.run import Job, run
 from dpveil.bench.data import Item
-from dpveil.bench.galleries import Setting, Shown
+from dpveil.bench.setting import Setting, Shown
 from dpveil.mechanisms.pixel import Mosaic
 data = load(Path({data!r}))
 settings = [Setting(None), *(Setting(Mosaic(block=block)) for block in (2, 4, 8, 16))]

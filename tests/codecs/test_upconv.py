@@ -17,8 +17,8 @@ from dpveil.codecs import UpConv, load
 from dpveil.codecs.upconv import embed_crops
 from dpveil.errors import ModelError
 from dpveil.faces import Latent
-from dpveil.mechanisms.ksame import KSameM, KSameNet
 from dpveil.noise.bits import SeededBits
+from dpveil_research.ksame_methods import KSameM, KSameNet
 from tiny_onnx import decoder
 
 

@@ -82,7 +82,7 @@ def test_the_order_of_boxes_differs_and_that_of_cells_does_not() -> None:
 
 def test_numbers_that_follow_the_boxes_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The defect planted: in the reading order of the detector's boxes, the release tells of them."""
-    monkeypatch.setattr(Attributes, "order_in", lambda method, photo, finders: None)
+    monkeypatch.setattr(Attributes, "search", lambda method, photo, finders: (photo, None))
     assert released(0, Faces())[0] != released(1, Faces())[0]
 
 

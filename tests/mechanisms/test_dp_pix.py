@@ -14,6 +14,7 @@ from scipy.ndimage import gaussian_filter
 
 import dpveil
 from dpveil.accounting import compose, laplace_epsilon, zcdp_delta
+from dpveil.catalogue import options
 from dpveil.cli import compare, run
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, Snow
@@ -120,7 +121,7 @@ def test_a_scale_that_cannot_be_drawn_is_refused_with_a_hint():
         DPPix(epsilon="1e-12").release(np.zeros((100, 100), np.uint8), bits=SeededBits(5))
 
 
-@pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in kind.options()])
+@pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in options(kind)])
 def test_all_is_a_neighbourhood_in_python_too(name):
     given = {"epsilon": 1, "block": 8}
     made = compare.one(name, given | {"neighbourhood": "all"})

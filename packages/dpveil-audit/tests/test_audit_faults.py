@@ -3,7 +3,6 @@
 Bits are seeded; a right release is rejected with probability below 1e-8 over all seeds.
 """
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -11,18 +10,17 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.codecs import UpConv, neural
+from dpveil.codecs import neural
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes, Gallery, Latent, heads
 from dpveil.faces import attributes as attributes_file
 from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
-from dpveil.mechanisms.latent import CroftMetric, Directional, PCABasis, directional
-from dpveil.mechanisms.latent import laplace as box_gaussian
+from dpveil.mechanisms.latent import CroftMetric, directional
 from dpveil.mechanisms.latent import laplace as latent_laplace
-from dpveil.mechanisms.pixel import DPSVD, DPPix, DPPixGaussian, base, dp_svd
-from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, TruncatedLaplace
+from dpveil.mechanisms.pixel import DPSVD, DPPix, base, dp_svd
+from dpveil.mechanisms.scalar import ExplicitFair, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise import SeededBits, laplace
 from dpveil.numbers import naive_bayes, statistics
@@ -36,23 +34,18 @@ from dpveil_audit.faces.recombination import Made, RecombinationCase
 from dpveil_audit.numbers import learning, queries
 from dpveil_audit.numbers.queries import Cell, QueryCase
 from dpveil_audit.pixel import gates as pixel
-from dpveil_audit.pixel.methods import pixelisation
 from dpveil_audit.pixel.methods.dp_svd import AUDIT as SVD
-from dpveil_audit.runner import OWN, entries
+from dpveil_audit.runner import entries
 from dpveil_audit.scalar import case as scalar
 from dpveil_audit.scalar.case import INTACT as NUMBER
 from dpveil_audit.scalar.case import ScalarCase
 from dpveil_audit.scalar.laws import distribution_of
 
 SEED = 20261121
-PURE = DPPix(epsilon=1, block=2, neighbourhood=2)
-ZCDP = DPPixGaussian(rho=Fraction(1, 2), block=2, neighbourhood=2)
-BUDGET = DPPixGaussian(epsilon=1, delta="1e-4", block=2, neighbourhood=2)
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
 ASKED = {"range": (0, 1), "epsilon": 1, "missing": 1, "mechanism": "geometric"}
 MEAN = QueryCase("mean", CELLS, 3, ASKED)
 BINS = QueryCase("histogram", CELLS, 2, {**ASKED, "bins": 2})
-QUARTERS = QueryCase("histogram", CELLS, 2, {**ASKED, "bins": 4})
 VOTES = synthesis.VoteCase("1", "1e-6", 3, 3, 3)
 MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
 GAPPED = ScalarCase(Laplace(range=Range(0, None, gaps=[(2, 4)]), sensitivity=1, epsilon=1, step="1/4"))
@@ -78,10 +71,8 @@ def quick(name: str, *gates: str) -> Seen:
     return lambda: rejected(entries()[name], *gates)
 
 
-def own(method: object, *gates: str) -> Seen:
-    """Return what looks at a method as if it were the user's own."""
-    (make,) = (make for kind, make in OWN.items() if isinstance(method, kind))
-    return lambda: rejected(make(method, "quick"), *gates)
+def number(method: ScalarMechanism, gate: Callable) -> Seen:
+    return lambda: broken(gate(NUMBER, ScalarCase(method)))
 
 
 def query(case: QueryCase) -> Seen:
@@ -142,7 +133,6 @@ def fault(seen: Seen, *gates: str, only: bool = False):
 RIGHT = {
     "a mean": query(MEAN),
     "a histogram": query(BINS),
-    "quarters": query(QUARTERS),
     "naive Bayes": model,
     "votes": voting,
     "dp-svd": svd,
@@ -160,33 +150,10 @@ def test_what_is_right_passes(name: str):
 # Pixels
 
 
-@fault(own(PURE, "exact", "fit"), "exact", "fit")
+@fault(quick("dp-pix", "exact"), "exact")
 def laplace_scale_too_small(patch):
     right = DPPix.sum_scale
     patch.setattr(DPPix, "sum_scale", lambda self, **size: right(self, **size) * 4 / 5)
-
-
-@fault(own(ZCDP, "exact", "fit"), "exact", "fit")
-def gaussian_variance_too_small(patch):
-    right = DPPixGaussian.sum_variance
-    patch.setattr(DPPixGaussian, "sum_variance", lambda self, **size: right(self, **size) * 16 / 25)
-
-
-@fault(own(ZCDP, "exact"), "exact")
-def levels_rounded_down(patch):
-    patch.setattr(
-        pixelisation, "level_masses", pixelisation.level_masses.__wrapped__
-    )  # nothing is kept of it
-    down = lambda sums, areas: np.clip((2 * sums + areas - 1) // (2 * areas), 0, 255)  # noqa: E731
-    patch.setattr(pixelisation, "mean_levels", lambda sums, areas: down(sums, areas).astype(np.uint8))
-
-
-FAULTS["gaussian_variance_too_small under (ε, δ)"] = (
-    gaussian_variance_too_small,
-    own(BUDGET, "exact", "fit"),
-    {"exact", "fit"},
-    False,
-)
 
 
 @fault(quick("discrete-laplace", "fit"), "fit")
@@ -215,7 +182,7 @@ def diameter_that_images_exceed(patch):
 # Single numbers
 
 
-@fault(own(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/8")), "exact")
+@fault(number(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/8"), scalar.exact_gate), "exact")
 def truncated_scale_too_small(patch):
     distribution_of.cache_clear()
     patch.setattr(
@@ -236,7 +203,7 @@ def matrix_unlike_the_distribution(patch):
     patch.setattr(Laplace, "_masses", lambda self, point, edges: right(self, point, edges + 1))
 
 
-@fault(own(Laplace(range=(0, 4), sensitivity=1, epsilon=1, step=1), "same"), "same")
+@fault(number(Laplace(range=(0, 4), sensitivity=1, epsilon=1, step=1), scalar.same_gate), "same")
 def release_unlike_its_draws(patch):
     right = Laplace.release
     patch.setattr(Laplace, "release", lambda self, answer, bits: np.round(right(self, answer, bits) * 0.5))
@@ -259,11 +226,6 @@ def codes_with_less_noise(patch):
     )
 
 
-@fault(quick("box-gaussian", "fit"), "fit")
-def codes_without_noise(patch):
-    patch.setattr(box_gaussian, "discrete_gaussian", lambda variance, count, bits: np.zeros(count, np.int64))
-
-
 @fault(quick("directional", "fit"), "fit")
 def direction_drawn_too_closely(patch):
     right = directional.von_mises_fisher
@@ -272,20 +234,17 @@ def direction_drawn_too_closely(patch):
     )
 
 
-for kind in (CroftMetric, PCABasis, Directional):
+def codes_far_apart() -> set[str]:
+    entry = entries()["croft-metric"]
+    return broken(latent.exact_gate(entry.intact, replace(entry.levels["quick"].exact[0])))  # asked anew
 
-    def _shorter(patch, kind=kind):
-        right = kind.guarantee
-        patch.setattr(
-            kind, "guarantee", lambda self, space: replace(right(self, space), diameter=Fraction(9, 10))
-        )
 
-    def _codes(name=kind.name) -> set[str]:
-        entry = entries()[name]
-        case = replace(entry.levels["quick"].exact[0])  # whose guarantee is asked anew
-        return broken(latent.exact_gate(entry.intact, case))
-
-    FAULTS[f"diameter that codes of {kind.name} exceed"] = _shorter, _codes, {"exact"}, True
+@fault(codes_far_apart, "exact", only=True)
+def diameter_that_codes_exceed(patch):
+    right = CroftMetric.guarantee
+    patch.setattr(
+        CroftMetric, "guarantee", lambda self, space: replace(right(self, space), diameter=Fraction(9, 10))
+    )
 
 
 # Networks
@@ -317,12 +276,6 @@ def encoder_that_sees_the_batch(patch):
     )
 
 
-@fault(quick("latent", "alone"), "alone")
-def mixture_that_sees_the_batch(patch):
-    right = UpConv.rows_of
-    patch.setattr(UpConv, "rows_of", lambda self, crops: (r := right(self, crops)) - r.mean(axis=0) / 4)
-
-
 # Faces of a gallery
 
 
@@ -338,25 +291,6 @@ def weights_of_a_larger_budget(patch):
     patch.setattr(RankChoice, "probabilities", shares)
 
 
-@fault(quick("gallery"), "fit", only=True)
-def choice_with_more_than_its_budget(patch):
-    def choice(self):
-        return RankChoice(count=len(self._faces), epsilon=self.epsilon * 2, law=str(self.law), near=self.near)
-
-    patch.setattr(Gallery, "_choice", property(choice))
-
-
-@fault(quick("gallery"), "fit", only=True)
-def ties_in_another_order(patch):
-    """The last of equals first: as private, but another distribution than the one that is written."""
-    right = RankChoice.choose
-    patch.setattr(
-        RankChoice,
-        "choose",
-        lambda self, distances, bits: self.count - 1 - right(self, distances[:, ::-1], bits),
-    )
-
-
 @fault(quick("attributes"), "same", "exact", "fit", only=True)
 def budgets_not_divided(patch):
     right = Attributes.responses.fget
@@ -366,12 +300,6 @@ def budgets_not_divided(patch):
         return {n: RandomisedResponse(epsilon=total, values=r.values) for n, r in right(self).items()}
 
     patch.setattr(Attributes, "responses", property(undivided))
-
-
-@fault(quick("attributes", "fit"), "fit")
-def one_draw_for_all_attributes(patch):
-    right = RandomisedResponse.draw
-    patch.setattr(RandomisedResponse, "draw", lambda self, true, bits: right(self, true, SeededBits(SEED)))
 
 
 @fault(quick("attributes", "fit"), "fit", only=True)
@@ -393,26 +321,6 @@ def face_chosen_by_the_crop(patch):
 
 
 # Queries and models
-
-
-@fault(query(BINS), "exact")
-def every_bin_with_all_of_epsilon(patch):
-    right = statistics._mechanism
-    patch.setattr(
-        statistics, "_mechanism", lambda name, *, epsilon, **rest: right(name, epsilon=2 * epsilon, **rest)
-    )
-
-
-@fault(query(QUARTERS), "same", "exact", only=True)
-def bins_that_overlap(patch):
-    right = statistics.histogram
-
-    def overlapping(column, **settings):
-        plan, counts = right(column, **settings), list(right(column, **settings).answers)
-        counts[1] += sum(value == 0.5 for value in column)
-        return replace(plan, answers=tuple(counts))
-
-    patch.setattr(statistics, "histogram", overlapping)
 
 
 @fault(query(MEAN), "exact")
@@ -437,11 +345,6 @@ def query_unlike_its_plan(patch):
     )
 
 
-@fault(model, "exact")
-def replaced_records_charged_as_added(patch):
-    patch.setitem(naive_bayes.NEIGHBOURS, "replaced", (1, ""))
-
-
 @fault(model, "same", "exact")
 def features_not_clipped(patch):
     def unclipped(held, lower, upper):
@@ -450,24 +353,7 @@ def features_not_clipped(patch):
     patch.setattr(naive_bayes, "encode", unclipped)
 
 
-@fault(model, "same", "exact")
-def reach_too_short(patch):
-    right = naive_bayes.Plan.spreads
-
-    def short(plan, means):
-        return right(plan, means)[0], np.full_like(means, naive_bayes.LEVELS // 2)
-
-    patch.setattr(naive_bayes.Plan, "spreads", short)
-
-
 # Synthetic data sets
-
-
-@fault(voting, "same")
-def tally_without_a_bound(patch):
-    patch.setattr(
-        plan, "tally", lambda choices, people, n: simulator.UNIT * np.bincount(choices, minlength=n)
-    )
 
 
 @fault(voting, "same", only=True)
@@ -481,21 +367,10 @@ def round_without_noise(patch):
     patch.setattr(plan, "noisy", sometimes)
 
 
-@fault(voting, "same")
-def half_the_variance_of_votes(patch):
-    patch.setattr(plan, "noisy", lambda true, variance, bits: simulator.noisy(true, variance // 2, bits))
-
-
 @fault(voting, "exact")
 def plan_that_forgets_its_rounds(patch):
     right = Plan.variance.func
     patch.setattr(Plan, "variance", property(lambda one: right(one) // one.rounds))
-
-
-@fault(voting, "exact")
-def plan_that_spends_delta_twice(patch):
-    right = plan.zcdp_rho
-    patch.setattr(plan, "zcdp_rho", lambda epsilon, delta: right(epsilon, 2 * delta))
 
 
 # Photos
@@ -537,24 +412,6 @@ def filling_from_hidden_pixels(patch):
         return out
 
     patch.setattr(heads, "recombine", seen)
-
-
-@fault(placing(*recombination.ONE, scene="dark"), "hidden")
-def tone_of_hidden_pixels(patch):
-    file, images = sys.modules["dpveil.faces.recombine"], []
-    right, drawn = file.match_of, heads.Heads.draw
-    patch.setattr(file, "match_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))
-
-    def draw(self, *rest):
-        images.append(self.photo.image)
-        return drawn(self, *rest)
-
-    patch.setattr(heads.Heads, "draw", draw)
-
-
-@fault(placing(*recombination.ONE), "hidden")
-def crops_that_are_not_released(patch):
-    patch.setattr(recombination.MadeFaces, "_draw", lambda self, crops, bits: crops)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -9,15 +9,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.divergence import GAUSSIAN, LAPLACE, ProductLaw, hockey_stick, move_loss
+from dpveil_audit.divergence import ProductLaw, hockey_stick
 from dpveil_audit.engine import Drawn
-from dpveil_audit.pixel.case import Case, Pair, Part, Version, adversarial_pairs, all_images, neighbours
+from dpveil_audit.pixel.case import Case, Pair, Part, Version, adversarial_pairs
 from dpveil_audit.pixel.gates import (
     MethodAudit,
     distinguish_gate,
@@ -28,13 +26,6 @@ from dpveil_audit.pixel.gates import (
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.pixel.methods.dp_pix import INTACT
 from dpveil_audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
-from dpveil_audit.pixel.methods.pixelisation import (
-    counted_levels,
-    counted_sums,
-    largest_moves,
-    largest_rho,
-    level_masses,
-)
 
 CHANCE = Fraction(3, 4)
 
@@ -180,31 +171,6 @@ def test_draws_are_fitted_one_by_one_and_in_pairs(version):
     assert "power" in found.sees
 
 
-class Coins:
-    """What is seen of a method otherwise than in pixels."""
-
-    def __init__(self, outcomes):
-        self.outcomes = outcomes
-
-
-def test_outcomes_may_be_seen_otherwise_than_in_pixels():
-    noted = lambda method, images: ProductLaw(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
-    entry, setting = replace(ENTRY, right=noted), Drawn(case_of("pure", (1, 1, 1)), 5_000)
-    white = lambda *given: np.full((given[2], 1), 1)  # noqa: E731
-    coin = lambda m, i, n, bits: bernoulli(CHANCE, n, bits)[:, None] * 1  # noqa: E731
-    assert next(fit_gate(Coins(coin), setting, entry, bits=SeededBits(2))).passed
-    assert not next(fit_gate(Coins(white), setting, entry, bits=SeededBits(2))).passed
-    with pytest.raises(InvalidParameter):
-        next(fit_gate(RIGHT, setting, entry, bits=SeededBits(2)))
-
-
-@pytest.mark.parametrize("kind", ["pure", "zcdp", "metric"])
-def test_larger_images_are_looked_at_for_adversarial_neighbours(kind):
-    case = case_of(kind)
-    assert all(found.passed for found in exact_gate(RIGHT, case, ENTRY, larger=True))
-    assert not all(found.passed for found in exact_gate(WRONG, case, ENTRY, larger=True))
-
-
 def test_a_method_without_a_promise_has_to_tell_neighbours_apart():
     """Seeded: what tells nothing apart passes for telling with probability below 1e-9."""
     setting = Drawn(case_of("heuristic"), 2_000)
@@ -250,58 +216,9 @@ def test_budgets_are_kept_and_spent(shape):
         assert gate(method.name, pixels_of(shape, method, epsilon=2, delta="0.01"))[0] > 0.001
 
 
-@pytest.mark.parametrize("shape", SHAPES, ids=str)
-def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
-    case = pixels_of(shape, epsilon=1)
-    images = all_images(*case.size, case.levels)
-    pairs = neighbours(images, case.method.neighbourhood)
-    sums = np.array([counted_sums(case.method, image).ravel() for image in images])
-    moved = sums[pairs[:, 0]] - sums[pairs[:, 1]]
-    found = np.abs(moved).sum(axis=1).max(), (moved**2).sum(axis=1).max()
-    assert found == largest_moves(case.method, case.size)
-
-
-@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (2, "0.01"), (20, "1e-9"), ("0.1", "0.05")])
-def test_the_second_conversion_agrees_with_the_first(epsilon, delta):
-    ours = largest_rho(float(Fraction(epsilon)), float(Fraction(delta)))
-    assert ours == pytest.approx(float(zcdp_rho(epsilon, delta)), rel=1e-6)
-
-
-def test_neighbours_are_counted_in_pixels_not_values():
-    images = all_images(2, 1, 3, (0, 255))
-    one = neighbours(images, 1)
-    assert len(one) == 64 * 2 * 7  # either pixel takes one of its seven other colours
-    assert len(neighbours(images, 2)) == len(neighbours(images, None)) == 64 * 63
-
-
-def direct(total, area, weights):
-    """Return the chances of the levels by adding up every noisy sum."""
-    noisy = np.arange(total - len(weights) // 2, total + len(weights) // 2 + 1)
-    shown = np.zeros(256)
-    for value, chance in zip(noisy, weights / weights.sum(), strict=True):
-        shown[min(255, max(0, math.floor(value / area + 0.5)))] += chance
-    return shown
-
-
-@pytest.mark.parametrize(("total", "area"), [(300, 6), (0, 1), (255, 1), (1020, 4), (7, 3)])
-def test_level_distributions_are_direct_sums(total, area):
-    noise = np.arange(-6000, 6001)
-    assert np.allclose(
-        level_masses(LAPLACE, total, area, Fraction(40), counted_levels),
-        direct(total, area, np.exp(-np.abs(noise) / 40)),
-        1e-9,
-        1e-16,
-    )
-    assert np.allclose(
-        level_masses(GAUSSIAN, total, area, Fraction(1600), counted_levels),
-        direct(total, area, np.exp(-(noise**2) / 3200)),
-        1e-9,
-        1e-16,
-    )
-
-
-@pytest.mark.parametrize("size", [(1, 1, 1), (3, 5, 3), (17, 17, 1), (2, 9, 3), (33, 16, 1)])
-@pytest.mark.parametrize("block", [1, 2, 16, 40])
+@pytest.mark.parametrize(
+    ("size", "block"), [((1, 1, 1), 40), ((3, 5, 3), 1), ((17, 17, 1), 16), ((2, 9, 3), 2)]
+)
 @pytest.mark.parametrize(
     ("steps", "method"),
     [
@@ -321,17 +238,6 @@ def test_steps_are_the_method_bit_for_bit(size, block, steps, method):
     assert np.array_equal(steps.releases(case.method, image, 1, SeededBits(3))[0], released)
 
 
-def test_an_excess_over_a_small_delta_is_seen():
-    """Nothing is left to chance: δ = 1e-10 is promised, and 9e-10 spent."""
-    case = Case(1, 3, 1, DPPix(epsilon=6, delta="1e-10", block=1))
-    scale = Fraction(3 * 255, 6) / (1 + Fraction("1.2e-9"))
-    narrow = INTACT.with_parameters("narrow", lambda method, size: [scale] * 3)
-    assert 8e-10 < move_loss(LAPLACE, ((255, scale),) * 3).delta(6.0) < 1e-9
-    for version, kept in ((INTACT, True), (narrow, False)):
-        found = [f for f in exact_gate(version, case, TABLE["dp-pix"]) if f.unit == "δ"]
-        assert [f.passed for f in found] == [kept] * 2, found
-
-
 SIZES = [(1, 1), (1, 7), (7, 1), (3, 5), (17, 17), (4, 4), (2, 33)]
 
 
@@ -348,10 +254,3 @@ def test_pairs_are_distinct_neighbours(size, channels, block, neighbourhood):
     assert max(pair.pixels for pair in pairs) == most
     assert all(pair.first.shape == pair.second.shape == (*size, channels) for pair in pairs)
     assert len({(p.first.tobytes(), p.second.tobytes()) for p in pairs}) == len(pairs)
-
-
-def test_the_rounding_edge_is_just_below_half_a_level():
-    pairs = adversarial_pairs(height=32, width=32, channels=1, block=32, neighbourhood=1)
-    edge = next(p for p in pairs if p.name == "rounding edge")
-    assert int(edge.first.sum()) == 511  # 511/1024 rounds to 0
-    assert int(edge.second.astype(int).sum()) == 511 + 255  # 766/1024 rounds to 1

@@ -6,7 +6,7 @@ import numpy as np
 from make_code_pictures import faces, sheet, trained
 
 from dpveil.codecs import PCA
-from dpveil.mechanisms.ksame import KSameFurthest, KSameM, KSamePixel
+from dpveil_research.ksame_methods import KSameFurthest, KSameM, KSamePixel
 
 SHOWN = 6
 

@@ -9,9 +9,9 @@ import numpy as np
 from dpveil.assets.store import default_path
 from dpveil.codecs import load
 from dpveil.faces.face_gallery import FaceGallery
-from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import Told, nobodies, private, seen
+from dpveil_research.ksame_methods import KSameM
 
 EPSILON, K = 200, 5
 SHOWN = 7

@@ -18,7 +18,6 @@ from dpveil.assets import Card
 from dpveil.codecs import PCA
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame
-from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research import ksame_data as faces
@@ -37,6 +36,7 @@ from dpveil_research.ksame import (
     scaled,
 )
 from dpveil_research.ksame_data import OTHER_BEST, PLAN, Set
+from dpveil_research.ksame_methods import KSamePixel
 from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)

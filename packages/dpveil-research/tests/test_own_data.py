@@ -16,7 +16,6 @@ from PIL import Image
 from test_ksame_comparison import chips, portrait
 from test_reproduction import thinned
 
-from dpveil.bench.layouts import facts_of
 from dpveil_research import (
     croft_2022_faces,
     croft_pixels,
@@ -28,7 +27,7 @@ from dpveil_research import (
     reilly_fan_eyes,
 )
 from dpveil_research.__main__ import COMPUTED, DRAWN, GRIDS, ON_DATA, OWN, main
-from dpveil_research.data import Dataset, choose, levels, people_of
+from dpveil_research.data import Dataset, choose, facts_of, levels, people_of
 from dpveil_research.grid import measure
 from dpveil_research.ksame_data import Set, read_people, sets_of
 

@@ -49,27 +49,22 @@ PACKAGES: Final = {
     "faces": ("dlib", "face_recognition_models"),
     "models": ("safetensors", "dpveil_faces"),
     "attacks": ("torch",),
-    "text": ("rapidocr",),
 }
 """What attacks import of each extra, or of the side package with trained files."""
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """What an adversary sees of one photo: its pixels, its certificate, and the size of its file in bytes.
+    """What an adversary sees of one photo: its pixels and its certificate.
 
     `certificate` is None for a photo that was not released. `hidden` says which pixels are in regions. `more`
-    are other releases of the same photo, with bits of their own, or by another method. `others` are pictures
-    of the other people in a mean of several, each as the method would show them alone: only an attack that
-    says so has them.
+    are other releases of the same photo, with bits of their own, or by another method.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     hidden: Bool[np.ndarray, "h w"]
     certificate: Mapping[str, Json] | None = None
-    size: int = 0
     more: tuple[View, ...] = ()
-    others: tuple[UInt8[np.ndarray, "h w c"], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +146,7 @@ class Attack(ABC):
 
     @property
     def about(self) -> str:
-        """What photos have to show: faces, eyes or plates; or an empty string for anything."""
+        """What photos have to show: faces or eyes; or an empty string for anything."""
         return ""
 
     @property

@@ -2,111 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from dpveil.attacks.base import Scores
-from dpveil.attacks.identify import Embeddings, check_named, means_of
 from dpveil.attacks.resampling import Interval, by_person, drawn_people, ends
 from dpveil.attacks.vectors import UNKNOWN
-from dpveil.core.arrays import Bool, Float64, Int64, Shaped
-from dpveil.errors import InvalidParameter, UsageError
-
-Features = Shaped[np.ndarray, "n d"]
-
-LEAST: Final = 4
-"""Least number of people: two to train on, two to try."""
-
-
-@dataclass(frozen=True, eq=False)
-class ToldApart:
-    """A classifier that tells real from made: `right` is the share of correct answers for each picture pair.
-
-    `kind` names the classifier, `people` each pair's person. Chance is 0.5.
-    """
-
-    kind: str
-    right: Float64[np.ndarray, " n"]
-    people: tuple[str, ...]
-
-    @property
-    def rate(self) -> float:
-        """The balanced accuracy."""
-        return float(self.right.mean())
-
-    def interval(self, *, draws: int = 2000, level: float = 0.95, seed: int = 0) -> Interval:
-        """Return a percentile bootstrap interval of `rate` that resamples people."""
-        return by_person(self.right, self.people, draws=draws, level=level, seed=seed)
-
-
-def real_or_made(real: Features, made: Features, people: Sequence[str]) -> ToldApart:
-    """Return the best classifier of features: of each it is told for one half of the people which are real.
-
-    Row i of `real` (n × d) and of `made` belong to `people[i]`. Each kind of classifier is trained on each
-    half of the people and tried on the other; the one with the highest accuracy counts, so chance is a little
-    above 0.5. Needs the extra `learn`. Raises `InvalidParameter` and `UsageError`.
-    """
-    first, second = (np.asarray(rows, np.float64) for rows in (real, made))
-    _check(first, second, people)
-    half = _half(people)
-    rows = np.concatenate([first, second])
-    kinds = classifiers()
-    found = [
-        ToldApart(kind, _held_out_accuracy(make, rows, half), tuple(people)) for kind, make in kinds.items()
-    ]
-    return max(found, key=lambda one: one.rate)
-
-
-def classifiers() -> dict[str, Callable[[], Any]]:
-    """Return what makes each kind of classifier; raises `UsageError` without scikit-learn."""
-    try:
-        from sklearn.decomposition import PCA
-        from sklearn.ensemble import ExtraTreesClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        raise UsageError("scikit-learn is not installed", hint="pip install 'dpveil[learn]'") from error
-
-    def linear() -> Any:
-        seen = PCA(0.99, svd_solver="full")
-        return make_pipeline(StandardScaler(), seen, LogisticRegression(C=0.03, max_iter=2000))
-
-    trees = partial(ExtraTreesClassifier, 400, min_samples_leaf=2, max_features=0.1, random_state=0)
-    return {"linear": linear, "trees": trees}
-
-
-def _held_out_accuracy(
-    make: Callable[[], Any], rows: Features, half: Bool[np.ndarray, " n"]
-) -> Float64[np.ndarray, " n"]:
-    """Return for each pair the share of its two pictures that a classifier of the other half gets right."""
-    truth = np.repeat([0, 1], len(half))
-    right = np.empty(len(half))
-    for train in (half, ~half):
-        model = make()
-        model.fit(rows[np.tile(train, 2)], truth[np.tile(train, 2)])
-        tried = np.tile(~train, 2)
-        right[~train] = (model.predict(rows[tried]) == truth[tried]).reshape(2, -1).mean(axis=0)
-    return right
-
-
-def _half(people: Sequence[str]) -> Bool[np.ndarray, " n"]:
-    names = np.asarray(people)
-    return np.isin(names, np.unique(names)[::2])
-
-
-def _check(real: Features, made: Features, people: Sequence[str]) -> None:
-    if real.ndim != 2 or real.shape != made.shape or len(real) != len(people):
-        found = f"{real.shape}, {made.shape} and {len(people)} people"
-        raise InvalidParameter("made", found, "do not fit together", hint="n × d, n × d and n")
-    if not (np.isfinite(real).all() and np.isfinite(made).all()):
-        raise InvalidParameter("made", None, "are not all finite", hint="leave out pictures without features")
-    if len(set(people)) < LEAST:
-        raise InvalidParameter("people", len(set(people)), "are too few", hint=f"{LEAST} or more")
+from dpveil.core.arrays import Bool, Float64, Int64
+from dpveil.errors import InvalidParameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,27 +106,6 @@ class Levels:
         allowed = far * accepted[-1] * (1 + 1e-12)
         place = np.searchsorted(accepted[self.last], allowed, side="right")
         return float(np.append(-np.inf, self.away[self.last])[place])
-
-
-def verify(
-    known: Embeddings, known_people: Sequence[str], probes: Embeddings, people: Sequence[str], *, far: float
-) -> Verified:
-    """Return the genuine and impostor distances of probes, for a false accept rate of `far`.
-
-    A person is represented by the mean of the known embeddings, and every probe is an impostor for all other
-    people. A probe of NaN is never accepted, and counts. Raises `InvalidParameter`, also if `far` is not at
-    least 0 and below 1, or fewer than two people are known.
-    """
-    check_named("probes", probes, people)
-    if not 0 <= far < 1:
-        raise InvalidParameter("far", far, "is not at least 0 and below 1", hint="such as 0.001")
-    everybody = means_of(known, known_people)
-    if len(everybody.names) < 2:
-        raise InvalidParameter("known", None, "are fewer than two people", hint="impostors are needed")
-    true, away = everybody.places(people), everybody.distances(probes)
-    own = np.zeros(away.shape, bool)
-    own[np.arange(len(true)), true] = True
-    return Verified(away[own], away[~own].reshape(len(true), -1), tuple(people), far)
 
 
 FLAT: Final = 1e-9

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dpveil.attacks.base import PIXELS, SEES, Attack, Background, Fitted, Scores, View
+from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.resampling import has_colour, small
-from dpveil.attacks.vectors import FLAT, VectorAttack, Vectors, check_people, means_of
+from dpveil.attacks.vectors import FLAT, Vectors, check_people, means_of
 from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
@@ -169,32 +169,6 @@ def _augment(x: torch.Tensor) -> torch.Tensor:
                        for one, (right, down) in zip(padded, shifts, strict=True)])  # fmt: skip
     found = torch.where(mirrored[:, None, None, None], out.flip(3), out)
     return found.contiguous(memory_format=torch.channels_last)
-
-
-@dataclass(frozen=True)
-class FileFacts(VectorAttack):
-    """Knows files by their size in bytes, the photo's size, and the regions that the certificate counts.
-
-    The bytes of a file depend on all that the photo shows.
-    """
-
-    name: ClassVar[str] = "file"
-    summary: ClassVar[str] = (
-        "size of the file and of the photo, number and size of regions in the certificate"
-    )
-    sees: ClassVar[tuple[str, ...]] = SEES
-
-    def vectors(self, views: Sequence[View]) -> Vectors:
-        """Return six numbers of each file."""
-        return np.array([_facts(view) for view in views], np.float64).reshape(len(views), -1)
-
-
-def _facts(view: View) -> list[float]:
-    regions: Any = (view.certificate or {}).get("regions") or ()
-    masked = [float(one.get("masked") or one["box"][2] * one["box"][3]) for one in regions]
-    height, width = view.image.shape[:2]
-    size = float(np.log1p(view.size))
-    return [size, height, width, len(masked), max(masked, default=0.0), sum(masked)]
 
 
 WIDTHS: Final = (16, 32, 64)

@@ -43,14 +43,14 @@ class Outside(Wrapped):
 
 
 def blank_views(views: Sequence[View]) -> tuple[View, ...]:
-    """Return views of all of the photo, whose hidden pixels have one level, and whose files tell nothing."""
+    """Return views of all of the photo, whose hidden pixels have one level."""
     return tuple(_blank_view(view) for view in views)
 
 
 def _blank_view(view: View) -> View:
     image = view.image.copy()
     image[view.hidden] = PAINT
-    return replace(view, image=image, hidden=np.zeros_like(view.hidden), size=0, more=blank_views(view.more))
+    return replace(view, image=image, hidden=np.zeros_like(view.hidden), more=blank_views(view.more))
 
 
 SIDE: Final = 16

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
-from functools import lru_cache
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Memo, Scores, View
-from dpveil.attacks.identify import whitening
+from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
 from dpveil.attacks.resampling import has_colour, small
-from dpveil.core.arrays import Float64, Int64, UInt8
+from dpveil.core.arrays import Float64, Int64
 from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]
@@ -240,80 +236,39 @@ class Eigenfaces(_Pixels):
         return Space.principal(known, self.components)
 
 
-READ: Final[Memo[str]] = Memo()
-LONGEST_TEXT: Final = 1000
-"""Most characters of a text that count."""
+LEAST_SHRINKAGE: Final = 1e-3
+"""Least shrinkage, so that no direction has zero scatter."""
 
 
-@dataclass(frozen=True)
-class Reader(Attack):
-    """Names the person whose photos have the most similar text, read by networks that know no release.
+def whitening(known: Vectors, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
+    """Return the map that whitens the scatter within people.
 
-    A release in which nothing is read is a failure. The networks are those in the wheel of rapidocr
-    (PP-OCRv6); nothing is downloaded.
+    The scatter is shrunk towards a multiple of the identity, by an estimate of the optimal amount. Source:
+    Ledoit & Wolf 2004, lemma 3.2 and section 3.2.
     """
-
-    name: ClassVar[str] = "text"
-    summary: ClassVar[str] = "text that is read in a release, most similar text of a clean photo"
-    sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
-    needs: ClassVar[str] = "text"
-    about: ClassVar[str] = "plates"
-    enrols: ClassVar[bool] = True
-
-    def fit(self, background: Background) -> Fitted:
-        """Return the attacker that has read everybody's photos.
-
-        Raises `InvalidParameter` for a background without two people.
-        """
-        return _Known.of(background)
+    rest = _contrasts(known, people)
+    scatter = rest.T @ rest / max(1, len(rest))
+    size = float(np.trace(scatter)) / len(scatter)
+    if not size > 0:
+        return np.eye(len(scatter))
+    away = float(((scatter - size * np.eye(len(scatter))) ** 2).sum())
+    noise = float(((rest**2).sum(axis=1) ** 2).sum()) / len(rest) - float((scatter**2).sum())
+    part = min(1.0, max(LEAST_SHRINKAGE, noise / len(rest) / away)) if away > 0 else 1.0
+    mixed = (1 - part) * scatter + part * size * np.eye(len(scatter))
+    values, vectors = np.linalg.eigh(mixed)
+    turn: Float64[np.ndarray, "d d"] = vectors / np.sqrt(values)
+    return turn
 
 
-@dataclass(frozen=True, eq=False)
-class _Known(Fitted):
-    names: tuple[str, ...]
-    owners: np.ndarray
-    texts: tuple[str, ...]
+def _contrasts(known: Vectors, people: Sequence[str]) -> Vectors:
+    """Return Helmert's contrasts of each person's embeddings, one for every embedding but the first.
 
-    @classmethod
-    def of(cls, background: Background) -> _Known:
-        check_people(background)
-        return cls(background.names, background.owners, tuple(read(v.image) for v in background.clean))
-
-    def enrol(self, gallery: Background) -> Fitted:
-        """Return the attacker that has read the photos of a gallery."""
-        return _Known.of(gallery)
-
-    def score(self, releases: Sequence[View]) -> Scores:
-        likeness = np.full((len(releases), len(self.names)), np.nan)
-        for row, view in enumerate(releases):
-            if own := read(view.image):
-                likeness[row] = UNKNOWN
-                found = [similarity(own, text) for text in self.texts]
-                np.maximum.at(likeness[row], self.owners, found)
-        return Scores(likeness, self.names)
-
-
-def read(image: UInt8[np.ndarray, "h w c"]) -> str:
-    """Return the text in a picture, without spaces, or an empty string."""
-    return READ(image, "", lambda: _read(image))
-
-
-def _read(image: UInt8[np.ndarray, "h w c"]) -> str:
-    wide = np.broadcast_to(image, (*image.shape[:2], 3))
-    found = _engine()(np.ascontiguousarray(wide[..., ::-1]))
-    return "".join("".join(found.txts or ()).split())[:LONGEST_TEXT]
-
-
-@lru_cache(maxsize=1)
-def _engine() -> Any:
-    """Return rapidocr with the networks of its own wheel, on one thread."""
-    from rapidocr import RapidOCR
-
-    logging.getLogger("RapidOCR").setLevel(logging.ERROR)
-    threads = {f"EngineConfig.onnxruntime.{name}_op_num_threads": 1 for name in ("intra", "inter")}
-    return RapidOCR(params={"Global.log_level": "error", **threads})
-
-
-def similarity(one: str, other: str) -> float:
-    """Return how similar two texts are, from 0 to 1: twice the characters in common by those of both."""
-    return SequenceMatcher(None, one, other, autojunk=False).ratio()
+    The rows are uncorrelated, and their sum of squares is that of deviations from the mean.
+    """
+    there = np.isfinite(known).all(axis=1)
+    names, found = np.asarray(people)[there], [np.empty((0, known.shape[1]))]
+    for name in np.unique(names):
+        own = known[there][names == name]
+        before = np.arange(1, len(own))[:, None]
+        found.append((np.cumsum(own, axis=0)[:-1] - before * own[1:]) / np.sqrt(before * (before + 1)))
+    return np.concatenate(found)

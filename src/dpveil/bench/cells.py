@@ -11,20 +11,19 @@ from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpveil.attacks.base import Attack
 from dpveil.bench.data import Dataset
-from dpveil.bench.galleries import AnySetting
+from dpveil.bench.setting import Setting
 from dpveil.core.numbers import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 
-FORMAT: Final = "dpveil.cell/4"
+FORMAT: Final = "dpveil.cell/5"
 MOST_BYTES: Final = 32 << 20
 """Largest file of a cell that is read."""
-MOST_RELEASES: Final = 1_000_000
-WEIGHTS: Final = ("dpveil_faces", "face_recognition_models", "rapidocr")
+WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
 DIGITS: Final = 9
@@ -56,9 +55,9 @@ class Cell:
     likeliest; `answered` says whether the attacker said anything about it. `equal_error` is its equal error
     rate, and `accepted_2` and `accepted_3` the shares that pass for their own person where 1 % and 0.1 % of
     the others do, None with too few others. `guarantee` is that of a release, and `bound` the highest
-    success that it allows, for any photos or for these, as `bound_about` says. `utility` has each measure of
-    each release, None where there is none, and `together` those of all. `apart` has the `APART` of a split by
-    people. `covers` says what the guarantee does, `WHOLE` or `PARTS`.
+    success that it allows. `utility` has each measure of each release, None where there is none, and
+    `together` those of all. `apart` has the `APART` of a split by people. `covers` says what the guarantee
+    does, `WHOLE` or `PARTS`.
     """
 
     of: Mapping[str, Json]
@@ -75,7 +74,6 @@ class Cell:
     utility: Mapping[str, tuple[float | None, ...]]
     together: Mapping[str, float | None]
     apart: Mapping[str, float | None] = field(default_factory=dict)
-    bound_about: str | None = None
     covers: str | None = None
 
     @property
@@ -94,7 +92,7 @@ class Cell:
 
 
 def depends_on(
-    dataset: Dataset, setting: AnySetting, attack: Attack, seed: int, measures: Sequence[str]
+    dataset: Dataset, setting: Setting, attack: Attack, seed: int, measures: Sequence[str]
 ) -> dict[str, Json]:
     """Return all that a cell depends on: data, method, regions, attack, seed, measures, and dpveil's code."""
     return {
@@ -180,26 +178,9 @@ def parse(data: bytes, name: str) -> Cell:
         for lists in ("people", *SHARES, "answered"):
             found[lists] = tuple(found[lists])
         found["utility"] = {measure: tuple(values) for measure, values in found["utility"].items()}
-        cell = Cell(**found)
-        count = len(cell.people)
-        each = (cell.right, cell.near, cell.answered, *cell.utility.values())
-        shares = (*cell.right, *cell.near, cell.chance, cell.equal_error)
-        fits = (
-            0 < count <= MOST_RELEASES
-            and all(len(values) == count for values in each)
-            and all(type(person) is int and 0 <= person < count for person in cell.people)
-            and all(_is_share(share) for share in shares)
-            and (cell.bound is None or _is_share(cell.bound))
-        )
-        if not fits:
-            raise ValueError("its contents do not fit together")
+        return Cell(**found)
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{name} is not a cell of this version", hint="run it again") from error
-    return cell
-
-
-def _is_share(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
 
 
 def round_values(values: Iterable[float]) -> tuple[float, ...]:

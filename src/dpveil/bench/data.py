@@ -36,7 +36,7 @@ class Dataset:
     """Photos of several people; `name` is that of its folder.
 
     `most_people` and `most_photos` are the limits by which they were chosen, None for all. `subject` is what
-    they show: faces, eyes or plates, of which each is somebody's. `split` is one of `SPLITS`.
+    they show: faces or eyes, of which each is somebody's. `split` is one of `SPLITS`.
     """
 
     name: str

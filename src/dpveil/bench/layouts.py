@@ -23,21 +23,7 @@ MOST: Final = 1_000_000
 MOST_BYTES: Final = 64 << 20
 """Largest list of identities that is read."""
 RAFD: Final = re.compile(r"Rafd\d+_(\d+)_\w+", re.IGNORECASE)
-RAFD_FACTS: Final = re.compile(r"Rafd(\d+)_\d+_\w+_(male|female)_([a-z]+)_([a-z]+)", re.IGNORECASE)
-"""Angle of the camera, gender, expression and gaze, as in Rafd090_01_Caucasian_female_happy_frontal.jpg."""
 KDEF: Final = re.compile(r"[AB]([FM]\d{2})", re.IGNORECASE)
-KDEF_FACTS: Final = re.compile(r"[AB]([FM])\d{2}([A-Z]{2})(S|HL|HR|FL|FR)", re.IGNORECASE)
-"""Gender, expression and side, as in AF01HAS.JPG: straight."""
-OF_KDEF: Final = {
-    "AF": "fearful",
-    "AN": "angry",
-    "DI": "disgusted",
-    "HA": "happy",
-    "NE": "neutral",
-    "SA": "sad",
-    "SU": "surprised",
-}
-"""KDEF's expressions in RaFD's words, which also has "contemptuous"."""
 UTKFACE: Final = re.compile(r"\d{1,3}_[01]_[0-4]_\d+(\.jpg)?(\.chip)?", re.IGNORECASE)
 FFHQ: Final = re.compile(r"\d{5}")
 EYE: Final = re.compile(r"[LR]", re.IGNORECASE)
@@ -210,28 +196,6 @@ def _celeba(folder: Path) -> Iterator[Item]:
         path = place / name
         if path.suffix.lower() in SUFFIXES and path.is_file() and not path.is_symlink():
             yield _item(folder, str(int(person)), path)
-
-
-def facts_of(name: str) -> dict[str, str]:
-    """Return what the name of a photo of RaFD or KDEF says: `expression`, `gender`, and `view`, "frontal" if
-    both camera and eyes are; nothing of other names.
-
-    >>> facts_of("Rafd090_01_Caucasian_female_happy_frontal.jpg")
-    {'expression': 'happy', 'gender': 'female', 'view': 'frontal'}
-    >>> facts_of("BM07/BM07SAHL.JPG")
-    {'expression': 'sad', 'gender': 'male', 'view': 'HL'}
-    """
-    stem = name.rpartition("/")[2].partition(".")[0]
-    if (match := RAFD_FACTS.fullmatch(stem)) is not None:
-        angle, gender, expression, gaze = match.groups()
-        view = gaze.lower() if angle == "090" else angle
-        return {"expression": expression.lower(), "gender": gender.lower(), "view": view}
-    if (match := KDEF_FACTS.fullmatch(stem)) is not None:
-        gender, code, side = (part.upper() for part in match.groups())
-        if code in OF_KDEF:
-            gender, view = "female" if gender == "F" else "male", "frontal" if side == "S" else side
-            return {"expression": OF_KDEF[code], "gender": gender, "view": view}
-    return {}
 
 
 NOBODY: Final = "a person of its own"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from dpveil.bench.cells import WHOLE
-from dpveil.bench.galleries import NOTHING
+from dpveil.bench.setting import NOTHING
 from dpveil.bench.table import STRONGEST, Row, comparable_cells
 from dpveil.core.guarantee import Relation
 

@@ -18,11 +18,11 @@ from dpveil.attacks.measures import (
     open_set,
     verification_rates,
 )
-from dpveil.bench.bounds import ANY, THESE, bound, bound_by_distances, up
+from dpveil.bench.bounds import bound, up
 from dpveil.bench.cells import DIGITS, PARTS, WHOLE, Cell, depends_on, round_values
 from dpveil.bench.data import Dataset, split
-from dpveil.bench.galleries import AnySetting, Setting, Shown
 from dpveil.bench.items import Item
+from dpveil.bench.setting import Setting, Shown
 from dpveil.bench.utility import measure_all, usable
 from dpveil.core.arrays import Float64
 from dpveil.errors import PluginError
@@ -54,10 +54,7 @@ OPEN: Final = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release.
-
-    `limit` is the bound by the distances of the photos under attack, if they have some.
-    """
+    """The releases of a setting: `own` of the attacker's photos, `shown` of others; None for no release."""
 
     known: tuple[Item, ...]
     probes: tuple[Item, ...]
@@ -66,7 +63,6 @@ class Released:
     shown: tuple[Shown, ...]
     strangers: tuple[Shown, ...] = ()
     learnt: frozenset[str] = frozenset()
-    limit: float | None = None
 
     def background(self, *, learnt: bool) -> Background | None:
         """Return what the attacker has of those whom it learns from, or of the others; None of nobody."""
@@ -85,20 +81,18 @@ class Left:
     together: Mapping[str, float | None]
 
 
-def release_all(dataset: Dataset, setting: AnySetting, seed: int) -> Released:
+def release_all(dataset: Dataset, setting: Setting, seed: int) -> Released:
     """Return the releases of all photos by a setting, each with bits of its own."""
     parts, nothing = split(dataset), Setting(None)
     clean = tuple(one[0] for one in nothing.all_shown(parts.known, seed) if one is not None)
     groups = (parts.known, parts.probes, parts.strangers)
     own, shown, strangers = (tuple(setting.all_shown(items, seed)) for items in groups)
-    promises = [None if one is None else one[1] for one in shown]
-    limit = bound_by_distances(setting, parts.probes, promises)
-    return Released(parts.known, parts.probes, clean, own, shown, strangers, parts.learnt, limit)
+    return Released(parts.known, parts.probes, clean, own, shown, strangers, parts.learnt)
 
 
 def cells(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attacks: Sequence[Attack],
     seed: int,
     measures: Sequence[str] | None = None,
@@ -114,7 +108,7 @@ def cells(
 
 def attack_cells(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attacks: Sequence[Attack],
     releases: Released,
     seed: int,
@@ -129,7 +123,7 @@ def attack_cells(
 
 def cell_of(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attack: Attack,
     releases: Released,
     left: Left,
@@ -235,7 +229,7 @@ def _all_hidden(view: View) -> bool:
 
 def _outcome(
     dataset: Dataset,
-    setting: AnySetting,
+    setting: Setting,
     attack: Attack,
     releases: Released,
     scores: Scores,
@@ -252,9 +246,6 @@ def _outcome(
     whole = covered and len({one[0].image.shape for one in shown}) == 1
     bounded = setting.method is not None and not attack.joint
     least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
-    about = None if least is None else ANY
-    if least is not None and releases.limit is not None and releases.limit < least:
-        least, about = releases.limit, THESE
     stated = next((one.to_json() for one in guarantees if one is not None), None)
     return Cell(
         of=depends_on(dataset, setting, attack, seed, left.measures),
@@ -271,7 +262,6 @@ def _outcome(
         utility=left.alone,
         together=left.together,
         apart=apart,
-        bound_about=about,
         covers=None if stated is None else WHOLE if covered else PARTS,
     )
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import PEOPLE, PHOTOS
-from dpveil.bench.galleries import NOTHING
 from dpveil.bench.league import SHOWN as KEPT
 from dpveil.bench.league import League, Place, cautions, leagues, settings_in_words
+from dpveil.bench.setting import NOTHING
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.guarantee import count_noun
@@ -125,8 +125,7 @@ def alarm(row: Row) -> str:
     values = row.values
     return (
         f"{values['method']} ({settings_in_words(values)}) breaks its guarantee: {values['attack']} names"
-        f" {values['success']} ({values['low']} to {values['high']}), and the bound for"
-        f" {values['bound_about']} is {values['bound']}"
+        f" {values['success']} ({values['low']} to {values['high']}), and the bound is {values['bound']}"
     )
 
 

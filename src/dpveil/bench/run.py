@@ -19,9 +19,9 @@ from typing import Any, Final
 from dpveil.attacks.base import Attack
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
-from dpveil.bench.galleries import AnySetting
 from dpveil.bench.measuring import attack_cells, release_all
 from dpveil.bench.report import alarm, page
+from dpveil.bench.setting import Setting
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.core.envelope import this_tool
@@ -150,7 +150,7 @@ class Job:
     """One setting on one data set, and the attacks whose cells are missing."""
 
     dataset: Dataset
-    setting: AnySetting
+    setting: Setting
     attacks: tuple[Attack, ...]
     seed: int
 

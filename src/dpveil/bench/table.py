@@ -36,7 +36,6 @@ COLUMNS: Final = (
     "high",
     "chance",
     "bound",
-    "bound_about",
     "failures",
     "releases",
     "people",
@@ -107,7 +106,7 @@ def settings(cells: Sequence[Cell]) -> list[list[Cell]]:
         of = {name: cell.of.get(name) for name in names}
         groups.setdefault(json.dumps(of, sort_keys=True), []).append(cell)
     for group in groups.values():
-        bounds = {(cell.bound, cell.bound_about) for cell in group} - {(None, None)}
+        bounds = {cell.bound for cell in group} - {None}
         if len(bounds) > 1 or any(_common(cell) != _common(group[0]) for cell in group):
             raise DataError(f"the cells of {group[0].of['method']} do not fit together", hint="run it again")
     return list(groups.values())
@@ -182,7 +181,6 @@ def _row(cell: Cell, attack: Json, rate: tuple[float, float, float], own: Cell |
         "high": _number(high),
         "chance": _number(cell.chance),
         "bound": None if cell.bound is None or own is None else up(cell.bound, DIGITS),
-        "bound_about": None if own is None else cell.bound_about,
         "failures": None if own is None else sum(not said for said in own.answered),
         "releases": len(cell.people),
         "people": len(set(cell.people)),

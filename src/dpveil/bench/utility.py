@@ -11,7 +11,6 @@ import numpy as np
 
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.iris import Eye, eye
-from dpveil.attacks.vectors import read, similarity
 from dpveil.bench import face_utility
 from dpveil.core.arrays import UInt8
 from dpveil.faces.attribute_model import SIDE as CROP
@@ -57,12 +56,6 @@ def gaze(photo: Image, release: Image) -> float | None:
     """
     away = pupil_shift(photo, release)
     return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
-
-
-def agrees(photo: Image, release: Image) -> float | None:
-    """Return how much of a photo's text is read in its release; None if the photo has none."""
-    text = read(photo)
-    return similarity(text, read(release)) if text else None
 
 
 Image = UInt8[np.ndarray, "h w c"]
@@ -197,15 +190,6 @@ ROWS: Final = (
         about="eyes",
     ),
     Utility("gaze", "degrees", "less", "error of the gaze, where the pupil is found", gaze, about="eyes"),
-    Utility(
-        "text-read",
-        "",
-        "more",
-        "share of the characters that are read as in the photo (rapidocr)",
-        agrees,
-        extras=("text",),
-        about="plates",
-    ),
     Utility(
         "wasserstein",
         "levels",

@@ -15,11 +15,10 @@ import typer
 from dpveil.attacks.labels import attack, missing
 from dpveil.bench.bounds import up
 from dpveil.bench.data import SPLITS, Dataset, check_readable, load, split
-from dpveil.bench.galleries import BOX, AnySetting, GallerySetting, Setting, can_be_regions
-from dpveil.bench.galleries import METHODS as GALLERIES
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
 from dpveil.bench.run import Job, begin, cores, count, finish, run
+from dpveil.bench.setting import BOX, Setting, can_be_regions
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
@@ -40,24 +39,11 @@ if TYPE_CHECKING:
 QUICK: Final = {
     "methods": ("dp-pix", "dp-samp", "dp-svd", "snow"),
     "budgets": ("0.5", "1", "5", "20", "100"),
-    "attacks": (
-        "pixels",
-        "appearance",
-        "hallucinated",
-        "embedding",
-        "network",
-        "iris",
-        "filled(iris)",
-        "text",
-    ),
+    "attacks": ("pixels", "appearance", "hallucinated", "embedding", "network", "iris", "filled(iris)"),
 }
 """What a run compares unless it is told; `--full` takes all methods and attacks that are installed."""
 SEVERAL: Final = ("averaged", "composed")
 """Attacks on several releases of one photo, which are run where there are some."""
-MIXED: Final = "intersected"
-"""The attack on pictures of several people, which is run where there are some, or several releases."""
-KNOWING: Final = "subtracted"
-"""The attack with background knowledge of the others in a picture, which is run where there are some."""
 AROUND: Final = ("placement", "context", "context+placement", "outside(network)")
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
@@ -68,8 +54,6 @@ FULL_PHOTOS: Final = 10
 """Most photos of a person in a full run, unless it is told: some people of LFW have hundreds."""
 SLOW: Final = ("1", "10", "100")
 """Budgets of a full run."""
-USUAL_K: Final = ("5",)
-"""How many share a picture by k-same."""
 
 
 @dataclass(frozen=True)
@@ -82,8 +66,6 @@ class Asked:
     block: str = "8"
     neighbourhoods: tuple[str, ...] = ()
     metric: str | None = None
-    k: tuple[str, ...] = ()
-    codec: str | None = None
     regions: str | None = None
     releases: int = 1
     full: bool = False
@@ -97,26 +79,24 @@ class Asked:
 
 def settings(
     asked: Asked, sets: Sequence[Dataset], options: Mapping[str, str]
-) -> tuple[list[AnySetting], list[str]]:
+) -> tuple[list[Setting], list[str]]:
     """Return the settings that are compared, photos as they are first, and notes on what is left out.
 
     `options` say what an argument is called in errors. Raises `UsageError` and `InvalidParameter`.
     """
-    rows = (*METHODS.rows, *GALLERIES) if asked.full else QUICK["methods"]
+    rows = tuple(METHODS.rows) if asked.full else QUICK["methods"]
     names = tuple(dict.fromkeys(asked.methods or rows))
     for name in names:
-        if name not in METHODS and name not in GALLERIES:
-            raise UnknownName("method", name, (*METHODS, *GALLERIES))
+        if name not in METHODS:
+            raise UnknownName("method", name, METHODS)
     _check_regions(asked.regions, sets)
     notes = _unused_budget_notes(asked, names)
     notes += [f"{one.name}: {ALONE}" for one in sets if one.has_single_photos]
     if asked.most_photos != asked.photos:
         notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
-    chosen = tuple(name for name in names if name not in GALLERIES)
-    methods, more = _methods(asked, chosen, options)
-    shared, left = _galleries(asked, [name for name in names if name in GALLERIES], sets)
+    methods, more = _methods(asked, names, options)
     own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
-    return [Setting(None), *own, *shared], [*notes, *more, *left]
+    return [Setting(None), *own], [*notes, *more]
 
 
 def _check_regions(regions: str | None, sets: Sequence[Dataset]) -> None:
@@ -155,40 +135,9 @@ def _needs_no_budget(name: str) -> bool:
     return name in METHODS and () in METHODS[name].budgets
 
 
-def _galleries(
-    asked: Asked, names: Sequence[str], sets: Sequence[Dataset]
-) -> tuple[list[AnySetting], list[str]]:
-    """Return the settings of k-same; of a full run a note where the photos do not fit."""
-    made: list[AnySetting] = []
-    notes: list[str] = []
-    coded = [name for name in names if GALLERIES[name].coded]
-    for option, given, taken in (("k", asked.k, names), ("codec", asked.codec, coded)):
-        if given and not taken:
-            raise UsageError(f"--{option} is taken by no method here", hint="--method k-same-m")
-    for name in names:
-        if asked.regions not in (None, "whole"):
-            raise UsageError(f"{name} replaces whole photos", hint="leave out --regions")
-        try:
-            made += [_gallery(asked, name, k, sets) for k in asked.k or USUAL_K]
-        except UsageError as error:
-            if asked.methods:
-                raise
-            notes.append(f"{name} is left out: {error}")
-    return made, notes
-
-
-def _gallery(asked: Asked, name: str, k: str, sets: Sequence[Dataset]) -> AnySetting:
-    """Return a setting of k-same; raises `UsageError` for photos that do not fit and for missing files."""
-    codec = asked.codec if GALLERIES[name].coded else None
-    one = GallerySetting.of(name, number(k), codec=codec, releases=asked.releases)  # type: ignore[arg-type]
-    for dataset in sets:
-        one.check(split(dataset))
-    return one
-
-
 def _unused_budget_notes(asked: Asked, names: Sequence[str]) -> list[str]:
     """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
-    known = {name: {field.name for field in fields(METHODS[name])} for name in names if name not in GALLERIES}
+    known = {name: {field.name for field in fields(METHODS[name])} for name in names}
     notes = []
     for option, given, sign in (("epsilon", asked.budgets, "ε"), ("delta", asked.delta, "δ")):
         without = [name for name in names if option not in known.get(name, ())]
@@ -201,7 +150,7 @@ def _unused_budget_notes(asked: Asked, names: Sequence[str]) -> list[str]:
 
 
 def attacks_on(
-    names: Sequence[str], *, asked: Asked, chosen: Sequence[AnySetting], split: str
+    names: Sequence[str], *, asked: Asked, chosen: Sequence[Setting], split: str
 ) -> tuple[tuple[Attack, ...], list[str]]:
     """Return the attacks with these names, or the usual ones on the `chosen` settings, and notes on those
     that cannot run; one that was asked for is refused.
@@ -223,14 +172,10 @@ def attacks_on(
     return tuple(made), notes
 
 
-def _default_attacks(asked: Asked, chosen: Sequence[AnySetting]) -> tuple[str, ...]:
-    apart = (*SEVERAL, KNOWING)
-    usual = [name for name in ATTACKS if name not in apart] if asked.full else QUICK["attacks"]
+def _default_attacks(asked: Asked, chosen: Sequence[Setting]) -> tuple[str, ...]:
+    usual = [name for name in ATTACKS if name not in SEVERAL] if asked.full else QUICK["attacks"]
     around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
-    several = asked.releases > 1
-    shared = any(one.name in GALLERIES for one in chosen)
-    mixed = (MIXED,) * (several or shared)
-    return (*usual, *(SEVERAL * several), *mixed, *((KNOWING,) * shared), *(AROUND * around))
+    return (*usual, *(SEVERAL * (asked.releases > 1)), *(AROUND * around))
 
 
 def _install(extras: Sequence[str]) -> str:
@@ -261,7 +206,7 @@ def evaluate_command(
         list[Path] | None,
         typer.Argument(
             metavar="[DATA]...",
-            help="Folders of photos by person; or drawn, drawn-eyes, drawn-plates.",
+            help="Folders of photos by person; or drawn, drawn-eyes.",
         ),
     ] = None,
     out: Annotated[
@@ -286,13 +231,6 @@ def evaluate_command(
     block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "8",
     neighbourhood: Annotated[
         list[str] | None, typer.Option(metavar="M", help="How many pixels, or all; repeatable. Default: 16.")
-    ] = None,
-    k: Annotated[
-        list[str] | None,
-        typer.Option(metavar="K", help="How many share a picture, for k-same-...; repeatable. Default: 5."),
-    ] = None,
-    codec: Annotated[
-        Text, typer.Option(metavar="FILE", help="A model of dpveil train, for k-same-m. Default: eigenfaces.")
     ] = None,
     metric: Annotated[
         Text, typer.Option(metavar="NAME", help="box-mean, chord, ...: metric privacy, for latent.")
@@ -349,8 +287,6 @@ def evaluate_command(
         block=block,
         neighbourhoods=tuple(neighbourhood or ()),
         metric=metric,
-        k=tuple(k or ()),
-        codec=codec,
         regions=regions,
         releases=releases,
         full=full,

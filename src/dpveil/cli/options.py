@@ -241,10 +241,10 @@ def parameter_help(kind: type[Method]) -> dict[str, tuple[str, str]]:
 
     The text ends in the default, or in what is required.
     """
-    from dpveil.catalogue import row_of
+    from dpveil.catalogue import options, row_of
 
     row = row_of(kind)
-    return {name: (metavar, words + _mark(name, row)) for name, (metavar, words) in kind.options().items()}
+    return {name: (metavar, words + _mark(name, row)) for name, (metavar, words) in options(kind).items()}
 
 
 def _mark(name: str, row: MethodRow) -> str:
@@ -275,10 +275,11 @@ def _names(parameters: Sequence[str]) -> str:
 
 def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
     """Return the error for an option of other methods, which names them; None for an unknown option."""
+    from dpveil.catalogue import options
     from dpveil.core.registry import METHODS
 
     parameter = option.removeprefix("--").replace("-", "_")
-    owners = [each for each, kind in METHODS.usable() if parameter in kind.options()]
+    owners = [each for each, kind in METHODS.usable() if parameter in options(kind)]
     if not owners:
         return None
     others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""

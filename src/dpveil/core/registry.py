@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cached_property
 from importlib import import_module
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.errors import PluginError, PluginWarning, UnknownName
@@ -111,6 +113,8 @@ def _load_row(row: str) -> Any:
 
 def _misfit_reason(name: str, found: Any, base: Any) -> str:
     """Return why a plug-in cannot be used, or an empty string if it can."""
+    from dpveil.core.parameters import Parameter  # listing names imports nothing
+
     if not NAME.fullmatch(name):
         return "is not named in kebab case"
     if base is None:
@@ -123,7 +127,13 @@ def _misfit_reason(name: str, found: Any, base: Any) -> str:
         return f"lacks {', '.join(sorted(lacking))}"
     if own.name != name:
         return f"calls itself {own.name!r}"
-    return str(own.unfit()) if hasattr(own, "unfit") else ""
+    if not hasattr(own, "stated"):
+        return ""
+    if "__dataclass_fields__" not in vars(own):
+        return "is not a dataclass"
+    # Certificates state fields of these kinds alone.
+    plain = [f.name for f in fields(own) if not isinstance(getattr_static(own, f.name, None), Parameter)]
+    return f"has fields that are not parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
 
 def _package(entry: EntryPoint) -> str:
@@ -227,20 +237,16 @@ ATTACKS: Final = Table(
         "residual": "dpveil.attacks.preprocessing:ResidualParrot",
         "shown": "dpveil.attacks.matching:ShownPixels",
         "subspaces": "dpveil.attacks.matching:Subspaces",
-        "intersected": "dpveil.attacks.matching:Intersected",
         "attributes": "dpveil.attacks.faces:AttributeProfile",
         "iris": "dpveil.attacks.iris:Iris",
-        "text": "dpveil.attacks.vectors:Reader",
         "placement": "dpveil.attacks.surroundings:Placement",
         "context": "dpveil.attacks.surroundings:Context",
-        "file": "dpveil.attacks.networks:FileFacts",
         "joint": "dpveil.attacks.labels:Joint",
         "restored": "dpveil.attacks.super_resolution:Restored",
         "hallucinated": "dpveil.attacks.super_resolution:Hallucinated",
         "denoised": "dpveil.attacks.super_resolution:Denoised",
         "filled": "dpveil.attacks.preprocessing:Filled",
         "outside": "dpveil.attacks.surroundings:Outside",
-        "subtracted": "dpveil.attacks.preprocessing:Subtracted",
         "averaged": "dpveil.attacks.matching:Averaged",
         "composed": "dpveil.attacks.matching:Composed",
         "matched": "dpveil.attacks.matching:Matched",

@@ -136,9 +136,13 @@ class FaceMethod(Method):
         reason = f"is not for {self.name}: {self.also_replaced} in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
 
-    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
-        """Return the photo with the objects covered that a user gives: all is found in what stays."""
-        return searched(photo, finders)
+    def search(self, photo: Photo, finders: Sequence[Finder]) -> tuple[Photo, Order]:
+        """Return the photo with the objects covered that a user gives, as all is found in what stays, and the
+        order of the cells of faces as they are placed: with text and the like covered, too.
+        """
+        seen = searched(photo, finders)
+        covered = placed_in(seen, finders)
+        return seen, lambda _, boxes: by_cells(self, covered, boxes)
 
     @property
     def also_replaced(self) -> str:
@@ -149,11 +153,6 @@ class FaceMethod(Method):
     def order(self) -> Order:
         """The reading order of the cells of the public grid, which are all that a release shows of places."""
         return partial(by_cells, self)
-
-    def order_in(self, photo: Photo, finders: Sequence[Finder]) -> Order:
-        """Return the order of the cells of faces as they are placed: with text and the like covered."""
-        covered = placed_in(photo, finders)
-        return lambda _, boxes: by_cells(self, covered, boxes)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
@@ -185,10 +184,6 @@ class FaceMethod(Method):
         by_landmarks = BY_LANDMARKS if record.origin.cell is None else f"{BY_LANDMARKS}, {ROUNDED}"
         return (POSE[self.placing].format(by_landmarks), *kept, DURATION)
 
-    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
-        """Return None: no noise is added to levels."""
-        return
-
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise any error that would prevent a release; methods with files of their own load them here."""
 
@@ -211,13 +206,6 @@ class FaceMethod(Method):
         """
         faces = self.shown(crops, bits=bits)
         return lambda _: faces
-
-    def points(self, crops: Crops) -> np.ndarray | None:
-        """Return the points by which crops count in the distance of a metric guarantee, one a row.
-
-        None for methods without such points.
-        """
-        return None
 
     def _checked(self, crops: Crops) -> Crops:
         side = self.frame.size

@@ -28,7 +28,7 @@ from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, writte
 from dpveil.faces.released import CropFace
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
-from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, Points
+from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
 from dpveil.mechanisms.placement import Pose
@@ -441,16 +441,6 @@ class Latent(FaceMethod):
         """Draw every code once; return a function that decodes them, in a pose if the method is `posed`."""
         codes, answers = self._released(self._checked(crops), check_bits(bits))
         return lambda pose: [CropFace(face, self.frame) for face in self._shown(codes, answers, pose)]
-
-    def points(self, crops: Crops) -> Points | None:
-        """Return the points of the grid between which the metric takes distances; None without one."""
-        if self.metric is None:
-            return None
-        return self._own.points(self._codes(self._checked(crops)), self._codec.statistics)
-
-    def apart(self, points: Points) -> np.ndarray | None:
-        """Return the distances of the mechanism's metric between points of the grid, rounded up."""
-        return self._own.apart(points, self._codec.statistics)
 
     def _codes(self, crops: Crops) -> Codes:
         seen = crops if self._codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]

@@ -46,11 +46,6 @@ class Portrait(Placement):
     def __init__(self, photo: Photo, region: Region, method: FaceMethod) -> None:
         self.photo, self.method, self.regions = photo, method, (region,)
 
-    def point(self) -> np.ndarray | None:
-        """Return the point by which the face that is found counts in a distance; None if there is none."""
-        found = self.method.points(canonical(self.photo, self.method.frame, self.method.placing)[None])
-        return None if found is None else found[0]
-
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return an image of the photo's size that depends on the released crop only."""
         return self.drawn(bits, steps).image

@@ -11,11 +11,8 @@ from dataclasses import fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
-import numpy as np
-
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
-from dpveil.core.parameters import Parameter
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
@@ -28,8 +25,6 @@ if TYPE_CHECKING:
 ALTERED: Final = "altered"
 DRAWN: Final = "drawn"
 TRAINED: Final = "trained"
-UNEXPLAINED: Final = "See the page of the method."
-"""Help of a parameter that has none."""
 
 
 class Method(ABC):
@@ -40,9 +35,10 @@ class Method(ABC):
     `summary` one line for tables. `typical` are values of parameters without which nothing is spent, for
     comparisons and demonstrations where the user chose none. `help` explains each parameter in one line,
     besides those that a base class explains. `budgets` are the alternative sets of budget parameters, if
-    there are several; `calibrations` names the accountant that chooses the noise, by kind of guarantee;
-    `regions` is the default choice of regions. `one_scale` says that the noise of a region is a single
-    number, so that equal `noise_scale` means equal noise.
+    there are several; `regions` is the default choice of regions.
+
+    A pixel method needs `guarantee` and the `_draw` of `PixelMethod`. All else has a default here: what
+    faces need (`accepts` to `of_region`), and what accounts know beyond addition (from `calibration` on).
     """
 
     name: ClassVar[str]
@@ -58,9 +54,7 @@ class Method(ABC):
         "neighbourhood": "How many pixels neighbours differ in, or all; default: all.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
-    calibrations: ClassVar[Mapping[str, str]] = {}
     regions: ClassVar[str] = "whole"
-    one_scale: ClassVar[bool] = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -91,46 +85,15 @@ class Method(ABC):
         """Return the names of the parameters that `of` accepts."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
-    @classmethod
-    def options(cls) -> dict[str, tuple[str, str]]:
-        """Return the placeholder (empty for a flag) and the help of every parameter, by name.
-
-        This includes parameters that exist only to be refused with a reason.
-        """
-        words = {n: text for base in reversed(cls.__mro__) for n, text in vars(base).get("help", {}).items()}
-        names = dict.fromkeys((*cls.accepted_parameters(), *inspect.signature(cls).parameters))
-        kinds = {name: inspect.getattr_static(cls, name, None) for name in names}
-        return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
-
-    @classmethod
-    def unfit(cls) -> str:
-        """Return why certificates cannot state the parameters, or an empty text if they can."""
-        if "__dataclass_fields__" not in vars(cls):
-            return "is not a dataclass"
-        kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
-        plain = [name for name, kind in kinds.items() if not isinstance(kind, Parameter)]
-        return f"has fields that are not parameters of dpveil.core: {', '.join(plain)}" if plain else ""
-
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return the guarantee of one release of a height × width × channels region, before it is spent."""
-
-    @property
-    def also_replaced(self) -> str:
-        """What is replaced around a region that was asked for, as a sentence; empty if nothing is."""
-        return ""
 
     @property
     def kind(self) -> str:
         """The kind of guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind
 
-    @property
-    def calibration(self) -> str:
-        """The accountant that determined the noise; empty if a formula derives it from the budget."""
-        return self.calibrations.get(self.kind, "") if self.calibrations else ""
-
-    @abstractmethod
     def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:
         """Return the noise scale in grey levels on the largest cell of such a region.
 
@@ -138,6 +101,7 @@ class Method(ABC):
         of noise, it is the root mean squared error on mid-grey, or on the photos that the method is tuned
         for. None if levels get no noise.
         """
+        return None
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Raise any error that would prevent a draw for a region of this size, before any budget is spent.
@@ -150,9 +114,11 @@ class Method(ABC):
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
-    def visible(self, photo: Photo, finders: Sequence[Finder]) -> Photo:
-        """Return the photo in which the finders search: this one, unless the method covers parts first."""
-        return photo
+    def search(self, photo: Photo, finders: Sequence[Finder]) -> tuple[Photo, Order | None]:
+        """Return the photo in which the finders search, of which the method may cover parts first, and in
+        which order found regions are numbered there; None: in the finder's own.
+        """
+        return photo, None
 
     @property
     def order(self) -> Order | None:
@@ -161,16 +127,17 @@ class Method(ABC):
         """
         return None
 
-    def order_in(self, photo: Photo, finders: Sequence[Finder]) -> Order | None:
-        """Return that `order` for a photo that was searched with these finders."""
-        return self.order
-
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the regions of a photo as they will be replaced; nothing is drawn.
 
         Raises `RegionError` if a region does not fit the method.
         """
+
+    @property
+    def also_replaced(self) -> str:
+        """What is replaced around a region that was asked for, as a sentence; empty if nothing is."""
+        return ""
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of a region reveals besides its origin."""
@@ -182,22 +149,27 @@ class Method(ABC):
         return ()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on parameters that may not be meant, for whoever chose them; no certificate has them."""
+        return ()
+
+    @property
     def made(self) -> str:
         """How what is shown came to be: ALTERED from the photo, DRAWN by code, or by a TRAINED model or
         gallery of faces.
         """
         return ALTERED
 
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes on parameters that may not be meant, for whoever chose them; no certificate has them."""
-        return ()
-
     def of_region(self, record: RegionRecord) -> Method:
         """Return the method that replaces a region and states its guarantee: this one, unless it is for
         other kinds of regions.
         """
         return self
+
+    @property
+    def calibration(self) -> str:
+        """The accountant that determined the noise; empty if a formula derives it from the budget."""
+        return ""
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
         """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs."""
@@ -217,13 +189,6 @@ class Method(ABC):
 
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return the distances between people, by share of pairs, for a metric guarantee."""
-        return None
-
-    def apart(self, points: np.ndarray) -> np.ndarray | None:
-        """Return the distances of a metric guarantee between points of `Placement.point`, one a row.
-
-        A square of floats, rounded up; None where they are not known.
-        """
         return None
 
     def parameters(self) -> dict[str, Json]:

@@ -74,12 +74,6 @@ class Placement(ABC):
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with every region drawn and then passed through `steps`."""
 
-    def point(self) -> np.ndarray | None:
-        """Return the point by which the photo counts in the distance of a metric guarantee, a private number
-        for evaluations alone; None where there is no such point, or the guarantee is of several.
-        """
-        return None
-
     def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
         """Return the same, with what shows it again."""
         return Drawn(self.draw(bits, steps))

@@ -31,47 +31,6 @@ def absolute(answers: Floats, guesses: Floats) -> Floats:
     return found
 
 
-def squared_error(answers: Floats, guesses: Floats) -> Floats:
-    """Return (f - f')². Source: Croft thesis 5.79."""
-    found: Floats = (answers - guesses) ** 2
-    return found
-
-
-def expected_absolute_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
-    """Return Σ P(f) P(r|f) |f - r|. Source: Croft thesis 5.75, there for a uniform prior.
-
-    >>> expected_absolute_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
-    0.5
-    """
-    return expected_loss(matrix, responses, answers, prior, absolute)
-
-
-def expected_squared_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
-    """Return Σ P(f) P(r|f) (f - r)². Source: Croft thesis 5.76, there for a uniform prior.
-
-    >>> expected_squared_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
-    1.0
-    """
-    return expected_loss(matrix, responses, answers, prior, squared_error)
-
-
-def expected_loss(
-    matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute
-) -> float:
-    """Return the mean loss over answers drawn from the prior, and their responses."""
-    each = loss_of_answers(matrix, responses, answers, loss)
-    return float(_prior(prior, len(each)) @ each)
-
-
-def worst_loss(matrix: Any, responses: Any, answers: Any, loss: Loss = absolute) -> float:
-    """Return the largest mean loss of any answer.
-
-    >>> worst_loss([[0.75, 0.5], [0.25, 0.5]], [0, 2], [0, 2])
-    1.0
-    """
-    return float(loss_of_answers(matrix, responses, answers, loss).max())
-
-
 def loss_of_answers(
     matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
 ) -> Float64[np.ndarray, " answers"]:

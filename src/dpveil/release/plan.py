@@ -353,8 +353,8 @@ def plan(
     given = read(photo)
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
-    seen = made_by.visible(given, finders)
-    sought = Sought.by(seen, finders, made_by.order_in(seen, finders), if_none)
+    seen, order = made_by.search(given, finders)
+    sought = Sought.by(seen, finders, order, if_none)
     found, passed = sought.regions, sought.passed
     placement = made_by.place(given, found) if found else None
     check_kept(found, () if placement is None else placement.regions)

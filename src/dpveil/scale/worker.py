@@ -550,23 +550,6 @@ class Mapper:
         kept = {name: table.column(name) for name in self._keep}
         return type(table).from_pydict({self._key: keys, **kept, **made})
 
-    def batches(self, tables: Iterable[Any]) -> Iterator[Any]:
-        """Yield the result for each of several, as `mapInArrow` of Spark wants it, and close its files."""
-        try:
-            yield from map(self, tables)
-        finally:
-            self.close()
-
-    def frames(self, frames: Iterable[Any]) -> Iterator[Any]:
-        """Yield the same for data frames of pandas, as `mapInPandas` of Spark wants it.
-
-        Keys should be text: pandas makes whole numbers floating-point ones, which are refused, where one of
-        a frame is missing.
-        """
-        table = _pyarrow().Table
-        tables = (table.from_pandas(frame, preserve_index=False) for frame in frames)
-        yield from (made.to_pandas() for made in self.batches(tables))
-
     def close(self) -> None:
         """Close the files of this process; they are opened again for another table."""
         worker, self._worker = self._worker, None

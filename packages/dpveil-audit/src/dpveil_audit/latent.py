@@ -159,8 +159,8 @@ class LatentCase:
         return self.mechanism.guarantee(self.space)
 
     @cached_property
-    def circle(self) -> Circle | None:
-        """The possible releases of a direction in two coordinates."""
+    def circle(self) -> Any:
+        """The possible releases of a direction in two coordinates, else None."""
         return Circle(round(self.space.far * SIDE / 2)) if isinstance(self.mechanism, Directional) else None
 
     @cached_property
@@ -336,22 +336,15 @@ def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
     return lambda case: tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
 
 
-def own_scales(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the mechanism's own scales; their cost is computed independently."""
-    method: Any = case.mechanism
-    return tuple(method.scales(case.space))
+def own(amounts: Callable[[Any, AuditSpace], Sequence[Fraction]]) -> Amounts:
+    """Return the amounts of a mechanism by its own methods; their cost is computed independently."""
+    return lambda case: tuple(amounts(case.mechanism, case.space))
 
 
-def own_ranges(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the scales of truncated noise: the smallest that a range with two ends allows."""
-    method: Any = case.mechanism
-    return tuple(SIDE / Fraction(one.epsilon) for one in method.coordinates(case.space))
-
-
-def own_variances(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the mechanism's own variances."""
-    method: Any = case.mechanism
-    return tuple(method.variances(case.space))
+own_scales = own(lambda method, space: method.scales(space))
+own_variances = own(lambda method, space: method.variances(space))
+# A range with two ends allows smaller scales of truncated noise.
+own_ranges = own(lambda method, space: [SIDE / Fraction(one.epsilon) for one in method.coordinates(space)])
 
 
 def own_leading(case: LatentCase) -> tuple[Amount, ...]:
@@ -369,9 +362,8 @@ def _epsilon(case: LatentCase) -> Fraction:
     return Fraction(case.guarantee.epsilon or 1)
 
 
-def _undivided_noise(case: LatentCase) -> tuple[Amount, ...]:
-    """Use the noise of a single coordinate for each."""
-    return (SIDE / _epsilon(case),) * case.space.length
+def _of_each(amount: Callable[[LatentCase], Fraction]) -> Amounts:
+    return lambda case: (amount(case),) * case.space.length
 
 
 def _parts(case: LatentCase) -> list[float]:
@@ -396,19 +388,6 @@ def _divide_noise(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[
     return tuple(SHOWN if share is None else SIDE / (share * _epsilon(case)) for share in shares)
 
 
-def _in_the_numerator(case: LatentCase) -> tuple[Amount, ...]:
-    """Use Li & Clifton's algorithm 2 as printed (errata E7)."""
-    return (SIDE / (case.space.length * _epsilon(case)),) * case.space.length
-
-
-def _whole_rho(case: LatentCase) -> tuple[Amount, ...]:
-    return (SIDE**2 / (2 * Fraction(case.guarantee.rho or 1)),) * case.space.length
-
-
-def _count_forgotten(case: LatentCase) -> tuple[Amount, ...]:
-    return leading(case, case.coordinates_read, SIDE / _epsilon(case))
-
-
 def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
     return tuple(SHOWN if amount == DROPPED else amount for amount in own_leading(case))
 
@@ -421,10 +400,8 @@ def common(
     `gates` are those for noise ×0.8.
     """
     right = Recipe(family, amounts)
-    halved = Fraction(1, 4) if family == "gaussian" else Fraction(1, 2)
     found = (
         wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
-        wrong("sensitivity halved", replace(right, amounts=times(amounts, halved))),
         wrong(
             "last coordinate without noise", replace(right, amounts=lambda case: (*amounts(case)[:-1], SHOWN))
         ),
@@ -443,13 +420,18 @@ def _instead(family: str, name: str, amounts: Amounts) -> LatentVersion:
 EIGHT: Final = Fraction(4, 5)
 CROFT: Final = (
     *common("laplace", own_scales, EIGHT, gates=()),
-    _instead("laplace", "number of coordinates forgotten", _undivided_noise),
+    _instead("laplace", "number of coordinates forgotten", _of_each(lambda case: SIDE / _epsilon(case))),
 )
 LAPLACE: Final = (
     *common("laplace", own_scales, EIGHT),
     _instead("laplace", "weights not normalised", _unnormalised_shares),
     _instead("laplace", "budget over a part of the coordinates", _partial),
-    _instead("laplace", "weights in the numerator", _in_the_numerator),
+    # Li & Clifton's algorithm 2 as printed (errata E7)
+    _instead(
+        "laplace",
+        "weights in the numerator",
+        _of_each(lambda case: SIDE / (case.space.length * _epsilon(case))),
+    ),
 )
 TRUNCATED: Final = (
     *common("truncated", own_ranges, EIGHT),
@@ -457,11 +439,19 @@ TRUNCATED: Final = (
 )
 GAUSSIAN: Final = (
     *common("gaussian", own_variances, EIGHT**2),
-    _instead("gaussian", "ρ not divided", _whole_rho),
+    _instead(
+        "gaussian",
+        "ρ not divided",
+        _of_each(lambda case: SIDE**2 / (2 * Fraction(case.guarantee.rho or 1))),
+    ),
 )
 LEADING: Final = (
     *common("laplace", own_leading, EIGHT, gates=()),
-    _instead("laplace", "number of components forgotten", _count_forgotten),
+    _instead(
+        "laplace",
+        "number of components forgotten",
+        lambda case: leading(case, case.coordinates_read, SIDE / _epsilon(case)),
+    ),
     _instead("laplace", "dropped components not noised", _rest_shown),
 )
 
@@ -479,15 +469,9 @@ def directional_law(concentration: Callable[[LatentCase, Code], float], *, half:
             found = np.exp(concentration(case, code) * (near - 1))
             return np.where(near > 0, found, 0.0) if half else found
 
-        return _circle(case).chances(density)
+        return case.circle.chances(density)
 
     return lambda case, codes: ProductLaw.of([np.stack([chances(case, code) for code in codes])])
-
-
-def _circle(case: LatentCase) -> Any:
-    if case.circle is None:
-        raise ValueError(f"{case} has no directions in two coordinates")
-    return case.circle
 
 
 def _k(case: LatentCase, code: Code) -> float:
@@ -501,7 +485,7 @@ def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
     """Release the sign of the first coordinate."""
     right = np.array([case.direction(code)[0] >= 0 for code in codes])
     law = right_directions(case, codes)
-    kept = law.floats[0][law.index[:, 0]] * ((_circle(case).cells[:, 0] >= 0) == right[:, None])
+    kept = law.floats[0][law.index[:, 0]] * ((case.circle.cells[:, 0] >= 0) == right[:, None])
     return ProductLaw.of([kept / kept.sum(axis=1, keepdims=True)])
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Final
 
 from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.mechanisms.pixel import PixelMethod
-from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil_audit import latent, networks, synthesis
 from dpveil_audit.engine import Audit, Report
@@ -18,7 +16,7 @@ from dpveil_audit.fit import ALPHA
 from dpveil_audit.numbers import queries
 from dpveil_audit.pixel.methods import TABLE
 from dpveil_audit.samplers import samplers
-from dpveil_audit.scalar.mutants import own_scalar, scalars
+from dpveil_audit.scalar.mutants import scalars
 
 LEVELS: Final = ("quick", "deep")
 DRAWING: Final = ("fit", "bound")
@@ -49,25 +47,19 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     samplers,
 )
 """The families of audits by name: the only list to edit."""
-OWN: Final[dict[type[PixelMethod | ScalarMechanism], Callable[[Any, str], Audit]]] = {
-    PixelMethod: lambda method, level: TABLE[method.name].own(method, level),
-    ScalarMechanism: own_scalar,
-}
-"""Functions that make the entry of a user's own object for a level."""
 
 
 def run(
-    target: str | PixelMethod | ScalarMechanism | None = None,
+    target: str | None = None,
     level: str = "quick",
     *,
     seed: int | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Audit a method, scalar mechanism or sampler by name, one object, or (None) all; return the report.
+    """Audit a method, mechanism or sampler by name, or (None) all, with its mutants; return the report.
 
-    A method object is audited as it is, at the sizes of its table entry, without mutants; a name is audited
-    in the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is called
-    after each of `steps_of(target)` parts. Raises `UnknownName`, and `InvalidParameter` for another level.
+    Bits are secure unless a `seed` is given. `step` is called after each of `steps_of(target)` parts. Raises
+    `UnknownName`, and `InvalidParameter` for another level.
 
     >>> run("integer-matrix", seed=1).passed
     True
@@ -75,7 +67,10 @@ def run(
     if level not in LEVELS:
         raise InvalidParameter("level", level, "is unknown", hint="quick or deep")
     source = _Bits(seed)
-    found = _targets(target, level)
+    found = entries()
+    if target is not None and target not in found:
+        raise UnknownName("method, mechanism or sampler", target, tuple(found))
+    found = found if target is None else {target: found[target]}
     audited = tuple(entry.run(name, level, source, step) for name, entry in found.items())
     drawn = sum(finding.gate in DRAWING for one in audited for finding in one.findings)
     return Report(level, source.kind, drawn * ALPHA, audited)
@@ -94,17 +89,6 @@ def steps_of(target: str | None) -> int:
 def entries() -> dict[str, Audit]:
     """Return every audit by name."""
     return {name: entry for family in FAMILIES for name, entry in family().items()}
-
-
-def _targets(target: Any, level: str) -> Entries:
-    """Return the requested entries: all of them, one by name, or that of an object."""
-    for kind, own in OWN.items():
-        if isinstance(target, kind):
-            return {target.name: own(target, level)}
-    found = entries()
-    if target is not None and target not in found:
-        raise UnknownName("method, mechanism or sampler", str(target), tuple(found))
-    return found if target is None else {target: found[target]}
 
 
 class _Bits:

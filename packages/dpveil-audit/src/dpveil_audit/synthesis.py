@@ -12,11 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.accounting import zcdp_rho
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.synthesis.plan import Plan, evolve
-from dpveil.synthesis.simulator import REPLACED, UNIT, Votes, ballot, noisy, tally
+from dpveil.synthesis.simulator import UNIT, Votes, ballot, noisy, tally
 from dpveil_audit.divergence import delta_of_zcdp
 from dpveil_audit.engine import (
     Audit,
@@ -216,14 +215,6 @@ def _unbounded_votes(choices: np.ndarray, people: np.ndarray, candidates: int) -
     return (UNIT * np.bincount(choices, minlength=candidates)).astype(np.int64)
 
 
-def _by_largest(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
-    total = np.zeros(candidates, np.int64)
-    for number in np.unique(people):
-        counts = np.bincount(choices[people == number], minlength=candidates)
-        total += UNIT * counts // counts.max()
-    return total
-
-
 def _rounded_up(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes:
     total = np.zeros(candidates, np.int64)
     for number in np.unique(people):
@@ -237,21 +228,12 @@ def _together(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes
     return ballot(choices, candidates) * len(np.unique(people))
 
 
-def _first_alone(plan: Plan) -> tuple[int, ...]:
-    return (plan.variance, *((0,) * (plan.rounds - 1)))
-
-
 def _one_round(plan: Plan) -> tuple[int, ...]:
     return (plan.variance // plan.rounds,) * plan.rounds
 
 
 def _as_added(plan: Plan) -> tuple[int, ...]:
     return (plan.variance // 2,) * plan.rounds
-
-
-def _delta_twice(plan: Plan) -> tuple[int, ...]:
-    rho = zcdp_rho(plan.epsilon, 2 * plan.delta)
-    return (math.ceil(plan.rounds * Fraction(REPLACED, 2) / rho),) * plan.rounds
 
 
 def _same_noise(version: VoteVersion, case: VoteCase, people: People, bits: BitSource) -> list[Votes]:
@@ -265,13 +247,10 @@ def _version(name: str, **changed: Any) -> VoteVersion:
 
 MUTANTS: Final = (
     _version("votes without a bound per person", tally=_unbounded_votes),
-    _version("ballots divided by their largest entry", tally=_by_largest),
     _version("ballots rounded up", tally=_rounded_up),
     _version("one ballot for all people", tally=_together),
-    _version("noise in the first round alone", variances=_first_alone),
     _version("noise of one round in each of several", variances=_one_round),
     _version("a replaced person counted as an added one", variances=_as_added),
-    _version("δ spent twice", variances=_delta_twice),
     VoteVersion(name="the same noise in all rounds", gates=("same",), release=_same_noise),
 )
 

@@ -25,21 +25,20 @@ from jaxtyping import Bool, Float64
 from scipy.spatial.distance import cdist
 
 from dpveil.assets.store import default_path
-from dpveil.attacks import parrot
-from dpveil.bench.layouts import facts_of
 from dpveil.codecs import Statistics
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace
-from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces import PRIVATE, SAME
 from dpveil_research.croft_thesis_6 import FEMALE, Codes, Crops, Rows, large, seen
-from dpveil_research.data import people_of
+from dpveil_research.data import facts_of, people_of
+from dpveil_research.embedding_attacks import parrot
 from dpveil_research.faces import crop_of
 from dpveil_research.ksame_data import FRAME, Embed, embedding
+from dpveil_research.ksame_methods import KSameM
 from dpveil_research.plots import INK, Drawing, Figure, Line, draw, grid_of, png
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 

@@ -17,18 +17,18 @@ from jaxtyping import Float64, Int64
 from scipy.spatial.distance import cdist
 
 from dpveil.assets.store import default_path
-from dpveil.attacks import parrot
 from dpveil.codecs import GAN
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
-from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import FEMALE, Codes, Crops, Rows, Scene, Told, large, read_scene
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
+from dpveil_research.embedding_attacks import parrot
 from dpveil_research.faces import Say
 from dpveil_research.ksame import Clues, divided
 from dpveil_research.ksame_data import Embed, embedding
+from dpveil_research.ksame_methods import KSameM
 from dpveil_research.plots import Drawing, Figure, Line, draw
 from dpveil_research.results import LEVEL, Row, clustered_mean, clustered_share, columns, estimate, to_csv
 

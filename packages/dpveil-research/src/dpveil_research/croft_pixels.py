@@ -22,9 +22,9 @@ from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.cells import Cell
 from dpveil.bench.data import Dataset as Faces
 from dpveil.bench.data import load
-from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
+from dpveil.bench.setting import Setting
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod

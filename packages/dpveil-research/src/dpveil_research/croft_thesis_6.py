@@ -14,7 +14,6 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.assets.store import default_path
-from dpveil.attacks import Identified, identify, parrot
 from dpveil.attacks.resampling import drawn_people
 from dpveil.codecs import GAN, load
 from dpveil.codecs.neural import CLEAR, ellipse_mask
@@ -22,13 +21,14 @@ from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace
-from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import PCABasis
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
+from dpveil_research.embedding_attacks import Identified, identify, parrot
 from dpveil_research.faces import Say, read_people
 from dpveil_research.ksame_data import FRAME, SIDE, Embed, Set, embedding
 from dpveil_research.ksame_data import read_people as read_own
+from dpveil_research.ksame_methods import KSameM
 from dpveil_research.plots import Drawing, Figure, Line, draw
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 

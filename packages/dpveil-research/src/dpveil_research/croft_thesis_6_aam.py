@@ -17,14 +17,13 @@ import numpy as np
 from jaxtyping import Bool, Float64, UInt8
 
 from dpveil.assets.store import default_path
-from dpveil.attacks import Identified, identify, parrot
 from dpveil.codecs import AAM, GAN, load
 from dpveil.errors import UsageError
-from dpveil.mechanisms.ksame import KSameM
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces import MARGIN, PRIVATE, SAME, Claim, Extent
 from dpveil_research.croft_thesis_6 import GREY, large, seen
+from dpveil_research.embedding_attacks import Identified, identify, parrot
 from dpveil_research.faces import Say
 from dpveil_research.ksame_data import (
     SETS,
@@ -37,6 +36,7 @@ from dpveil_research.ksame_data import (
     read_people,
     sets_of,
 )
+from dpveil_research.ksame_methods import KSameM
 from dpveil_research.plots import Drawing, Figure, Line, draw
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 from dpveil_train.aam import train_aam

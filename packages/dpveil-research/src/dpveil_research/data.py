@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Final
 
 import cv2
 import numpy as np
@@ -13,12 +15,48 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from dpveil.bench.items import Item
-from dpveil.bench.layouts import facts_of, items_of
+from dpveil.bench.layouts import items_of
 from dpveil.bench.synthetic_photos import DRAWN, draw_items
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 
 Size = tuple[int, int]
+RAFD_FACTS: Final = re.compile(r"Rafd(\d+)_\d+_\w+_(male|female)_([a-z]+)_([a-z]+)", re.IGNORECASE)
+"""Angle of the camera, gender, expression and gaze, as in Rafd090_01_Caucasian_female_happy_frontal.jpg."""
+KDEF_FACTS: Final = re.compile(r"[AB]([FM])\d{2}([A-Z]{2})(S|HL|HR|FL|FR)", re.IGNORECASE)
+"""Gender, expression and side, as in AF01HAS.JPG: straight."""
+OF_KDEF: Final = {
+    "AF": "fearful",
+    "AN": "angry",
+    "DI": "disgusted",
+    "HA": "happy",
+    "NE": "neutral",
+    "SA": "sad",
+    "SU": "surprised",
+}
+"""KDEF's expressions in RaFD's words, which also has "contemptuous"."""
+
+
+def facts_of(name: str) -> dict[str, str]:
+    """Return what the name of a photo of RaFD or KDEF says: `expression`, `gender`, and `view`, "frontal" if
+    both camera and eyes are; nothing of other names.
+
+    >>> facts_of("Rafd090_01_Caucasian_female_happy_frontal.jpg")
+    {'expression': 'happy', 'gender': 'female', 'view': 'frontal'}
+    >>> facts_of("BM07/BM07SAHL.JPG")
+    {'expression': 'sad', 'gender': 'male', 'view': 'HL'}
+    """
+    stem = name.rpartition("/")[2].partition(".")[0]
+    if (match := RAFD_FACTS.fullmatch(stem)) is not None:
+        angle, gender, expression, gaze = match.groups()
+        view = gaze.lower() if angle == "090" else angle
+        return {"expression": expression.lower(), "gender": gender.lower(), "view": view}
+    if (match := KDEF_FACTS.fullmatch(stem)) is not None:
+        gender, code, side = (part.upper() for part in match.groups())
+        if code in OF_KDEF:
+            gender, view = "female" if gender == "F" else "male", "frontal" if side == "S" else side
+            return {"expression": OF_KDEF[code], "gender": gender, "view": view}
+    return {}
 
 
 @dataclass(frozen=True)

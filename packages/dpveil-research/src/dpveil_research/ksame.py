@@ -12,14 +12,13 @@ from jaxtyping import Bool, Float64, Int64
 from scipy.optimize import linprog
 from scipy.spatial.distance import cdist
 
-from dpveil.attacks import Identified, identify
 from dpveil.codecs import PCA
 from dpveil.errors import DataError
-from dpveil.mechanisms.ksame import Group, KSame, KSameFurthest, KSameM, KSamePixel, KSameResult
 from dpveil.mechanisms.latent import BoxLaplace, CodeSpace, CroftMetric
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.metrics.ssim import ssim
 from dpveil.noise.bits import SeededBits
+from dpveil_research.embedding_attacks import Identified, identify
 from dpveil_research.ksame_data import (
     GROUPS,
     LIKELIHOOD,
@@ -44,6 +43,7 @@ from dpveil_research.ksame_data import (
     trained,
 )
 from dpveil_research.ksame_figures import figures
+from dpveil_research.ksame_methods import Group, KSame, KSameFurthest, KSameM, KSamePixel, KSameResult
 from dpveil_research.results import Row, to_csv
 
 Codes = Float64[np.ndarray, "n m"]

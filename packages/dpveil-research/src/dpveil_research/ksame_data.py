@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.assets import Card
-from dpveil.attacks import Identified
 from dpveil.bench.items import Item
 from dpveil.codecs import PCA
 from dpveil.core.photo import Photo
@@ -23,6 +22,7 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import centred
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil_research.data import Dataset, levels, people_of
+from dpveil_research.embedding_attacks import Identified
 from dpveil_research.faces import aligned, crop_of
 from dpveil_research.results import Row, estimate
 from dpveil_train import train_pca

@@ -21,8 +21,8 @@ from dpveil.attacks.iris import Code, code, distance, eye
 from dpveil.attacks.preprocessing import fill_commonest
 from dpveil.bench import utility
 from dpveil.bench.data import Dataset, load
-from dpveil.bench.galleries import Setting
 from dpveil.bench.run import one_thread
+from dpveil.bench.setting import Setting
 from dpveil.postprocessing import parse
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods

@@ -18,9 +18,9 @@ from dpveil.attacks.networks import NetworkParrot
 from dpveil.attacks.super_resolution import Restored
 from dpveil.attacks.vectors import PixelDiscriminant
 from dpveil.bench.data import load
-from dpveil.bench.galleries import Setting
 from dpveil.bench.measuring import cells
 from dpveil.bench.run import one_thread
+from dpveil.bench.setting import Setting
 from dpveil.bench.table import Row as Measured
 from dpveil.bench.table import rows
 from dpveil.errors import UsageError

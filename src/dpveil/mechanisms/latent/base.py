@@ -135,10 +135,6 @@ class LatentMechanism(ABC):
         points: Points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
         return points
 
-    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"] | None:
-        """Return the distances of a metric guarantee between points of the grid, rounded up; None without."""
-        return None
-
     def laws(self, space: CodeSpace) -> tuple[Law, ...] | None:
         """Return the law of the noise of every coordinate, or None if it is none of `posterior`."""
         return None

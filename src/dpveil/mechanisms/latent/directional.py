@@ -8,7 +8,6 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
@@ -17,8 +16,6 @@ from dpveil.noise.directional import check, von_mises_fisher
 
 MIDDLE: Final = STEPS // 2
 """The centre of the box, in steps of the grid."""
-SLACK: Final = 2.0**-48
-"""A bound on the rounding error of a squared chord."""
 METRIC: Final = (
     "chord between the directions in which codes lie from the middle of the box, in half sides, {grid}"
 )
@@ -52,17 +49,6 @@ class Directional(LatentMechanism):
     def distance(self) -> str:
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
-
-    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
-        """Return d between points of the grid, rounded up: scalar products are exact, and divided once."""
-        towards = points - MIDDLE
-        towards[~towards.any(axis=1), 0] = 1
-        products = (towards @ towards.T).astype(np.float64)
-        length = np.sqrt(np.diag(products))
-        squared = np.maximum(0, 2 - 2 * products / np.outer(length, length)) + SLACK
-        chords: Float64[np.ndarray, "n n"] = np.minimum(2, np.sqrt(squared) * (1 + SLACK))
-        np.fill_diagonal(chords, 0)
-        return chords
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if no draw is possible."""

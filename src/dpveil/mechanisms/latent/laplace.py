@@ -8,9 +8,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Final
 
-import numpy as np
-
-from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, TIME, CodeSpace, LatentMechanism, Points
@@ -146,15 +143,6 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
     return out
 
 
-def mean_apart(points: Points) -> Float64[np.ndarray, "n n"]:
-    """Return the mean differences of points in sides of the box, rounded up: sums are exact, and divided
-    once.
-    """
-    steps = np.array([np.abs(points - one).sum(axis=1) for one in points])
-    apart: Float64[np.ndarray, "n n"] = np.nextafter(steps / (points.shape[1] * STEPS), np.inf)
-    return apart
-
-
 @dataclass(frozen=True, kw_only=True)
 class CroftMetric(LatentMechanism):
     """Laplace noise of scale m·(high_i - low_i)/ε on each of m coordinates, then clipped to the box.
@@ -181,10 +169,6 @@ class CroftMetric(LatentMechanism):
     def distance(self) -> str:
         """The definition of d in words."""
         return METRIC.format(grid=self.grid)
-
-    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
-        """Return d between points of the grid, rounded up."""
-        return mean_apart(points)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` if the noise cannot be drawn."""

@@ -13,7 +13,7 @@ from dpveil.core.numbers import Distance, show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.laplace import mean_apart, noisy
+from dpveil.mechanisms.latent.laplace import noisy
 from dpveil.mechanisms.latent.posterior import Law
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import digit_tables
@@ -77,10 +77,6 @@ class PCABasis(LatentMechanism):
             return None
         own = {"epsilon": to_json(Fraction(self.epsilon)), "ratio": to_json(Fraction(self.ratio))}
         return Distance.of(plain.name, **dict(plain.settings), **own)
-
-    def apart(self, points: Points, space: CodeSpace) -> Float64[np.ndarray, "n n"]:
-        """Return d between points of the grid, rounded up: that of the components that are kept."""
-        return mean_apart(points[:, : self.kept(space)])
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `InvalidParameter` if no component is affordable, and `NoiseError` if the noise cannot be

@@ -113,10 +113,6 @@ class Fill(PixelMethod):
         scope = Scope(f"{width}×{height} pixels, {channels} channels")
         return Guarantee(kind="pure", epsilon=0, relation=Relation("any-image"), scope=scope)
 
-    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
-        """Return None: there is no noise."""
-        return
-
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         return np.full(image.shape, self.level, np.uint8)
 
@@ -137,10 +133,6 @@ class Baseline(PixelMethod):
             scope=Scope(f"{width}×{height} pixels, {channels} channels"),
             broken_by=self.broken_by,
         )
-
-    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
-        """Return None: there is no noise."""
-        return
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -65,11 +65,12 @@ class Budget(NamedTuple):
 class BudgetedMethod(PixelMethod):
     """A method that takes ε, (ε, δ) or ρ, and draws the least noise that a valid accountant allows.
 
-    `budgets` are the definitions that a concrete method accepts; `account` states the total cost of its
-    noise.
+    `budgets` are the definitions that a concrete method accepts, and `calibrations` the accountant that
+    chooses the noise, by kind of guarantee; `account` states the total cost of its noise.
     """
 
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (EPSILON, EPSILON_DELTA, RHO)
+    calibrations: ClassVar[Mapping[str, str]] = {}
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     delta: OptionalProbability = OptionalProbability(optional=True)
@@ -100,6 +101,11 @@ class BudgetedMethod(PixelMethod):
     def kind(self) -> str:
         """The kind of guarantee, which follows from the budget: pure, approximate or zcdp."""
         return KIND[self.budget.given_names]
+
+    @property
+    def calibration(self) -> str:
+        """The accountant that determined the noise."""
+        return self.calibrations.get(self.kind, "")
 
     @abstractmethod
     def account(self, *, height: int, width: int, channels: int) -> Account:

@@ -41,7 +41,6 @@ class DPPixGaussian(ConcentratedMethod):
     name: ClassVar[str] = "dp-pix-gaussian"
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
-    one_scale: ClassVar[bool] = True
 
     block: Count = Count(default=1)
     neighbourhood: Neighbourhood = Neighbourhood(optional=True)
@@ -100,7 +99,6 @@ class DPPix(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "mean level of each block, discrete Laplace noise"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E12"
-    one_scale: ClassVar[bool] = True
     calibrations: ClassVar[Mapping[str, str]] = {
         "approximate": "privacy-loss distributions of the dominating movement, and zCDP",
         "zcdp": "zCDP of the dominating movement",

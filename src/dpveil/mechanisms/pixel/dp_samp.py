@@ -301,10 +301,6 @@ class DPSamp(PixelMethod):
             scope=Scope(covers, (counted, TIME)),
         )
 
-    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
-        """Return None: levels are shown as they are, or not at all."""
-        return
-
     def count_scale(self, pixels: int) -> Fraction:
         """Return the noise scale on the counts of a region of so many pixels: 2m/ε."""
         return 2 * self._changed_pixels(pixels) / self.epsilon

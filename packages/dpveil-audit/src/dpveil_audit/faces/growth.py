@@ -429,13 +429,6 @@ def _eights(region: Region, photo: Photo) -> Region:
     return grow(region, _with(photo, width=8, height=8, x0=grid.x0 % 8, y0=grid.y0 % 8))
 
 
-def _left_and_top(region: Region, photo: Photo) -> Region:
-    box, wide = region.box, grow(region, photo)
-    height, width = box.y + box.h - wide.box.y, box.x + box.w - wide.box.x
-    mask = None if wide.mask is None else wide.mask[:height, :width]
-    return replace(wide, box=Box(wide.box.x, wide.box.y, width, height), mask=mask)
-
-
 def _without_ragged(region: Region, photo: Photo) -> Region:
     """Grow only to the last whole block."""
     grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo).box
@@ -446,16 +439,6 @@ def _without_ragged(region: Region, photo: Photo) -> Region:
         if region.mask is not None
         else replace(grow(region, photo), box=Box(wide.x, wide.y, right - wide.x, bottom - wide.y))
     )
-
-
-def _nearest(region: Region, photo: Photo) -> Region:
-    """Move edges to the nearest block edge, even if that shrinks the region."""
-    grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo)
-    if region.mask is not None:
-        return wide
-    near = (box.x - wide.box.x <= grid.width // 2, box.y - wide.box.y <= grid.height // 2)
-    x, y = (wide.box.x if near[0] else box.x), (wide.box.y if near[1] else box.y)
-    return replace(wide, box=Box(x, y, wide.box.x + wide.box.w - x, wide.box.y + wide.box.h - y))
 
 
 def _upright(region: Region, photo: Photo) -> Region:
@@ -505,9 +488,7 @@ MUTANTS: Final = (
     ),
     with_growth("block lines not mirrored", _upright),
     with_growth("block sizes not rotated", _lying),
-    with_growth("grown to the left and top only", _left_and_top),
     with_growth("grown to the last whole block only", _without_ragged),
-    with_growth("grown to the nearest block line", _nearest),
     with_growth("box grown, mask not", _thin),
     GrowthVersion(name="last of several regions not grown", release=_last_left_out),
     GrowthVersion(name="ungrown regions listed", gates=("release", "stated"), release=_listed_as_asked),

@@ -454,16 +454,6 @@ def _take_photo_colours(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pi
     )
 
 
-def _toned_by_face(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Make every crop as bright as what it replaces."""
-    means = [float(image[one.region.box.slices].mean()) / 128 for one in at]
-    return recombine(image, at, [_brighter(face, mean) for face, mean in zip(faces, means, strict=True)])
-
-
-def _brighter(face: Released, gain: float) -> Released:
-    return face.after(lambda levels: _levels(levels * gain))
-
-
 def _levels(levels: np.ndarray) -> Pixels:
     whole: Pixels = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
     return whole
@@ -489,14 +479,6 @@ def _one_by_one(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
 def _where_it_is(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Put every face exactly where the one that it replaces was."""
     return recombine(image, [replace(one, pose=one.exact or one.pose) for one in at], faces)
-
-
-def _smooth_seam(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
-    """Smooth the photo at the seam, from both sides, before faces are put back."""
-    inside = _hidden_places(image, at).astype(np.uint8)
-    seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
-    soft = cv2.blur(image, (5, 5)).reshape(image.shape)
-    return recombine(np.where(seam, soft, image), at, faces)
 
 
 def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
@@ -570,7 +552,6 @@ def _linked_by_likeness(treated: Placement, bits: BitSource, steps: Sequence[Ste
 MUTANTS: Final = (
     wrong("filled from hidden pixels", _filled_from_hidden, gates=HIDDEN),
     wrong("colours of the whole photo", _take_photo_colours, gates=HIDDEN),
-    wrong("colours of the original face", _toned_by_face, gates=HIDDEN),
     wrong("seam feathered into the photo", _blend_seam, gates=HIDDEN),
     wrong(
         "mask eroded by a pixel",
@@ -579,7 +560,6 @@ MUTANTS: Final = (
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
     wrong("placement not rounded", _where_it_is, gates=HIDDEN),
-    wrong("seam blurred before", _smooth_seam, gates=("hidden", "outside")),
     wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
     wrong(

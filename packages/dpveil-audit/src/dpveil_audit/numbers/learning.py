@@ -327,34 +327,24 @@ def _table_text(case: LearnCase, table: Table) -> str:
     return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
 
 
-SharesOf = Callable[[LearnCase, Shares, int], Shares]
-
-
-def _share_mutant(name: str, shares: SharesOf) -> LearnVersion:
-    """Return a mutant that divides ε in another way, given the number of features."""
+def _share_mutant(name: str, shares: Callable[[LearnCase, Shares], Shares]) -> LearnVersion:
+    """Return a mutant that divides ε in another way."""
 
     def plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
         own = own_plan(case, features, labels, classes)
-        found = shares(case, own.shares, features.shape[1])
+        found = shares(case, own.shares)
         spread = replace(deviations_of(own), epsilon=found.deviation)
         return replace(own, shares=found, deviations=spread)
 
     return LearnVersion(name=name, gates=("exact",), plan=plan)
 
 
-def _times(shares: Shares, count: int | Fraction, each: int | Fraction) -> Shares:
-    return Shares(shares.count * count, shares.mean * each, shares.deviation * each)
+def _as_added(case: LearnCase, shares: Shares) -> Shares:
+    times = 1 if case.is_add_remove else 2
+    return Shares(shares.count * times, shares.mean * times, shares.deviation * times)
 
 
-def _as_added(case: LearnCase, shares: Shares, features: int) -> Shares:
-    return shares if case.is_add_remove else _times(shares, 2, 2)
-
-
-def _for_each_feature(case: LearnCase, shares: Shares, features: int) -> Shares:
-    return _times(shares, 1, features)
-
-
-def _for_each_number(case: LearnCase, shares: Shares, features: int) -> Shares:
+def _for_each_number(case: LearnCase, shares: Shares) -> Shares:
     whole = case.requested_epsilon / (1 if case.is_add_remove else 2)
     return Shares(whole, whole, whole)
 
@@ -435,7 +425,6 @@ def _one_for_all(plan: Plan, bits: BitSource) -> Moments:
 
 MUTANTS: Final = (
     _share_mutant("replaced records charged as added ones", _as_added),
-    _share_mutant("budget not divided over features", _for_each_feature),
     _share_mutant("budget not divided over statistics", _for_each_number),
     LearnVersion(name="sensitivities from true class sizes", gates=("exact",), asks=_true_sizes),
     LearnVersion(name="spreads about true means", gates=("exact",), asks=_about_true_means),

@@ -302,11 +302,6 @@ def _with(plan: Plan, answer: Fraction) -> Plan:
     return replace(plan, answers=(min(max(answer, low or Fraction(0)), high or Fraction(0)),))
 
 
-def _half(case: QueryCase, table: Table) -> Plan:
-    plan = own_plan(case, table)
-    return _change(plan, sensitivity=plan.mechanism.sensitivity / 2)
-
-
 def _scaled_sensitivity(share: Callable[[int], Fraction]) -> PlanOf:
     """Return plans whose ΔF is this fraction of the width, as a function of the number of rows."""
 
@@ -328,10 +323,8 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
     """Take the range of values from the column."""
     numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
-    settings = {**case.settings, "range": (low, high if high > low else low + 1), "step": None}
-    if case.query == "histogram":
-        del settings["step"]
-    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**settings, "missing": low})
+    settings = {"range": (low, high if high > low else low + 1), "step": None, "missing": low}
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**case.settings, **settings})
     return plan
 
 
@@ -345,17 +338,11 @@ def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
     return _with(own_plan(case, table), sum(numbers, Fraction(0)) / len(numbers))
 
 
-def _root(case: QueryCase, table: Table, numbers: list[Fraction], rows: int) -> Plan:
-    """Return the plan of a deviation that divides by `rows`, in floats rounded to its lattice."""
-    plan = own_plan(case, table)
-    middle = sum(numbers, Fraction(0)) / len(numbers)
-    square = sum(((x - middle) ** 2 for x in numbers), Fraction(0)) / rows
-    step = plan.mechanism.lattice.step
-    return _with(plan, step * round(float(square) ** 0.5 / float(step)))
-
-
-def _root_unclipped(case: QueryCase, table: Table) -> Plan:
-    return _root(case, table, _unclipped_values(case, table), case.rows)
+def _one_fewer(case: QueryCase, table: Table) -> Plan:
+    """Divide a variance by n - 1."""
+    plan, rows = own_plan(case, table), case.rows
+    square, step = _variance(_clipped_values(case, table)) * rows / (rows - 1), plan.mechanism.lattice.step
+    return _with(plan, step * _nearest_root(square, step))
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
@@ -418,34 +405,25 @@ def one_draw(plan: Plan, bits: BitSource) -> list[float]:
 
 
 MEAN: Final = (
-    wrong("sensitivity halved", _half),
     wrong("sensitivity of one row more", _scaled_sensitivity(lambda n: Fraction(1, n + 1))),
     wrong("clipped after the mean", _mean_unclipped),
     wrong("missing values left out", _present),
     wrong("range from the data", _from_data),
 )
 DEVIATION: Final = (
-    wrong("sensitivity halved", _half),
     wrong("sensitivity of a mean", _scaled_sensitivity(lambda n: Fraction(1, n))),
-    wrong(
-        "divided by n - 1",
-        lambda case, table: _root(case, table, _clipped_values(case, table), case.rows - 1),
-    ),
-    wrong("variance of values that are not clipped", _root_unclipped),
-    wrong("missing values left out", _present),
+    wrong("divided by n - 1", _one_fewer),
 )
 COUNT: Final = (
     wrong("ε doubled", _doubled_epsilon),
     wrong("rows counted twice, then clipped", _twice),
     wrong("missing values left out", _top),
     wrong("refused where no row matches", _refuse_empty),
-    wrong("response without noise", lambda case, table: _change(own_plan(case, table), epsilon=40)),
 )
 HISTOGRAM: Final = (
     wrong("ε for every bin", _doubled_epsilon),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
-    wrong("bins from the data", _from_data),
     wrong("empty bins left out", _empty_out),
     QueryVersion(name="one draw for all bins", gates=("same",), draws=one_draw),
 )

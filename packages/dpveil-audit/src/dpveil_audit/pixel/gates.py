@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
 from typing import Any, Final
@@ -12,7 +12,6 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit.divergence import (
     CLOSE,
@@ -58,11 +57,6 @@ SAME_LAW: Final = 1e-7
 """Largest difference of a probability from the law that is written independently."""
 DISTINGUISHED: Final = math.log(10)
 """The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
-MOST: Final = {"epsilon": 200, "rho": 50}
-"""Largest budgets that are audited: beyond, probabilities are too small for 64-bit floats, and little is
-promised.
-"""
-OWN_DRAWS: Final = 10_000
 
 
 def same_gate(version: Any, case: Case) -> Iterator[Finding]:
@@ -191,29 +185,13 @@ def distinguish_gate(version: Any, setting: Drawn, entry: Known, *, bits: BitSou
     yield Finding("distinguish", what, f"{case}, {pair.name}", bound.lower, DISTINGUISHED, kept, "ε at least")
 
 
-def with_method(level: Level, method: PixelMethod) -> Level:
-    """Return the same sizes with a user's own method, and one size that its blocks do not divide."""
-    ragged = min(getattr(method, "block", 1) + 1, 33)
-    own = (Drawn(Case(ragged, ragged + 1, 1, method), OWN_DRAWS),) if ragged > 2 else ()
-
-    def settings(given: tuple[Drawn, ...]) -> tuple[Drawn, ...]:
-        return tuple(dict.fromkeys(replace(one, case=one.case.of(method)) for one in given))
-
-    exact = tuple(dict.fromkeys(case.of(method) for case in level.exact))
-    made = Level(exact, settings(level.drawn) + own, settings(level.distinguish))
-    formal = all(case.guarantee.formal for case in made.cases)
-    return replace(made, distinguish=()) if formal else Level((), distinguish=made.distinguish)
-
-
 @dataclass(frozen=True, kw_only=True)
 class MethodAudit(Audit, Known):
     """The audit of one method: its versions, the facts about it, and the settings of both levels.
 
     A method that promises nothing, and of which nothing can be shown, has no levels, with the reason in
-    `note`. `refuse(method, level)` raises `InvalidParameter` for what takes too long to audit.
+    `note`.
     """
-
-    refuse: Callable[[Any, Level], None] = lambda method, level: None
 
     known: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
@@ -248,19 +226,3 @@ class MethodAudit(Audit, Known):
         intact = self.intact
         blind = mutant.distribution == intact.distribution and mutant.added is intact.added
         return not (check.gate == "exact" and blind)
-
-    def own(self, method: PixelMethod, level: str) -> MethodAudit:
-        """Return the audit of a user's own method, at the table's sizes and without mutants.
-
-        Raises `InvalidParameter` for a budget or parameters that are too large to audit.
-        """
-        settings = with_method(self.levels[level], method)
-        for promise in (case.guarantee for case in settings.cases):
-            for name, most in MOST.items():
-                if (getattr(promise, name) or 0) > most:
-                    raise InvalidParameter(
-                        name, getattr(promise, name), "is too large to audit", hint=f"audits reach {most}"
-                    )
-        self.refuse(method, settings)
-        note = "" if settings.cases else self.note
-        return replace(self, mutants=(), levels={level: settings}, note=note)

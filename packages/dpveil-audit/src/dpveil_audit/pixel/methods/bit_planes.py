@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
@@ -23,7 +22,6 @@ from dpveil_audit.pixel.gates import MethodAudit
 
 SIDE: Final = 2
 """Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""
-MOST_BITS: Final = 12
 Bit = tuple[int, Plane]
 """A coefficient's index, and one of its planes."""
 Group = Sequence[Sequence[int]]
@@ -175,14 +173,6 @@ MUTANTS: Final = (
 )
 
 
-def refuse_many_bits(method: BitPlanes, level: Level) -> None:
-    """Raise `InvalidParameter` if a group has too many outcomes to enumerate."""
-    if method.wavelet != 1:
-        raise InvalidParameter("wavelet", method.wavelet, "is too large to audit", hint="audit wavelet 1")
-    if any(len(drawn_bits(bands(method, case.size))) > MOST_BITS for case in level.cases):
-        raise InvalidParameter("budget", None, "draws too many bits to audit", hint="audit a smaller one")
-
-
 def levels() -> dict[str, Level]:
     """Return the settings of both levels."""
     grey, detail, two, both, zcdp, strong = (
@@ -215,6 +205,4 @@ def levels() -> dict[str, Level]:
     return quick.levels((Case(2, 4, 1, two), Case(1, 2, 3, detail)))
 
 
-AUDIT: Final = MethodAudit(
-    method=BitPlanes, intact=INTACT, mutants=MUTANTS, levels=levels(), refuse=refuse_many_bits
-)
+AUDIT: Final = MethodAudit(method=BitPlanes, intact=INTACT, mutants=MUTANTS, levels=levels())

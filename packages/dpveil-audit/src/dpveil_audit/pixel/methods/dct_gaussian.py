@@ -82,6 +82,7 @@ REACH: Final = 6
 """Standard deviations beyond all exact values that the bins cover; the outer bins hold the rest."""
 
 Blocks = Int64[np.ndarray, "blocks coefficients"]
+Noise = Int64[np.ndarray, "n b k"]
 Variances = list[Fraction | None]
 
 
@@ -102,7 +103,7 @@ def variances(method: DCTGaussian, image: Image) -> Variances:
     return list(plan_of(method, image.shape).variances)
 
 
-def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> Int64[np.ndarray, "n b k"]:
+def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> Noise:
     """Return independent noise for n releases of some coefficients of all blocks."""
     return discrete_gaussian(variance, int(np.prod(shape)), bits).reshape(shape)
 
@@ -113,7 +114,7 @@ class GaussianSteps(Steps):
 
     exact: Callable[[DCTGaussian, Image], Blocks] = exact
     variances: Callable[[DCTGaussian, Image], Variances] = variances
-    noise: Callable[[Fraction, tuple[int, int, int], BitSource], Int64[np.ndarray, "n b k"]] = fresh
+    noise: Callable[[Fraction, tuple[int, int, int], BitSource], Noise] = fresh
     clipped_after: bool = False
 
     def noisy(
@@ -201,21 +202,15 @@ def right(method: DCTGaussian, images: Images) -> ProductLaw:
 # Mutants
 
 
-def unclipped_blocks(method: DCTGaussian, image: Image) -> Blocks:
-    """Return unclipped coefficients, to be clipped after the noise."""
-    return plan_of(method, image.shape).transform.forward(image)
-
-
 def repeat_edges(method: DCTGaussian, image: Image) -> Blocks:
     """Repeat the last row and column in blocks beyond the edge, so that a pixel there counts often."""
     made, found = coefficients(method, image, fill="repeated")
-    answers: Blocks = np.clip(found, -made.transform.bounds, made.transform.bounds)
-    return answers
+    return np.asarray(np.clip(found, -made.transform.bounds, made.transform.bounds))
 
 
-def without_channels(method: DCTGaussian, image: Image) -> Variances:
-    """Return the variances of one channel for all."""
-    return [v and v / image.shape[2] for v in variances(method, image)]
+def times(factor: Callable[[DCTGaussian, Image], Fraction]) -> Callable[[DCTGaussian, Image], Variances]:
+    """Return the variances times a factor."""
+    return lambda method, image: [v and v * factor(method, image) for v in variances(method, image)]
 
 
 def each_alone(method: DCTGaussian, image: Image) -> Variances:
@@ -227,38 +222,31 @@ def each_alone(method: DCTGaussian, image: Image) -> Variances:
     return [v and cost * norm / rho for v, cost, norm in kept]
 
 
-def private_widths(method: DCTGaussian, image: Image) -> Variances:
-    """Calibrate the noise to the largest coefficient of the photo, not to the largest possible one."""
-    made, answers = plan_of(method, image.shape), exact(method, image)
-    share = max(Fraction(1, 4), max(Fraction(int(a), int(b)) for a, b in _largest(answers, made)))
-    return [v and v * share**2 for v in made.variances]
+def private_share(method: DCTGaussian, image: Image) -> Fraction:
+    """Return the square of the photo's largest coefficient, relative to the largest possible one."""
+    most, bounds = np.abs(exact(method, image)).max(axis=0), plan_of(method, image.shape).transform.bounds
+    return max(Fraction(1, 4), *map(Fraction, most.tolist(), bounds.tolist())) ** 2
 
 
-def _largest(answers: Blocks, made: Plan) -> list[tuple[int, int]]:
-    return list(zip(np.abs(answers).max(axis=0).tolist(), made.transform.bounds.tolist(), strict=True))
-
-
-def less(method: DCTGaussian, image: Image) -> Variances:
-    """Return noise ×0.8."""
-    return [v and v * Fraction(16, 25) for v in variances(method, image)]
-
-
-def one_for_all_blocks(
-    variance: Fraction, shape: tuple[int, int, int], bits: BitSource
-) -> Int64[np.ndarray, "n b k"]:
+def one_for_all_blocks(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> Noise:
     """Draw for one block, and reuse it for all."""
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
 
 INTACT: Final = GaussianSteps(name=DCTGaussian.name)
 MUTANTS: Final = (
-    GaussianSteps(name="noise ×0.8", gates=BY_LAW, variances=less),
+    GaussianSteps(name="noise ×0.8", gates=BY_LAW, variances=times(lambda method, image: Fraction(16, 25))),
     GaussianSteps(
-        name="clipping after the noise", gates=("exact",), exact=unclipped_blocks, clipped_after=True
+        name="clipping after the noise",
+        gates=("exact",),
+        exact=lambda method, image: plan_of(method, image.shape).transform.forward(image),
+        clipped_after=True,
     ),
-    GaussianSteps(name="widths from the private image", gates=("exact",), variances=private_widths),
+    GaussianSteps(name="widths from the private image", gates=("exact",), variances=times(private_share)),
     GaussianSteps(name="repeated edges not counted", exact=repeat_edges),
-    GaussianSteps(name="channels not counted", variances=without_channels),
+    GaussianSteps(
+        name="channels not counted", variances=times(lambda method, image: Fraction(1, image.shape[2]))
+    ),
     GaussianSteps(name="allocation not normalised", gates=BY_LAW, variances=each_alone),
     GaussianSteps(name="one draw for all blocks", gates=BY_DRAWS, noise=one_for_all_blocks),
 )

@@ -19,7 +19,6 @@ from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
     half,
-    refuse_wide_noise,
     right_distribution,
     right_scale,
     shared_mutants,
@@ -41,22 +40,11 @@ def mutants() -> tuple[Steps, ...]:
     """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
     own: dict[str, Calibration] = {
         "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
-        "m halved": lambda method, size: _scale(_halve_neighbourhood(method, size), size),
-        "(ε, δ): scale of 2ε without δ": lambda m, s: (
-            _pure(m, s) / 2 if m.delta is not None else _scale(m, s)
-        ),
+        "m halved": lambda m, s: _scale(replace(m, neighbourhood=half(m.neighbourhood, s)), s),
         "(ε, δ): changed pixels spread over cells": _spread_over_cells,
         "(ε, δ): δ for every cell and channel": _delta_for_each,
     }
     return (*shared_mutants(INTACT), *(INTACT.with_parameter(name, scale) for name, scale in own.items()))
-
-
-def _pure(method: DPPix, size: Size) -> Fraction:
-    return _scale(replace(method, delta=None), size)
-
-
-def _halve_neighbourhood(method: DPPix, size: Size) -> DPPix:
-    return replace(method, neighbourhood=half(method.neighbourhood, size))
 
 
 def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
@@ -140,5 +128,4 @@ AUDIT: Final = MethodAudit(
     mutants=mutants(),
     levels=levels(),
     right=right_distribution(INTACT, right_scale),
-    refuse=partial(refuse_wide_noise, INTACT),
 )

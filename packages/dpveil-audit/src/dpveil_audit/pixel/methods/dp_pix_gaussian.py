@@ -19,7 +19,6 @@ from dpveil_audit.pixel.methods.pixelisation import (
     Steps,
     for_all_cells,
     half,
-    refuse_wide_noise,
     right_distribution,
     right_variance,
     shared_mutants,
@@ -37,7 +36,6 @@ def _variance(method: DPPixGaussian, size: Size) -> Fraction:
 GATES: Final = {
     "noise ×0.8": BY_LAW,
     "means rounded before noise": ("exact",),
-    "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": BY_LAW,
     "(ε, δ): decimal logarithm of 1/δ": BY_LAW,
 }
 """Gates that detect these mutants; fits reveal less of Gaussian than of Laplace noise."""
@@ -49,19 +47,10 @@ def mutants() -> tuple[Steps, ...]:
     own: dict[str, Variance] = {
         "channels not counted": lambda m, s: _variance(m, s) / s[2],
         "m halved": lambda m, s: _variance(replace(m, neighbourhood=half(m.neighbourhood, s)), s),
-        "L2 sensitivity halved": lambda m, s: _variance(m, s) / 4,
         "changed pixels spread over cells": _spread_squares,
-        "ρ doubled": lambda m, s: _variance(m, s) / 2,
-        "(ε, δ): ρ = ε²/2": _rho(lambda epsilon, delta: epsilon**2 / 2),
-        "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": _rho(lambda e, d: e / (1 + 2 * math.log(1 / d))),
-        "(ε, δ): decimal logarithm of 1/δ": _rho(
-            lambda e, d: (math.sqrt(math.log10(1 / d) + e) - math.sqrt(math.log10(1 / d))) ** 2
-        ),
+        "(ε, δ): decimal logarithm of 1/δ": _decimal_logarithm,
     }
-    made = (
-        *shared_mutants(INTACT),
-        *(INTACT.with_parameter(name, variance) for name, variance in own.items()),
-    )
+    made = [*shared_mutants(INTACT), *(INTACT.with_parameter(*both) for both in own.items())]
     return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)) for steps in made)
 
 
@@ -76,13 +65,12 @@ def _spread_squares(method: DPPixGaussian, size: Size) -> Fraction:
     return _variance(method, size) * (TOP**2 * size[2] * changed) / _squares(method, size)
 
 
-def _rho(conversion: Callable[[float, float], float]) -> Variance:
-    def variance(method: DPPixGaussian, size: Size) -> Fraction:
-        if method.epsilon is None or method.delta is None:
-            return _variance(method, size)
-        return _squares(method, size) / Fraction(2 * conversion(float(method.epsilon), float(method.delta)))
-
-    return variance
+def _decimal_logarithm(method: DPPixGaussian, size: Size) -> Fraction:
+    if method.epsilon is None or method.delta is None:
+        return _variance(method, size)
+    log = math.log10(1 / Fraction(method.delta))
+    rho = (math.sqrt(log + float(method.epsilon)) - math.sqrt(log)) ** 2
+    return _squares(method, size) / Fraction(2 * rho)
 
 
 def levels() -> dict[str, Level]:
@@ -128,5 +116,4 @@ AUDIT: Final = MethodAudit(
     mutants=mutants(),
     levels=levels(),
     right=right_distribution(INTACT, right_variance),
-    refuse=partial(refuse_wide_noise, INTACT),
 )

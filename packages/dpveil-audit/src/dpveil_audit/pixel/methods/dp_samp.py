@@ -19,7 +19,6 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt64
 
 from dpveil.accounting.compose import any_of
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.dp_samp import histogram, intensities
 from dpveil.mechanisms.pixel.interpolation import interpolate
@@ -261,18 +260,10 @@ def levels() -> dict[str, Level]:
     return quick.levels((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2")))
 
 
-def refuse(method: DPSamp, level: Level) -> None:
-    """Raise `InvalidParameter` for fewer clusters than intensities, whose law is not known."""
-    if method.private_clusters and method.clusters < LEVELS:
-        hint = f"audit {LEVELS}: clusters follow from noisy counts and cost nothing"
-        raise InvalidParameter("clusters", method.clusters, "are too few to audit", hint=hint)
-
-
 AUDIT: Final = MethodAudit(
     method=DPSamp,
     intact=INTACT,
     mutants=MUTANTS,
     levels=levels(),
     right=right,
-    refuse=refuse,
 )

@@ -139,9 +139,21 @@ def _lengths(scale: Fraction, count: int, shape: int, bits: BitSource) -> Float6
     return lengths
 
 
-def of_one_dimension(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Draw the length for one dimension, which has far too much weight near the truth."""
-    return _uniform_directions(_lengths(scale, count, 1, bits), rank * channels, bits)
+def around(
+    factor: Fraction = Fraction(1), *, dimension: int = 0, shared: bool = False, last: bool = True
+) -> Noises:
+    """Return noise in uniform directions of so many times the scale, with the length of a `dimension` (0: its
+    own); one draw `shared` by all channels; or without that on the `last` value.
+    """
+
+    def noise(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
+        values = rank if shared else rank * channels
+        drawn = _uniform_directions(_lengths(scale * factor, count, dimension or values, bits), values, bits)
+        drawn = np.tile(drawn, (1, channels)) if shared else drawn
+        drawn[:, -1] *= last
+        return drawn
+
+    return noise
 
 
 def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
@@ -149,30 +161,13 @@ def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: B
     return discrete_laplace(scale, count * rank * channels, bits).reshape(count, -1)
 
 
-def half_as_wide(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Draw for twice the ε."""
-    return _uniform_directions(_lengths(scale / 2, count, rank * channels, bits), rank * channels, bits)
-
-
-def one_for_all_channels(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Draw for one channel, and reuse it for all."""
-    return np.tile(_uniform_directions(_lengths(scale, count, rank, bits), rank, bits), (1, channels))
-
-
-def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Release the last singular value without noise."""
-    noise = _uniform_directions(_lengths(scale, count, rank * channels, bits), rank * channels, bits)
-    noise[:, -1] = 0
-    return noise
-
-
 INTACT: Final = SpectrumSteps(name=DPSVD.name)
 MUTANTS: Final = (
-    SpectrumSteps(name="length of one dimension", gates=("fit",), noise=of_one_dimension),
+    SpectrumSteps(name="length of one dimension", gates=("fit",), noise=around(dimension=1)),
     SpectrumSteps(name="Laplace noise on every value", gates=("fit",), noise=by_coordinate),
-    SpectrumSteps(name="ε doubled", gates=BY_LAW, noise=half_as_wide, factor=2),
-    SpectrumSteps(name="one draw for all channels", gates=BY_DRAWS, noise=one_for_all_channels),
-    SpectrumSteps(name="last value without noise", gates=BY_DRAWS, noise=last_without),
+    SpectrumSteps(name="ε doubled", gates=BY_LAW, noise=around(Fraction(1, 2)), factor=2),
+    SpectrumSteps(name="one draw for all channels", gates=BY_DRAWS, noise=around(shared=True)),
+    SpectrumSteps(name="last value without noise", gates=BY_DRAWS, noise=around(last=False)),
 )
 
 

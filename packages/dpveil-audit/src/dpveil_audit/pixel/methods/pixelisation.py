@@ -22,7 +22,7 @@ from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import Move, NoiseKind, Pairs, ProductLaw, delta_of_zcdp
-from dpveil_audit.engine import BY_DRAWS, BY_LAW, Level
+from dpveil_audit.engine import BY_DRAWS, BY_LAW
 from dpveil_audit.pixel.case import DistributionOf, Image, Images, Method, Part, Releases, Size, cells
 from dpveil_audit.pixel.case import Steps as MethodSteps
 
@@ -78,8 +78,6 @@ Areas = Int64[np.ndarray, "rows columns 1"]
 Noise = Int64[np.ndarray, "cells n c"]
 MOST_MOVES: Final = 4000
 """Most distinct moves of one setting; more are refused."""
-WIDEST: Final = 20_000
-"""The widest noise, in levels, whose exact law takes only seconds."""
 
 
 def method_sums(method: Method, image: Image) -> Sums:
@@ -266,13 +264,6 @@ def right_distribution(intact: Steps, parameter: Callable[[Any, Size], Fraction]
     return right.distribution
 
 
-def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:
-    """Raise `InvalidParameter` if the exact law of the noise takes too long."""
-    width = max(float(p) for case in level.exact for p in intact.parameters(method, case.size))
-    if width ** (1 / intact.kind.power) > WIDEST:
-        raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")
-
-
 def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
     """Return the mutants of any noise on cell sums: bugs of published code and papers."""
     return (
@@ -286,7 +277,6 @@ def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
         replace(intact, name="one draw for all channels", gates=BY_DRAWS, noise=_one_draw_for_all_channels),
         replace(intact, name="last cell without noise", gates=BY_DRAWS, noise=_last_cell_without),
         replace(intact, name="one-sided noise", gates=BY_DRAWS, noise=_one_sided),
-        replace(intact, name="ragged columns copied", gates=BY_DRAWS, after=_ragged_columns_kept),
         replace(intact, name="columns over the wrong axis", gates=BY_DRAWS, after=_wrong_axis),
     )
 
@@ -356,12 +346,6 @@ def _one_sided(
 ) -> Noise:
     noise: Noise = np.abs(fresh_noise(kind, parameters, count, channels, bits))
     return noise
-
-
-def _ragged_columns_kept(releases: Releases, image: Image, block: int) -> Releases:
-    covered = image.shape[1] // block * block
-    releases[:, :, covered:] = image[:, covered:]
-    return releases
 
 
 def _wrong_axis(releases: Releases, image: Image, block: int) -> Releases:

@@ -11,9 +11,8 @@ import pytest
 
 from dpveil.assets import Card
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame import TABLE, KSameM, KSamePixel, KSameResult
-from dpveil.mechanisms.ksame.base import squared_distances
 from dpveil.noise.bits import SeededBits
+from dpveil_research.ksame_methods import TABLE, KSameM, KSamePixel, KSameResult, squared_distances
 from dpveil_train import train_pca
 
 COUNT, CANVAS = 31, (9, 7, 3)
