@@ -54,7 +54,7 @@ class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
     `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
-    `metadata` names what was kept of the original's EXIF.
+    `kept` names what was kept of the original's EXIF, or of its sample in a shard or Parquet file.
     """
 
     guarantees: tuple[Guarantee, ...]
@@ -62,7 +62,7 @@ class Promise:
     strength: str | None
     faces: bool
     kinds: tuple[str, ...] = ()
-    metadata: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
@@ -73,7 +73,7 @@ class Promise:
             strength=certificate.strength,
             faces=all(record.origin.kind == FACE for record in certificate.regions),
             kinds=tuple(record.origin.kind for record in certificate.regions),
-            metadata=() if certificate.output is None else tuple(certificate.output.metadata),
+            kept=(*(certificate.output.metadata if certificate.output else ()), *certificate.columns),
         )
 
     def to_json(self) -> dict[str, Any]:

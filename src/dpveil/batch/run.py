@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -338,7 +338,8 @@ class Run:
 
     def _save(self, task: Task, drawn: _Drawn) -> None:
         chosen = self.choices
-        certificate = drawn.release.write(
+        stated = replace(drawn.release.certificate, columns=chosen.columns)
+        certificate = replace(drawn.release, certificate=stated).write(
             task.output,
             replace=chosen.force,
             sign=chosen.sign,

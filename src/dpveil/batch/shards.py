@@ -96,10 +96,14 @@ class Shards:
 
         Raises `OutputError` if one holds anything but images with certificates that state their hashes,
         unless all are to be released anew, or has taken the place of the one from which what waits was
-        unpacked, and holds another release; and `UsageError` if one belongs to the ledger.
+        unpacked, and holds another release; and `UsageError` if one belongs to the ledger, or a file lacks a
+        column that is to be kept.
         """
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
+        for shard in self.photos if self.choices.columns else ():
+            with suppress(Refused):  # a file that cannot be read is reported with its photos
+                shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
         for shard in self.photos:
             tidy(shard.folder)
             try:
@@ -379,5 +383,13 @@ def write_releases(shard: Shard, releases: Mapping[Path, str], choices: Choices,
         ]
         return pack(shard.folder, shard.target, shard.scan.dpi, pages, choices.sign)
     all_of = ((name, read(place), read(certificate_path(place))) for place, name in releases.items())
-    write(shard.folder, shard.target, lambda file: shard.archive.write(file, all_of), replace=over)
+    columns = None
+    try:
+        if choices.columns:
+            columns = shard.archive.columns(shard.path, shard.stamp, choices.columns)
+        write(
+            shard.folder, shard.target, lambda file: shard.archive.write(file, all_of, columns), replace=over
+        )
+    except Refused as reason:
+        raise OutputError(f"{show_path(shard.path)} {reason.problem}", hint=reason.remedy) from reason
     return ""

@@ -65,7 +65,8 @@ SECTIONS: Final = {
     "Clips": "over_time pose on_lost keep_audio",
     "Documents": "dpi pages trust_source",
     "Many photos": (
-        "names format_ labels new_points keep_metadata manifest review engine dry_run jobs max_pixels"
+        "names format_ labels new_points keep_metadata keep_columns manifest review engine dry_run jobs"
+        " max_pixels"
     ),
     "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
 }

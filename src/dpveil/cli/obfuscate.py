@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archive_inputs import Scan
+from dpveil.batch.archive_inputs import Scan, parse_columns
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
@@ -246,6 +246,14 @@ def obfuscate_command(
             " does. Texts may name people. (The orientation stays in any case.)",
         ),
     ] = None,
+    keep_columns: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="What else of a sample in a shard (suffixes, such as txt) or Parquet file (columns) goes"
+            " along, in the clear, as its certificate states; nothing else does.",
+        ),
+    ] = None,
     manifest: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
@@ -373,6 +381,7 @@ def obfuscate_command(
         seed=seed,
         trust_source=check_trust(trust_source),
         metadata=parse_names(keep_metadata),
+        columns=parse_columns(keep_columns),
         force=force,
         dry=dry_run,
         **settings,
@@ -396,7 +405,7 @@ def obfuscate_command(
     report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
     release_clips(report, clips, choices, clip, heard, voice, json=json)
     report.notes += notes
-    if any(entry.promise and {*FREE} & {*entry.promise.metadata} for entry in report.released):
+    if any(entry.promise and {*FREE} & {*entry.promise.kept} for entry in report.released):
         report.notes.append(MAY_NAME)
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
@@ -423,7 +432,14 @@ def _write_review(parts: Sequence[Review], report: Report, max_pixels: int, path
 
 
 def _check_metadata(tasks: Sequence[Task], choices: Choices) -> None:
-    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then."""
+    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then.
+
+    So do columns of what is in no shard or Parquet file.
+    """
+    for task in tasks if choices.columns else ():
+        if task.inside is None or task.inside.shard.scan is not None:
+            problem = f"{show_path(task.source)} is in no shard or Parquet file, and has no columns"
+            raise UsageError(problem, hint="leave out --keep-columns, or name shards and Parquet files alone")
     for task in tasks if choices.metadata else ():
         if task.inside is not None or is_clip(task.source):
             problem = f"no metadata is kept of {show_path(task.source)}"

@@ -243,7 +243,7 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
     clips = any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
-    texts = Counter(name for promise in promises for name in promise.metadata)
+    texts = Counter(name for promise in promises for name in promise.kept)
     some = {
         name: f" (in {count:,} of {len(promises):,})" * (count < len(promises))
         for name, count in texts.items()
