@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import signal
-import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -24,7 +23,6 @@ from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import cost, exit_code
-from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
@@ -147,10 +145,10 @@ def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeyp
 def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
     real = batch.Run._write
 
-    def write(run, task, drawn):
+    def write(run, task, *drawn):
         if task.name == "b.png":
             Path("out/b.png").write_bytes(b"somebody else's")
-        real(run, task, drawn)
+        real(run, task, *drawn)
 
     monkeypatch.setattr(batch.Run, "_write", write)
     report = release_all(photos(), choices())
@@ -273,30 +271,6 @@ def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeyp
     assert exit_code(report) == 130
     assert dpveil.verify("out/a.png").publishable
     assert all_of(report) == ["a.png", "b.png", "c.png"]
-
-
-# What runs ahead of a photo's turn: in order, a few at most, and gone when its turn is over.
-
-
-def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch):
-    """The second photo is drawn although the first is never written, until it is."""
-    drawn, draw, save = threading.Event(), Plan.release, batch.Run._save
-
-    def release(plan, **more):
-        if plan.photo.width == 9:
-            drawn.set()
-        return draw(plan, **more)
-
-    def saving(*arguments):
-        assert drawn.wait(60)
-        save(*arguments)
-
-    monkeypatch.setattr(Plan, "release", release)
-    monkeypatch.setattr(batch.Run, "_save", saving)
-    monkeypatch.setattr(sources, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
-    choices = Choices(method=DPPix(epsilon=1), regions=[parse("whole")], force=True)
-    tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9)]
-    assert len(release_all(tasks, choices).released) == 2
 
 
 # A run that is priced beforehand searches each photo once; one whose pixels changed is searched again.
@@ -461,17 +435,17 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pyt
 def test_what_another_run_released_since_it_was_planned_is_not_paid(
     book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = batch.Run.draw
+    real = batch.Run.turn
 
-    def draw(run: batch.Run, task: Task, waiting: Any) -> Any:
+    def turn(run: batch.Run, task: Task, waiting: Any) -> Any:
         planned = waiting()  # so that b.png is planned before another run writes it
         assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
         if task.name == "b.png" and not Path("out/b.png").exists():
-            monkeypatch.setattr(batch.Run, "draw", real)
+            monkeypatch.setattr(batch.Run, "turn", real)
             assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
         return real(run, task, lambda: planned)
 
-    monkeypatch.setattr(batch.Run, "draw", draw)
+    monkeypatch.setattr(batch.Run, "turn", turn)
     report = paid_run(book)
     assert (names_in(report, "released"), names_in(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
     assert paid(book) == (3, 0)

@@ -78,7 +78,7 @@ def test_check_believes_the_file_and_not_its_certificate(cli: Shell) -> None:
     cli("obfuscate", "in/anna.png", "--out", "free", *METHOD)
     shutil.copy("out/bob.png.certificate.json", "free/anna.png.certificate.json")
     code, answer, _ = cli("ledger", "check", "free/anna.png", *LEDGER, "--json")
-    assert (code, json.loads(answer)["failed"][0]["error"]) == (1, "nobody paid for it from this ledger")
+    assert (code, "SHA-256 is not the one" in json.loads(answer)["failed"][0]["error"]) == (1, True)
     Path("out/bob.png.certificate.json").unlink()
     assert cli("ledger", "check", "out/bob.png", *LEDGER)[0] == 1
     assert cli("ledger", "check", "nothing.png", *LEDGER)[0] == 1
@@ -94,7 +94,6 @@ def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:
         "subjects",
         "history",
         "check",
-        "export --out x.jsonl",
         "limit a --epsilon 1 --remove",
     ):
         code, _, said = shell("ledger", *command.split(), *LEDGER)
@@ -158,7 +157,6 @@ def test_the_ledgers_own_files_are_no_part_of_a_run(cli: Shell, end: str) -> Non
         assert code == 2, said
         assert "belongs to the ledger" in said
     assert shown(cli)["spent"]["epsilon"] == 0
-    assert cli("ledger", "export", "--out", name, *LEDGER)[0] in (2, 4)
     assert cli("ledger", "check", name, *LEDGER)[0] == 2
 
 
@@ -172,7 +170,7 @@ def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_
     more = ("--regions", "8,0,8,16", "--out", "right.png", "--other-regions")
     assert cli(*fill, *more)[0] == 0
     debits = [line for line in cli("ledger", "history", *LEDGER)[1].splitlines() if "debit" in line]
-    assert ["  other regions  " in line for line in debits] == [False, True]
+    assert ["  other regions" in line for line in debits] == [False, True]
     code, answer, said = cli("ledger", "check", *LEDGER, "--json")
     assert (code, json.loads(answer)["other_regions"]) == (0, 1)
     assert "1 debit of a photo with other regions than before" in said
@@ -180,27 +178,19 @@ def test_other_regions_of_a_photo_are_refused_and_recorded_where_they_are_asked_
     assert (code, "--other-regions needs --ledger" in said) == (2, True)
 
 
-def test_exported_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> None:
+def test_entries_chain_by_hashes_that_anybody_computes(cli: Shell) -> None:
     cli("obfuscate", "in", "--out", "out", *METHOD, *PAID)
-    assert cli("ledger", "export", "--out", "log.jsonl", *LEDGER)[0] == 0
-    lines = [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()]
+    lines = json.loads(cli("ledger", "history", "--json", *LEDGER)[1])["entries"]
     before = "0" * 64
     for line in lines:
         before = hashlib.sha256(f"{before}\n{line['text']}".encode()).hexdigest()
-        assert line["sha256"] == before
+        assert line["hash"] == before
     code, answer, _ = cli("ledger", "check", *LEDGER, "--json")
     told = json.loads(answer)
     assert (code, told["head"]) == (0, f"{len(lines)}:{before}")
     assert (told["debits"], told["files"], told["unstored"]) == (3, 3, 0)
     assert cli("ledger", "check", "--head", told["head"], *LEDGER)[0] == 0
     assert cli("ledger", "check", "--head", f"{len(lines) + 1}:{before}", *LEDGER)[0] == 4
-    Path("log.jsonl").write_text("an older one")
-    assert cli("ledger", "export", "--out", "log.jsonl", *LEDGER)[0] == 4
-    assert Path("log.jsonl").read_text() == "an older one"
-    assert cli("ledger", "export", "--out", "log.jsonl", "--force", *LEDGER)[0] == 0
-    assert [json.loads(line) for line in Path("log.jsonl").read_text().splitlines()] == lines
-    assert cli("ledger", "export", "--out", "budget.db", "--force", *LEDGER)[0] == 2
-    assert cli("ledger", "check", *LEDGER)[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -278,8 +268,7 @@ def test_a_run_that_costs_more_than_is_left_draws_nothing(cli: Shell) -> None:
     assert told["untried"][2] == {
         "input": "in/cleo.png",
         "error": "album-7 has epsilon 2 left, and 3 photos cost 3 together",
-        "hint": "release fewer, multiply what you ask for by 0.6666 or less, use what costs nothing, such as"
-        " fill, or raise its limit by 1",
+        "hint": "release fewer, use what costs nothing, such as fill, or raise its limit by 1",
     }
     code, answer, said = cli(*command)
     assert (code, answer) == (3, "")

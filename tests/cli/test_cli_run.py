@@ -260,7 +260,6 @@ LOCAL = {
     "card {} --out made.json": "FOLDER",
     "synthesize {} --out made --epsilon 1 --delta 1e-6": "FOLDER",
     "synthesize faces --out {} --epsilon 1 --delta 1e-6": "--out",
-    "synthesize faces --out made --epsilon 1 --delta 1e-6 --people {}": "--people",
     "obfuscate a.png --out made --manifest {}": "--manifest",
     "obfuscate a.png --out made --review {}": "--review",
     "obfuscate a.png --out made --review={}": "--review",

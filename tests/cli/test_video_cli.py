@@ -15,7 +15,6 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.cli import progress
 from dpveil.video import rendering
 from dpveil.video.resume import folder_of
 
@@ -72,9 +71,6 @@ def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: 
     assert "Traceback" not in err
     code, out, _ = shell("verify", "out", "--json")
     assert [one["status"] for one in document(out)["verified"]] == ["consistent"] * 3
-    lines = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
-    assert {line["stage"] for line in lines} == {"rendering"}
-    assert {"stage", "frame", "of", "fps", "seconds_left"} == set(lines[0])
     assert shell("obfuscate", "in", "--out", "out", *METHOD, "--regions", "whole", "--dry-run")[0] == 1
 
 
@@ -244,24 +240,6 @@ def test_a_run_does_not_skip_what_was_rendered_by_a_changed_plan(
     assert shell("video", "render", "plan.json", "--out", "private.mp4")[0] == 0
     code, out, _ = shell("obfuscate", "clip.mp4", "--out", "private.mp4", *BOXES, "--json")
     assert (code, len(document(out)["failed"])) == (1, 1)
-
-
-def test_progress_is_an_object_a_second(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    times = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: times[0])
-    with progress.frames_bar(as_json=True) as tell:
-        for frame in range(21):
-            times[0] = frame / 8
-            tell("rendering", 100 + frame, 120)
-    told = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
-    assert [(one["frame"], one["fps"], one["seconds_left"]) for one in told] == [
-        (100, None, None),
-        (108, 8.0, 1.5),
-        (116, 8.0, 0.5),
-        (120, 8.0, 0.0),
-    ]
 
 
 def test_a_dry_run_refuses_what_the_ledger_would(shell: Shell, clip: Path, tmp_path: Path) -> None:

@@ -69,7 +69,6 @@ RUNS: Mapping[str, str] = {
     "ledger show": f"ledger show album {' '.join(LEDGER)}",
     "ledger subjects": f"ledger subjects {' '.join(LEDGER)}",
     "ledger history": f"ledger history album {' '.join(LEDGER)}",
-    "ledger export": f"ledger export --out entries.jsonl {' '.join(LEDGER)}",
     "ledger check": f"ledger check {' '.join(LEDGER)}",
     "ledger absent": "ledger show album --ledger sqlite:///absent.db",
     "key": "key new my.key",

@@ -197,16 +197,14 @@ def test_every_answer_carries_the_headers_and_no_site_may_ask(client: Any) -> No
 
 
 def test_explain_is_documented_by_a_query_that_works(client: Any) -> None:
-    """Its answer is the example's, its parameters are those of methods, and refusals name the query."""
-    from dpveil.service.schemas import EXPLAINED, TRY
+    """Its parameters are those of methods, and refusals name the query."""
+    from dpveil.service.schemas import TRY
 
     schema = client.get("/openapi.json").json()
     told = schema["paths"]["/v1/explain"]["get"]
-    assert schema["components"]["schemas"]["Explanation"]["example"] == EXPLAINED
     named = {row["name"]: row.get("example") for row in told["parameters"]}
     answer = client.get("/v1/explain", params={n: value for n, value in named.items() if value is not None})
     assert answer.json() == client.get(TRY).json()
-    assert {name: answer.json()[name] for name in EXPLAINED} == EXPLAINED
     methods = client.get("/v1/methods").json()["methods"]
     known = {parameter for method in methods for parameter in method["parameters"]}
     assert {*named} - {"method", "size", "channels"} <= known

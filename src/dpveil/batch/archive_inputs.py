@@ -9,32 +9,33 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 from weakref import finalize
 
 from dpveil.batch.state import Stamp, stage_of
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Status, Url
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import CertificateError, InvalidParameter, PhotoError, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
-from dpveil.io.parquet import Rows, any_rows, write_parquet
+from dpveil.io.parquet import CERTIFICATE, IMAGE, Rows, any_rows, read_columns, write_parquet
+from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
-from dpveil.release.saving import SUFFIX, Read, certificate_path
+from dpveil.release.saving import SUFFIX, Read, certificate_from, certificate_path
 
 LONGEST: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
@@ -62,6 +63,38 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST)
 
 
 TWICE: Final = "has the name of another before it"
+PICTURES: Final = UNWRITTEN.union(FORMATS)
+
+
+def parse_columns(text: str | None) -> tuple[str, ...]:
+    """Return what is kept of samples by an option such as "txt,label": suffixes of members, or columns.
+
+    Pictures are released, and never kept: `InvalidParameter`.
+
+    >>> parse_columns("txt, label")
+    ('label', 'txt')
+    """
+    names = sorted({part.strip() for part in (text or "").split(",")} - {""})
+    for name in names:
+        own = name in (IMAGE, CERTIFICATE, ROW_NUMBER) or f".{name}".endswith(SUFFIX)
+        if own or "/" in name or PurePosixPath(f"a.{name}").suffix.lower() in PICTURES:
+            hint = "name suffixes of other files in a shard, such as txt, or other columns"
+            raise InvalidParameter("keep_columns", name, "is that of a release", hint=hint)
+    return tuple(names)
+
+
+def _split_sample(name: str) -> tuple[str, str]:
+    """Return the key and the suffix of a sample's member: up to the first dot, as WebDataset has it."""
+    folder, slash, last = name.rpartition("/")
+    stem, _, column = last.partition(".")
+    return f"{folder}{slash}{stem}", column
+
+
+def _stated_columns(read: Read) -> tuple[str, ...]:
+    try:
+        return certificate_from(read).columns
+    except CertificateError:  # whoever verifies the release says what is wrong
+        return ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +117,7 @@ def held_members(file: BinaryIO, size: int) -> Iterator[Held]:
     """
     seen = set[str]()
     waiting = dict[str, Member]()
+    certified = defaultdict[str, list[Read]](list)
     for member in members(file, size):
         name = member.name.removeprefix("./")
         if member.folder:
@@ -98,8 +132,12 @@ def held_members(file: BinaryIO, size: int) -> Iterator[Held]:
             waiting[image] = member
         else:
             one, two = (other, member) if image != name else (member, other)
+            certified[_split_sample(image)[0]].append(partial(_contents, file, two))
             yield Held(image, partial(_contents, file, one), partial(_contents, file, two))
     for image, member in waiting.items():
+        key, column = _split_sample(image)
+        if any(column in _stated_columns(certificate) for certificate in certified.get(key, ())):
+            continue
         read = partial(_contents, file, member)
         beside = member.name.endswith(SUFFIX)
         yield Held(image, certificate=read) if beside else Held(image, read)
@@ -109,7 +147,7 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
     """Yield what a Parquet file of releases holds, row by row; raises `Refused` for any other, and damage."""
     del size
     seen = set[int]()
-    for row, path, image, certificate in any_rows(file):
+    for row, path, image, certificate, others in any_rows(file):
         if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
             yield Held("#", problem=f"is a row of the number {row}")
             continue
@@ -118,6 +156,8 @@ def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
             yield Held(name, problem=TWICE)
         elif path not in (None, name):
             yield Held(name, problem=f"has the path {escape_text(path or '')!r}, which is not its name")
+        elif others and not {*others} <= {*_stated_columns(partial(_bounded, certificate or b""))}:
+            yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
         else:
             yield Held(
                 name,
@@ -147,6 +187,8 @@ CHANGED: Final = ("was in a file that has changed since the run began", "run it 
 
 Release = tuple[str, bytes, bytes]
 """Name, image and certificate."""
+Columns = Any
+"""What is kept of a file's samples: readers of members by name by key, or a table with all rows."""
 
 
 @dataclass(frozen=True)
@@ -154,17 +196,18 @@ class Archive:
     """One kind of file.
 
     `listed` yields what is in a file of so many bytes; `read` returns the contents of a member, if the file
-    is still as stamped; `held` yields what is in one of which nothing is known; and `write` writes one.
-    `absent` says why a member that is not `plain` has no contents. All raise `Refused`, but for `write`,
-    which raises `OSError`.
+    is still as stamped; `columns` what of its samples is to be kept, by these names; `held` yields what is in
+    one of which nothing is known; and `write` writes one, with such columns. `absent` says why a member that
+    is not `plain` has no contents. All raise `Refused`; `columns` also `UsageError`, and `write` `OSError`.
     """
 
     called: str
     absent: str
     listed: Callable[[BinaryIO, int], Iterator[Member]]
     read: Callable[[Path, Stamp, Member], bytes]
+    columns: Callable[[Path, Stamp, Sequence[str]], Columns]
     held: Callable[[BinaryIO, int], Iterator[Held]]
-    write: Callable[[BinaryIO, Iterable[Release]], None]
+    write: Callable[[BinaryIO, Iterable[Release], Columns | None], None]
 
     def releases(self, file: BinaryIO, size: int, most: int) -> Iterator[Release]:
         """Yield what is in a file of so many bytes, images of at most so many; refuses all but releases."""
@@ -194,11 +237,39 @@ def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
         return file.read(member.size)
 
 
-def _write_members(file: BinaryIO, releases: Iterable[Release]) -> None:
-    write_tar(
-        file,
-        (pair for name, image, text in releases for pair in ((name, image), (f"{name}{SUFFIX}", text))),
-    )
+def _member_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
+    found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
+    seen = set[str]()
+    with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
+        for member in members(file, stamp[0]):
+            name = member.name.removeprefix("./")
+            key, column = _split_sample(name)
+            if column in names and member.plain and refusal_of(name) is None:
+                found[key][name] = partial(_read_member, path, stamp, member)
+                seen.add(column)
+    _check_columns(path, names, seen)
+    return found
+
+
+def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> None:
+    """Raise `UsageError` for the name of what no sample of a file has, which may be mistyped."""
+    for name in names:
+        if name not in there:
+            problem = f"{show_path(path)} has no {show_path(name)}"
+            hint = "leave it out of {keep_columns}"
+            raise UsageError(problem, hint=hint, arguments={"keep_columns": "columns"})
+
+
+def _write_members(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
+    def files() -> Iterator[tuple[str, bytes]]:
+        waiting = dict(columns or {})
+        for name, image, text in releases:
+            yield name, image
+            yield f"{name}{SUFFIX}", text
+            # several pictures of one sample have its other members once
+            yield from ((each, read()) for each, read in waiting.pop(_split_sample(name)[0], {}).items())
+
+    write_tar(file, files())
 
 
 def _listed_rows(file: BinaryIO, size: int) -> Iterator[Member]:
@@ -240,16 +311,24 @@ def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
     return file, os.fstat(file.fileno())
 
 
-def _write_rows(file: BinaryIO, releases: Iterable[Release]) -> None:
-    write_parquet(
-        file, ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
-    )
+def _row_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
+    with _open_unchanged(path, stamp) as file:
+        columns = read_columns(file, names)
+    _check_columns(path, names, columns.column_names)
+    return columns
+
+
+def _write_rows(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
+    rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
+    write_parquet(file, rows, columns)
 
 
 ARCHIVES: Final = {
-    ".tar": Archive(*("shard", LINK, members, _read_member), held=held_members, write=_write_members),
+    ".tar": Archive(
+        *("shard", LINK, members, _read_member, _member_columns), held=held_members, write=_write_members
+    ),
     ".parquet": Archive(
-        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row),
+        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row, _row_columns),
         held=held_rows,
         write=_write_rows,
     ),
@@ -530,7 +609,7 @@ def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member
         suffix = PurePosixPath(name).suffix.lower()
         own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
         hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
-        if suffix in UNWRITTEN.union(FORMATS) and not own and not hidden:
+        if suffix in PICTURES and not own and not hidden:
             unnamed = refusal_of(name, seen)
             problem = unnamed or (None if member.plain else Refused(absent, COPY_AGAIN))
             yield number, "" if unnamed else name, member, problem

@@ -1,8 +1,7 @@
 """Several processes for one run: workers release photos, and this process pays, signs and reports.
 
-A worker has two photos at a time: it plans and draws one while the other is written. Ledger and private keys
-are used here alone, so what is known here is all that was paid, whenever a worker dies: its photos that
-were not paid for are tried again, each without another beside it, and those that were are reported.
+A worker has one photo at a time. Ledger and private keys are used here alone, so what is known here is all
+that was paid, whenever a worker dies: its photo is tried again if it was not paid for, and else reported.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import pickle
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final, TypeVar
@@ -49,9 +48,8 @@ def prefetch(
 ) -> Iterator[Iterable[tuple[Item, Callable[[], Made]]]]:
     """Yield the items in order, each with a function that waits for the result of `make(item)`.
 
-    `make` runs in `at_once` other threads. During a turn, the results of at most `at_once` + 2 items exist;
-    with `ahead`, of one item more, and its own results for two of them. On leaving the context, running calls
-    are waited for and all others are cancelled.
+    `make` runs in `at_once` other threads. During a turn, the results of at most `at_once` + 2 items exist.
+    On leaving the context, running calls are waited for and all others are cancelled.
 
     >>> with prefetch(abs, [-1, 2], at_once=2) as made:
     ...     [(item, result()) for item, result in made]
@@ -75,43 +73,6 @@ def _in_turn(
         item, now = begun.popleft()
         begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
         yield item, now.result
-
-
-@contextmanager
-def ahead(
-    make: Callable[[Item, Callable[[], Made]], Done], items: Iterable[tuple[Item, Callable[[], Made]]]
-) -> Iterator[Iterable[tuple[Item, Callable[[], Done]]]]:
-    """Yield what `prefetch` yields, in order, with functions that wait for the result of `make`.
-
-    That takes an item and its function, and runs in one other thread, for one item more than was yielded. On
-    leaving the context, a running call is waited for and another one is cancelled.
-
-    >>> with prefetch(abs, [-1, 2], at_once=2) as made, ahead(lambda n, size: size() + n, made) as sums:
-    ...     [(item, result()) for item, result in sums]
-    [(-1, 0), (2, 4)]
-    """
-    worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
-    try:
-        yield _one_ahead(worker, make, items)
-    finally:
-        worker.shutdown(cancel_futures=True)
-
-
-def _one_ahead(
-    worker: ThreadPoolExecutor,
-    make: Callable[[Item, Callable[[], Made]], Done],
-    items: Iterable[tuple[Item, Callable[[], Made]]],
-) -> Iterator[tuple[Item, Callable[[], Done]]]:
-    begun: deque[tuple[Item, Future[Done]]] = deque()
-    for item, waiting in items:
-        begun.append((item, worker.submit(make, item, waiting)))
-        del waiting
-        if len(begun) > 1:
-            first, now = begun.popleft()
-            yield first, now.result
-            del now
-    for item, last in begun:
-        yield item, last.result
 
 
 @contextmanager
@@ -214,7 +175,7 @@ class Calls:
 
     def stop_reason(self, task: Task) -> str:
         """Ask whether a photo may be drawn."""
-        return str(self("stop_reason", task.output))
+        return str(self("stop_reason"))
 
     def stop(self, reason: str) -> None:
         """Let no other photo be drawn."""
@@ -229,11 +190,11 @@ class Calls:
 
 
 class _Payment:
-    def __init__(self, calls: Calls, number: int) -> None:
-        self._calls, self._number = calls, number
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
     def stored(self, sha256: str) -> None:
-        self._calls("stored", self._number, sha256)
+        self._calls("stored", sha256)
 
 
 class _Ledger:
@@ -243,7 +204,8 @@ class _Ledger:
         self._calls = calls
 
     def debit(self, subject: str, guarantee: Guarantee, key: str | bytes, **more: Any) -> _Payment:
-        return _Payment(self._calls, self._calls("debit", subject, guarantee, key, **more))
+        self._calls("debit", subject, guarantee, key, **more)
+        return _Payment(self._calls)
 
     def knows(self, subject: str, sha256: str) -> bool:
         return bool(self._calls("knows", subject, sha256))
@@ -260,66 +222,23 @@ class _Signer:
         return bytes(self._calls("sign", data))
 
 
-class _Work:
-    """The photos that the run gives out, and what became of those that are done."""
-
-    def __init__(self, calls: Calls, run: Run) -> None:
-        self._calls, self._run = calls, run
-        self._done: tuple[Any, ...] = ()
-
-    def __iter__(self) -> Iterator[tuple[Task | None, Callable[[], Any]]]:
-        """Yield photos until there are no more; None where none is given out just now."""
-        while (given := self._calls("next", *self._take_done())) is not None:
-            task, seen = given
-            if seen is not None:
-                self._run.found.add(task.output, seen)
-            yield task, partial(self._run.prepare, task) if task is not None else lambda: None
-
-    def finish_photo(self, *done: Any) -> None:
-        """Take what became of a photo, which the run is told when it is asked for another."""
-        self.tell()
-        self._done = done
-
-    def tell(self) -> None:
-        """Tell the run at once."""
-        if done := self._take_done():
-            self._calls("done", *done)
-
-    def _take_done(self) -> tuple[Any, ...]:
-        done, self._done = self._done, ()
-        return done
-
-
 def serve(channel: Channel) -> None:
-    """Release photos, planning and drawing each while the one before is written."""
+    """Release the photos that the run gives out, one after another."""
     import cv2
 
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
-    release(Calls(channel), heard(channel))
-
-
-def release(calls: Calls, setup: Setup) -> None:
-    """Release the photos that are given out."""
-    seen: list[object] = []
-    see = setup.see
-    choices, report = setup.choices_by(calls), Report(setup.options)
-    run = Run(choices, report, lambda *release: seen.append(see(*release)), around=calls)
-    work = _Work(calls, run)
-
-    def draw(task: Task | None, waiting: Callable[[], Any]) -> Any:
-        return None if task is None else run.draw(task, waiting)
-
-    with ahead(draw, work) as drawn:
-        for task, waiting in drawn:
-            if task is None:
-                continue
-            reason = run.turn(task, waiting)
-            found = run.found.take(task.output)
-            done = task.output, _with_public_error(run.report.entries.pop()), [*seen], reason
-            work.finish_photo(*done, found if run.choices.dry else None)
-            seen.clear()
-        work.tell()
+    calls, setup = Calls(channel), heard(channel)
+    choices, report, seen = setup.choices_by(calls), Report(setup.options), list[object]()
+    run = Run(choices, report, lambda *release: seen.append(setup.see(*release)), around=calls)
+    done: tuple[Any, ...] = ()
+    while (given := calls("next", *done)) is not None:
+        task, known = given
+        run.found.add(task.output, known)
+        reason = run.turn(task, partial(run.prepare, task))
+        found = run.found.take(task.output) if choices.dry else None
+        done = _with_public_error(report.entries.pop()), [*seen], reason, found
+        seen.clear()
 
 
 def _with_public_error(entry: Entry) -> Entry:
@@ -367,27 +286,18 @@ def usual_jobs(tasks: Sequence[Task]) -> int:
 
 @dataclass(eq=False)
 class _Worker:
-    """A process, the photos that it `holds`, those of them that may be `drawn`, and the last of these.
+    """A process, and the `place` of the photo that it has, which may be `drawn`, or was `refused` to be.
 
-    `lone` is one of which a worker died; no other is given out beside it. Of those `refused` nothing is kept.
+    `payment` is that for the photo, and `sha256` that of its file once the ledger knows it.
     """
 
     child: Child
-    holds: set[int] = field(default_factory=set)
-    drawn: set[int] = field(default_factory=set)
-    refused: set[int] = field(default_factory=set)
-    last: int = -1
-    lone: int | None = None
-    ready: bool = False
-
-
-@dataclass
-class _Paid:
-    """A payment for a photo, and the SHA-256 of its file once the ledger knows it."""
-
-    task: Task
-    payment: Payment
+    place: int | None = None
+    drawn: bool = False
+    refused: bool = False
+    payment: Payment | None = None
     sha256: str = ""
+    ready: bool = False
 
 
 @dataclass
@@ -407,9 +317,7 @@ class Jobs:
         self.run, self.tasks, self.seen = run, tasks, seen
         self.setup = Setup.pack(run.choices, run.report.options, see)
         self.shared, self.ledger = Shared(), run.choices.ledger
-        self._numbers, self._payments = count(), dict[int, _Paid]()
-        self.places = {task.output: place for place, task in enumerate(tasks)}
-        self.fresh, self.again = deque(range(len(tasks))), deque[int]()
+        self.waiting = deque(range(len(tasks)))
         self.deaths, self.unstarted = dict[int, int](), 0
         self.made, self.workers = dict[int, _Made](), set[_Worker]()
         self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
@@ -483,7 +391,7 @@ class Jobs:
 
     def _has_tasks(self) -> bool:
         with self.lock:
-            return bool(self.fresh or self.again) and not self.shared.reason
+            return bool(self.waiting) and not self.shared.reason
 
     def _start_worker(self) -> _Worker | None:
         try:
@@ -520,26 +428,21 @@ class Jobs:
     # What workers call for
 
     def _call_next(self, worker: _Worker, *done: Any) -> Given | None:
-        """Give out a photo, if there is another just now; with the last one written, a worker is `done`."""
+        """Give out a photo, if there is another; with the last one written, a worker is `done`."""
         if done:
-            self._call_done(worker, *done)
+            self._finish(worker, *done)
         with self.lock:
-            if self.shared.reason or not (self.fresh or self.again):
+            if self.shared.reason or not self.waiting:
                 return None
-            if worker.lone in worker.holds or (worker.holds and not self.fresh):
-                return None, None
-            if not self.fresh:
-                worker.lone = self.again[0]
-            place = (self.fresh or self.again).popleft()
-            worker.holds.add(place)
-        task = self.tasks[place]
+            worker.place = self.waiting.popleft()
+            worker.drawn, worker.refused, worker.payment, worker.sha256 = False, False, None, ""
+        task = self.tasks[worker.place]
         return task, self.run.found.seen.get(task.output)
 
-    def _call_stop_reason(self, worker: _Worker, output: Path) -> str:
+    def _call_stop_reason(self, worker: _Worker) -> str:
         """Let a photo be drawn, unless the run has been stopped."""
         with self.lock:
-            worker.last = self.places[output]
-            (worker.refused if self.shared.reason else worker.drawn).add(worker.last)
+            worker.drawn, worker.refused = not self.shared.reason, bool(self.shared.reason)
             return self.shared.reason
 
     def _call_stop(self, worker: _Worker, reason: str) -> None:
@@ -550,17 +453,15 @@ class Jobs:
             self.shared.open(folder)
             return self.shared.made[folder]
 
-    def _call_done(
-        self, worker: _Worker, output: Path, entry: Entry, seen: list[Any], reason: str, found: Seen | None
+    def _finish(
+        self, worker: _Worker, entry: Entry, seen: list[Any], reason: str, found: Seen | None
     ) -> None:
         """Take what became of a photo; of one that was not to be drawn any more, nothing."""
-        place = self.places[output]
-        self.run.found.add(output, found)
-        self._forget(self.tasks[place])
         with self.lock:
-            worker.holds.discard(place)
-            worker.drawn.discard(place)
-            if place not in worker.refused:
+            place, worker.place = int(worker.place or 0), None
+            worker.drawn = False
+            self.run.found.add(self.tasks[place].output, found)
+            if not worker.refused:
                 self._keep(place, _Made(entry, seen))
             if reason:
                 self._stop(reason)
@@ -570,37 +471,33 @@ class Jobs:
         self.inbox.put(MADE)
 
     def _settle_ended_worker(self, worker: _Worker) -> None:
-        """Decide what becomes of the photos that a worker held when it ended."""
+        """Decide what becomes of the photo that a worker had when it ended."""
         with self.lock:
             self.unstarted = 0 if worker.ready else self.unstarted + 1
             if self.unstarted > TRIES:
                 self._stop(UNSTARTED)
-        for place in sorted(worker.holds):
-            task = self.tasks[place]
-            entry = self._clean_up_after(task, drawn=place in worker.drawn)
-            with self.lock:
-                tried = self.deaths[place] = self.deaths.get(place, 0) + 1
-                if entry is not None or (tried >= TRIES and not self.shared.reason):
-                    self._keep(place, _Made(entry or self._lost_entry(task)))
-                else:
-                    self.again.append(place)
+        if worker.place is None:
+            return
+        entry = self._clean_up_after(worker, self.tasks[worker.place])
+        with self.lock:
+            tried = self.deaths[worker.place] = self.deaths.get(worker.place, 0) + 1
+            if entry is None and (tried < TRIES or self.shared.reason):
+                self.waiting.append(worker.place)
+            else:
+                self._keep(worker.place, _Made(entry or self._lost_entry(self.tasks[worker.place])))
 
-    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> int:
-        """Debit the price of a photo, as `Budget.debit`; return the number of the payment.
+    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> None:
+        """Debit the price of a photo, as `Budget.debit`.
 
         From here on the photo is paid for, also if its worker died while it waited.
         """
-        task, ledger = self.tasks[worker.last], self.ledger
-        number, payment = next(self._numbers), ledger.debit(*given, **more)  # type: ignore[union-attr]
-        self.run.paid.add(task.output)
-        self._payments[number] = _Paid(task, payment)
-        return number
+        worker.payment = self.ledger.debit(*given, **more)  # type: ignore[union-attr]
+        self.run.paid.add(self.tasks[int(worker.place or 0)].output)
 
-    def _call_stored(self, worker: _Worker, number: int, sha256: str) -> None:
+    def _call_stored(self, worker: _Worker, sha256: str) -> None:
         """Let the ledger know the file of a release."""
-        paid = self._payments[number]
-        paid.payment.stored(sha256)
-        paid.sha256 = sha256
+        worker.payment.stored(sha256)  # type: ignore[union-attr]
+        worker.sha256 = sha256
 
     def _call_knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
         """Whether a subject paid for a file from the ledger."""
@@ -620,21 +517,12 @@ class Jobs:
 
     # What becomes of photos of which workers died
 
-    def _forget(self, task: Task) -> None:
-        """Let go of the payments of a photo that is done."""
-        for number in [number for number, paid in [*self._payments.items()] if paid.task is task]:
-            del self._payments[number]
-
-    def _clean_up_after(self, task: Task, *, drawn: bool) -> Entry | None:
-        """Clean up after a worker that died of, or beside, a photo; return its entry if nothing is to be
-        drawn for it any more: it was written, or paid for.
+    def _clean_up_after(self, worker: _Worker, task: Task) -> Entry | None:
+        """Clean up after a worker that died of a photo; return its entry if nothing is to be drawn for it any
+        more: it was written, or paid for.
         """
         tidy(task.output.parent)
-        sha256 = ""
-        for paid in [paid for paid in [*self._payments.values()] if paid.task is task]:
-            sha256 = paid.sha256 or sha256
-        self._forget(task)
-        entry = self._find_written(task, sha256) if drawn else None
+        entry = self._find_written(task, worker.sha256) if worker.drawn else None
         return self._lost_entry(task) if entry is None and task.output in self.run.paid else entry
 
     def _find_written(self, task: Task, sha256: str) -> Entry | None:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.jobs import Jobs, ahead, check_jobs, ignore_release, prefetch
+from dpveil.batch.jobs import Jobs, check_jobs, ignore_release, prefetch
 from dpveil.batch.remote_output import WAITING, check_shared, waits
-from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, UNTRIED, Report, Untried
+from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
@@ -139,7 +139,7 @@ def _release(
     step: Callable[[], None],
     interrupts: Interrupts,
 ) -> None:
-    """Release every photo, in this process reading and drawing the next ones while one is written.
+    """Release every photo, in this process reading and planning the next ones while one is drawn and written.
 
     Once the run is stopped, no other photo is drawn, and one that is drawn, or being drawn, is written.
     """
@@ -147,22 +147,15 @@ def _release(
         apart.release(min(jobs, len(tasks)), step, interrupts)
         return
     at_once, shared = min(finder.at_once for finder in run.choices.regions), run.around
-
-    def draw(task: Task, waiting: Callable[[], Any]) -> Any:
-        if reason := shared.stop_reason(task):
-            raise Untried(reason)
-        return run.draw(task, waiting)
-
     with (
         interrupts.raising() if run.choices.dry else interrupts.heard(partial(shared.stop, INTERRUPTED)),
         prefetch(run.prepare, tasks, at_once=at_once) as prepared,
-        ahead(draw, prepared) as drawn,
     ):
-        for task, waiting in drawn:
+        for task, waiting in prepared:
+            if shared.stop_reason(task):
+                break
             if reason := run.turn(task, waiting):
                 shared.stop(reason)
-            if (reason and run.choices.ledger is None) or run.report.entries[-1].status == UNTRIED:
-                break  # else the next one may be paid for
             step()
     if tasks and (reason := shared.stop_reason(tasks[-1])):
         run.stop(tasks, reason)
@@ -202,13 +195,9 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
 
 def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
     """Return the error for a run of several photos, with advice for all of them together."""
-    left, asked = exact(error.left), exact(error.asked)
-    from dpveil.ledger.limits import show_left
-
-    each = f"multiply what you ask for by {show_left(left / asked)} or less, " if left else ""
+    more = show(exact(error.asked) - exact(error.left))
     have = f"{error.subject} has {error.unit} {error.left} left"
     return BudgetRefused(
         f"{have}, and {photos:,} photos cost {error.asked} together",
-        hint=f"release fewer, {each}use what costs nothing, such as fill, or raise its limit by"
-        f" {show(asked - left)}",
+        hint=f"release fewer, use what costs nothing, such as fill, or raise its limit by {more}",
     )

@@ -16,7 +16,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE
-from dpveil.errors import DPVeilError, NoRegion, OutputError, UnknownName, UsageError
+from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.release.plan import Plan
@@ -54,7 +54,7 @@ class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
     `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
-    `metadata` names what was kept of the original's EXIF.
+    `kept` names what was kept of the original's EXIF, or of its sample in a shard or Parquet file.
     """
 
     guarantees: tuple[Guarantee, ...]
@@ -62,7 +62,7 @@ class Promise:
     strength: str | None
     faces: bool
     kinds: tuple[str, ...] = ()
-    metadata: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
@@ -73,7 +73,7 @@ class Promise:
             strength=certificate.strength,
             faces=all(record.origin.kind == FACE for record in certificate.regions),
             kinds=tuple(record.origin.kind for record in certificate.regions),
-            metadata=() if certificate.output is None else tuple(certificate.output.metadata),
+            kept=(*(certificate.output.metadata if certificate.output else ()), *certificate.columns),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -288,59 +288,20 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         )
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
-    if not replace and _read_manifest(path) is None:
-        problem = (
-            f"cannot write {show_path(path)}: it is a manifest that was changed, and its rows cannot be kept"
-        )
-        raise OutputError(problem, hint="choose another name")
 
 
 def write_manifest(report: Report, path: Path) -> None:
-    """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`.
-
-    Rows of an earlier run stay, before them, unless they are about an output of this one, or had none and are
-    about an input of this one.
-    """
-    as_csv = path.suffix.lower() == ".csv"
-    rows = [
-        _cells(entry) if as_csv else {"status": entry.status, **entry.to_json()} for entry in report.entries
-    ]
-    outputs, inputs = ({row.get(place) for row in rows} for place in ("output", "input"))
-    kept = [
-        row
-        for row in _read_manifest(path) or ()
-        if (row["output"] not in outputs if row.get("output") else row["input"] not in inputs)
-    ]
-    made = _csv([*kept, *rows]) if as_csv else _json_lines([*kept, *rows])
+    """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`."""
+    if path.suffix.lower() == ".csv":
+        text = io.StringIO()
+        table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        table.writeheader()
+        table.writerows(map(_cells, report.entries))
+        made = text.getvalue().encode("utf-8", "backslashreplace")
+    else:
+        rows = ({"status": entry.status, **entry.to_json()} for entry in report.entries)
+        made = "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
     write_together([(path, made)], replace=True, private=True)
-
-
-def _read_manifest(path: Path) -> list[dict[str, Any]] | None:
-    """Return the rows of a manifest; none if there is no such file, and None if it is not one as written."""
-    try:
-        text = path.read_bytes().decode("utf-8") if path.exists() else ""
-        if path.suffix.lower() == ".csv":
-            table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-            rows: list[Any] = list(table)
-            whole = not text or tuple(table.fieldnames or ()) == COLUMNS
-        else:
-            rows, whole = [json.loads(line) for line in text.splitlines()], True
-    except (OSError, ValueError, csv.Error):
-        return None
-    as_written = (isinstance(row, dict) and isinstance(row.get("input"), str) for row in rows)
-    return rows if whole and all(as_written) and not any(None in row for row in rows) else None
-
-
-def _json_lines(rows: Sequence[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
-
-
-def _csv(rows: Sequence[dict[str, Any]]) -> bytes:
-    text = io.StringIO()
-    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return text.getvalue().encode("utf-8", "backslashreplace")
 
 
 def _cells(entry: Entry) -> dict[str, str]:

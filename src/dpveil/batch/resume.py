@@ -92,6 +92,8 @@ def is_paid_release(output: Path, choices: Choices) -> bool:
     stated = found.certificate
     if found.status != "consistent" or stated is None or stated.output is None:
         return False
+    if stated.columns != choices.columns:  # it would lie beside what it does not state
+        return False
     if choices.sign is not None and not choices.sign.has_signed(stated):
         return False
     if choices.ledger is None or choices.subject is None:
@@ -123,6 +125,8 @@ def _find_matching(output: Path, choices: Choices) -> Certificate | None:
         return None  # regions were missing then, which this run would refuse
     if stated.output is not None and not {*(stated.output.metadata or ())} <= {*choices.metadata}:
         return None  # it keeps texts that this run was not asked to keep
+    if stated.columns != choices.columns:
+        return None
     words = {not r.origin.escapes for r in stated.regions if r.origin.grown_to in BLOCKLESS}
     if words - {choices.trust_source is not None}:
         return None  # the owner's word about the source was another

@@ -7,7 +7,7 @@ import hashlib
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -99,8 +99,8 @@ class Seen:
         return OVERHEAD + sum(each.faces.nbytes + each.inside.nbytes + each.doubtful.nbytes for each in found)
 
 
-Given = tuple[Task | None, Seen | None]
-"""A photo for a worker, None if there is none just now, and what was seen in it."""
+Given = tuple[Task, Seen | None]
+"""A photo for a worker, and what was seen in it."""
 
 
 @dataclass
@@ -165,14 +165,6 @@ class _Ready:
     plan: Plan
     stamp: Stamp | None
     texts: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class _Drawn:
-    """The same with the release, which is not written yet."""
-
-    ready: _Ready
-    release: Release
 
 
 @dataclass(frozen=True)
@@ -255,48 +247,33 @@ class Run:
             self.states[folder] = State.read(folder)
         return self.states[folder]
 
-    def draw(
-        self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
-    ) -> tuple[Path, Certificate] | _Drawn | _Ready:
-        """Return the release of an earlier run, or the drawn one by the plan; in a dry run, that.
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]) -> str:
+        """Draw and write one release by its plan, or record that it is there or its error; return why the run
+        cannot continue, if so.
 
         Another run may have released the photo since it was planned, so that is looked for before it is paid.
         """
         choices = self.choices
         try:
             prepared = waiting()
+            if isinstance(prepared, _Ready):
+                prepared = self._there(task, prepared.stamp) or prepared
             if not isinstance(prepared, _Ready):
-                return prepared
-            if (there := self._there(task, prepared.stamp)) is not None:
-                return there
-            if choices.dry:
+                if not choices.dry:
+                    deliver(task, choices)
+                about = self._about(task, prepared[1].composition)
+                self.report.record_release(SKIPPED, task, *prepared, about)
+            elif choices.dry:
                 self._compare(prepared.plan)
-                return prepared
-            if reason := self.around.stop_reason(task):
+                self.released(task, prepared.plan, None)
+                self.report.price(task, prepared.plan, self._about(task, prepared.plan.total))
+            elif reason := self.around.stop_reason(task):
                 raise Untried(reason)
-            payer = None if choices.ledger is None else _Payer(choices.ledger, self.paid, task.output)
-            paying = {**choices.paying, "ledger": payer}
-            release = prepared.plan.release(bits=choices.bits(task.name), **paying)
-        except LedgerError:
-            self.around.stop(UNPAYABLE)
-            raise
-        finally:
-            del waiting  # an error's traceback would hold it, and it holds the error
-        return _Drawn(prepared, release)
-
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn | _Ready]) -> str:
-        """Write one release or record its error; return why the run cannot continue, if so."""
-        try:
-            drawn = waiting()
-            if isinstance(drawn, _Drawn):
-                self._write(task, drawn)
-            elif isinstance(drawn, _Ready):
-                self.released(task, drawn.plan, None)
-                self.report.price(task, drawn.plan, self._about(task, drawn.plan.total))
             else:
-                if not self.choices.dry:
-                    deliver(task, self.choices)
-                self.report.record_release(SKIPPED, task, *drawn, self._about(task, drawn[1].composition))
+                payer = None if choices.ledger is None else _Payer(choices.ledger, self.paid, task.output)
+                paying = {**choices.paying, "ledger": payer}
+                release = prepared.plan.release(bits=choices.bits(task.name), **paying)
+                self._write(task, prepared, release)
         except LedgerError as error:
             self.around.stop(UNPAYABLE)
             self.report.fail(task, error)
@@ -317,11 +294,11 @@ class Run:
             self.report.fail(task, error or Untried(reason), tried=False)
         self.report.stopped = reason
 
-    def _write(self, task: Task, drawn: _Drawn) -> None:
+    def _write(self, task: Task, ready: _Ready, release: Release) -> None:
         self.around.open(task.output.parent)
         try:
             with delay_interrupts():
-                self._save(task, drawn)
+                self._save(task, ready, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -334,20 +311,21 @@ class Run:
                 SKIPPED, task, task.output, there, self._about(task, there.composition)
             )
         else:
-            self.released(task, drawn.ready.plan, drawn.release)
+            self.released(task, ready.plan, release)
 
-    def _save(self, task: Task, drawn: _Drawn) -> None:
+    def _save(self, task: Task, ready: _Ready, release: Release) -> None:
         chosen = self.choices
-        certificate = drawn.release.write(
+        stated = replace(release.certificate, columns=chosen.columns)
+        certificate = replace(release, certificate=stated).write(
             task.output,
             replace=chosen.force,
             sign=chosen.sign,
             mark=chosen.mark,
-            metadata=drawn.ready.texts,
+            metadata=ready.texts,
         )
-        stored = self._remember(task, certificate, drawn.ready.stamp)
+        stored = self._remember(task, certificate, ready.stamp)
         deliver(task, chosen)
-        notes = (*drawn.release.notes, *self._about(task, certificate.composition), *stored)
+        notes = (*release.notes, *self._about(task, certificate.composition), *stored)
         self.report.record_release(RELEASED, task, task.output, certificate, notes)
 
     def _compare(self, planned: Plan) -> None:

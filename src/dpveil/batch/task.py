@@ -57,8 +57,8 @@ class Choices:
     `trust_source` as in `read`. With a `seed`,
     the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     `sign` is the key that signs the certificates, `mark` adds a C2PA manifest to files, if given, and
-    `metadata` names what of the originals' EXIF is kept (`dpveil.io.exif.NAMES`); they are no settings of a
-    release.
+    `metadata` names what of the originals' EXIF is kept (`dpveil.io.exif.NAMES`), and `columns` what else of
+    samples in shards and Parquet files (`parse_columns`); they are no settings of a release.
     With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
     `dry` tells what its releases would cost, and draws none.
     """
@@ -75,6 +75,7 @@ class Choices:
     sign: SigningKey | None = None
     mark: Marker | None = None
     metadata: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     ledger: Payer | None = None
     subject: str | None = None
     other_regions: bool = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from errno import ENOENT
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import say
-from dpveil.cli.review import check_name
 from dpveil.cli.run_report import tell_clear
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import notes_with_options
@@ -33,23 +31,6 @@ if TYPE_CHECKING:
     from dpveil.video.facts import Track
     from dpveil.video.obfuscating import ClipRun
     from dpveil.video.plan import VideoPlan
-
-
-def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None], *, replace: bool) -> None:
-    """Raise any error that would prevent writing these files, by their options, before a clip is read."""
-    from dpveil.io.folders import identity
-    from dpveil.io.writing import refusal
-
-    originals = {identity(source) for source in sources}
-    for option, path in written.items():
-        if path is None:
-            continue
-        if option != "--out":
-            check_name(path, option)
-        if identity(path) in originals:
-            raise OutputError(f"{show_path(path)} is the clip or the plan itself", hint="choose another name")
-        if os.path.lexists(path) and not replace:
-            raise refusal(path, FileExistsError(17, ""))
 
 
 def check_different(named: Mapping[str, Path | None]) -> None:
@@ -227,8 +208,6 @@ def release_clips(
     options: ClipOptions,
     interrupts: Interrupts,
     voice: Voice,
-    *,
-    json: bool,
 ) -> None:
     """Release every clip after the photos, and add what became of each to the report."""
     if not clips:
@@ -238,7 +217,7 @@ def release_clips(
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())
-    with frames_bar(quiet=voice.quiet, as_json=json) as progress:
+    with frames_bar(quiet=voice.quiet) as progress:
         for task in clips:
             if report.stopped is not None:
                 report.fail(task, Untried(report.stopped), tried=False)

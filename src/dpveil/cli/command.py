@@ -25,9 +25,6 @@ ALIASES: Final = {
 ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
 """Options that messages name and that one command alone has."""
 
-TABLES: Final = ("--people",)
-"""Options whose value is a path or a word."""
-
 COMMANDS: Final = {
     "obfuscate": ("obfuscate:obfuscate_command", "Release photos, clips, scans, each with a certificate."),
     "explain": ("explain:explain_command", "State what a method would promise, before any budget is spent."),
@@ -65,7 +62,8 @@ SECTIONS: Final = {
     "Clips": "over_time pose on_lost keep_audio",
     "Documents": "dpi pages trust_source",
     "Many photos": (
-        "names format_ labels new_points keep_metadata manifest review engine dry_run jobs max_pixels"
+        "names format_ labels new_points keep_metadata keep_columns manifest review engine dry_run jobs"
+        " max_pixels"
     ),
     "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
 }
@@ -188,7 +186,7 @@ def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
     kind = getattr(option.type, "name", "")
     if kind in ("path", "place") and "" in values:
         raise UsageError(f"{named} is empty", hint="name a file or a folder")
-    if kind == "path" or named in TABLES:
+    if kind == "path":
         from dpveil.core.urls import check_local
 
         for value in values:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final
 
 import numpy as np
 import typer
@@ -16,6 +16,7 @@ from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
+from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, pixels
@@ -29,7 +30,6 @@ from dpveil.errors import (
     InvalidParameter,
     ModelError,
     NoRegion,
-    OutputError,
     RegionError,
     UsageError,
 )
@@ -45,10 +45,6 @@ DELTA: Final = "1e-6"
 """Default δ for methods that require one."""
 USUAL: Final = "the default"
 """The settings of what `dpveil obfuscate` does without options."""
-
-
-Refused: TypeAlias = dict[str, dict[str, DPVeilError]]
-"""What methods raise by their names, for every budget."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,6 @@ class Choice:
     neighbourhoods: tuple[int | None, ...]
     delta: str | None
     block: int | str
-    gallery: str | None = None
     metric: str | None = None
 
 
@@ -92,38 +87,40 @@ def lines_of(
     """Return the lines of the comparison and notes on methods left out, which write arguments as `options`.
 
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
-    `every`, methods that require other parameters, or files that are missing, are left out with a note, and
-    so is a budget that others take; otherwise they raise `InvalidParameter` or `ModelError`, and so does a
-    gallery that no method takes. The first of all methods is the default, as `plan` has it. Raises
-    `UnknownName` for an unknown method.
+    `every`, methods that require other parameters, or files that are missing, and budgets that a method does
+    not take, are left out with a note; otherwise they raise `InvalidParameter` or `ModelError`. The first of
+    all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
-    notes: list[str] = []
-    refused: DPVeilError | None = None
-    budgets: Refused = {budget: {} for budget in choice.budgets}
+    refused: dict[str, DPVeilError] = {}
     for name in choice.names:
-        seen: set[Method] = set()
         known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
         alike = name in METHODS and "neighbourhood" not in known
-        try:
-            varied = choice.neighbourhoods[: 1 if alike else None]
-            rows = [_line(name, m, choice, seen, budgets if every else None) for m in varied]
-        except (UsageError, ModelError) as error:
-            if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
-                raise
-            notes += left_out({name: error}, options or {})
-            refused = error if "gallery" in known else refused
-            continue
-        made += [row for row in rows if any(row.methods)]
-    notes += _budgets_left_out(budgets, made, options or {})
-    taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
-    if choice.gallery and refused and not taken:
-        raise refused
+        seen: set[Method] = set()  # some do not have all parameters that vary
+        for m in choice.neighbourhoods[: 1 if alike else None]:
+            row: list[Method | None] = []
+            for epsilon in choice.budgets:
+                given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
+                try:
+                    method = one(name, {**given, "delta": choice.delta, "metric": choice.metric})
+                except (UsageError, ModelError) as error:
+                    argument = getattr(error, "name", "")
+                    if not every or argument in ("delta", "block", "neighbourhood"):
+                        raise
+                    refused[f"{name} at {epsilon}" if argument == "epsilon" else name] = error
+                    row.append(None)
+                    continue
+                row.append(None if method in seen else method)
+                seen.add(method)
+            if there := next(filter(None, row), None):
+                made.append(Line(name, getattr(there, "neighbourhood", None), tuple(row)))
+    if refused and not any(getattr(one, "epsilon", None) for line in made for one in line.methods):
+        raise next(iter(refused.values()))
     if choice.metric and not any(getattr(one, "metric", None) for row in made for one in row.methods):
         raise InvalidParameter("metric", choice.metric, "is taken by no method here", hint="--method latent")
     if every:
         made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
-    return made, notes
+    return made, left_out(refused, options or {})
 
 
 def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
@@ -133,38 +130,6 @@ def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> 
         reasons.setdefault(str(Refusal(error, options)), []).append(name)
     verbs = {why: "is" if len(names) == 1 else "are" for why, names in reasons.items()}
     return [f"{', '.join(names)} {verbs[why]} left out: {why}" for why, names in reasons.items()]
-
-
-def _budgets_left_out(refused: Refused, made: Sequence[Line], options: Mapping[str, str]) -> list[str]:
-    """Return notes on budgets that some methods refuse; raises what they raised if every method does."""
-    for index, errors in enumerate(refused.values()):
-        taken = any(getattr(line.methods[index], "epsilon", None) is not None for line in made)
-        if errors and not taken:
-            raise next(iter(errors.values()))
-    return [note for errors in refused.values() for note in left_out(errors, options)]
-
-
-def _line(name: str, m: int | None, choice: Choice, seen: set[Method], refused: Refused | None) -> Line:
-    """Return one line, with None for methods in `seen`: some do not have all parameters that vary.
-
-    Budgets that the method refuses go to `refused`, or raise `InvalidParameter` if that is None.
-    """
-    made: list[Method | None] = []
-    for epsilon in choice.budgets:
-        given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
-        given |= {"delta": choice.delta, "gallery": choice.gallery, "metric": choice.metric}
-        try:
-            method = one(name, given)
-        except InvalidParameter as error:
-            if refused is None or error.name != "epsilon":
-                raise
-            refused[epsilon][name] = error
-            made.append(None)
-            continue
-        made.append(None if method in seen else method)
-        seen.add(method)
-    there = next(filter(None, made), None)
-    return Line(name, getattr(there, "neighbourhood", None), tuple(made))
 
 
 def settings(method: Method, *, but: Sequence[str] = ()) -> str:
@@ -205,11 +170,6 @@ WIDE: Final = 340
 """Width in pixels of a square picture on the sheet; others have about the same area."""
 CONTEXT: Final = 0.4
 """Margin shown around the regions, relative to their extent."""
-
-
-def all_of(photo: Photo) -> Box:
-    """Return the whole photo."""
-    return Box(0, 0, photo.width, photo.height)
 
 
 def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
@@ -327,11 +287,11 @@ class Comparison:
             for budgets in zip(*(map(_budget, line.methods) for line, _ in self.lines), strict=True)
         ]
         sheet = Sheet(
-            warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
+            warning=NOT_PRIVATE,
             title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
             lines=WORDS,
             original=self.photo.image,
-            boxes=() if self.view == all_of(self.photo) else self.boxes,
+            boxes=() if self.view == Box(0, 0, self.photo.width, self.photo.height) else self.boxes,
             columns=tuple((self._region_text(), _head(e, each)) for e in columns),
             rows=tuple(_row(line, row) for line, row in self.lines),
             cell=self.cell,
@@ -348,7 +308,7 @@ class Comparison:
         size = f"{box.w} by {box.h} pixels"
         return (
             f"The whole photo, {size}"
-            if box == all_of(self.photo)
+            if box == Box(0, 0, self.photo.width, self.photo.height)
             else f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
         )
 
@@ -508,9 +468,6 @@ def compare_command(
         list[str] | None,
         typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
     ] = None,
-    gallery: Annotated[
-        Text, typer.Option(metavar="FILE", help="Faces of face-space methods: a file, drawn, or default.")
-    ] = None,
     regions: Chosen = NOTHING,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
     json: AsJson = False,
@@ -527,9 +484,17 @@ def compare_command(
     SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
     owner of the original only, NOT FOR PUBLICATION.
     """
-    _check_out(out, photo, force)
+    check_name(out, "--out")
+    check_apart_from([photo], {"--out": out}, replace=force)
     options = options_of(context)
-    lines, missing = _lines(method, epsilon, delta, block, neighbourhood, gallery, options)
+    choice = Choice(
+        names=tuple(dict.fromkeys(method or METHODS.rows)),
+        budgets=tuple(dict.fromkeys(epsilon or BUDGETS)),
+        neighbourhoods=neighbourhoods_of(neighbourhood or NEIGHBOURHOODS),
+        delta=delta,
+        block=number(block),
+    )
+    lines, missing = lines_of(choice, every=method is None, options=options)
     usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
     finders = regions.finders(usual)
     chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
@@ -546,39 +511,3 @@ def compare_command(
         say.answer(f"wrote {out}")
     say.note(f"{out}: {NOT_PRIVATE}")
     return exits.DONE
-
-
-def _lines(
-    names: list[str] | None,
-    budgets: list[str] | None,
-    delta: Text,
-    block: str,
-    neighbourhoods: list[str] | None,
-    gallery: Text,
-    options: Mapping[str, str],
-) -> tuple[list[Line], list[str]]:
-    choice = Choice(
-        names=tuple(dict.fromkeys(names or METHODS.rows)),
-        budgets=tuple(dict.fromkeys(budgets or BUDGETS)),
-        neighbourhoods=neighbourhoods_of(neighbourhoods or NEIGHBOURHOODS),
-        delta=delta,
-        block=number(block),
-        gallery=gallery,
-    )
-    return lines_of(choice, every=names is None, options=options)
-
-
-def _check_out(out: Path, photo: Path, force: bool) -> None:
-    """Raise an error, before anything is computed, if the sheet cannot be written to `out`."""
-    if out.suffix.lower() != ".png":
-        raise InvalidParameter("--out", str(out), "is not the name of a PNG file", hint="end it in .png")
-    if not out.parent.exists():
-        raise OutputError(f"cannot write {out}: there is no such folder", hint="make the folder first")
-    if not out.exists():
-        return
-    if photo.exists() and out.samefile(photo):
-        raise OutputError(f"{out} is the photo itself", hint="give the sheet another name")
-    if not force:
-        raise OutputError(
-            f"cannot write {out}: it exists already", hint="choose another --out, or use --force"
-        )

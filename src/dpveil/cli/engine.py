@@ -35,6 +35,7 @@ WITHOUT: Final = (
     "labels",
     "new_points",
     "keep_metadata",
+    "keep_columns",
     "review",
     "sign",
     "c2pa",

@@ -18,7 +18,7 @@ from dpveil.bench.data import SPLITS, Dataset, check_readable, load, split
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
 from dpveil.bench.run import Job, begin, cores, count, finish, run
-from dpveil.bench.setting import BOX, Setting, can_be_regions
+from dpveil.bench.setting import Setting, can_be_regions
 from dpveil.catalogue import build
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
@@ -27,7 +27,6 @@ from dpveil.cli.options import AsJson, Quiet, Text, number
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.core.registry import ATTACKS, FACES, METHODS
 from dpveil.errors import UnknownName, UsageError
-from dpveil.regions.boxes import box_of_text
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
@@ -89,7 +88,9 @@ def settings(
     for name in names:
         if name not in METHODS:
             raise UnknownName("method", name, METHODS)
-    _check_regions(asked.regions, sets)
+    if not can_be_regions(asked.regions):
+        problem = f"--regions {asked.regions} is none of evaluate's"
+        raise UsageError(problem, hint="whole, faces or a box x,y,w,h")
     notes = _unused_budget_notes(asked, names)
     notes += [f"{one.name}: {ALONE}" for one in sets if one.has_single_photos]
     if asked.most_photos != asked.photos:
@@ -99,24 +100,13 @@ def settings(
     return [Setting(None), *own], [*notes, *more]
 
 
-def _check_regions(regions: str | None, sets: Sequence[Dataset]) -> None:
-    """Raise `UsageError` for regions that a benchmark does not take, and a box that a photo does not hold."""
-    if not can_be_regions(regions):
-        raise UsageError(f"--regions {regions} is none of evaluate's", hint="whole, faces or a box x,y,w,h")
-    if regions is not None and BOX.fullmatch(regions):
-        box = box_of_text(regions)
-        for item in (item for one in sets for item in one.items):
-            photo = item.read()
-            if not box.inside(photo.width, photo.height):
-                problem = f"the box {box} is outside {item.name}, of {photo.width} × {photo.height} pixels"
-                raise UsageError(problem, hint="give a box that is inside every photo")
-
-
 def _methods(
     asked: Asked, names: Sequence[str], options: Mapping[str, str]
 ) -> tuple[list[Method], list[str]]:
     """Return the methods with their parameters, those that promise nothing first, and notes."""
-    alone = [name for name in names if not asked.budgets and asked.methods and _needs_no_budget(name)]
+    # as the default does, some keep nothing unless they are told, and then cost nothing
+    free = (name for name in names if name in METHODS and () in METHODS[name].budgets)
+    alone = [*free] if asked.methods and not asked.budgets else []
     choice = Choice(
         names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in alone)),
         budgets=asked.budgets or (SLOW if asked.full else QUICK["budgets"]),
@@ -128,11 +118,6 @@ def _methods(
     lines, notes = lines_of(choice, every=asked.full and not asked.methods, options=options)
     found = [one for line in lines for one in line.methods if one is not None]
     return list(dict.fromkeys([*found, *(build(name, {}) for name in alone)])), notes
-
-
-def _needs_no_budget(name: str) -> bool:
-    """Whether a method keeps nothing unless it is told, and then costs nothing, as the default does."""
-    return name in METHODS and () in METHODS[name].budgets
 
 
 def _unused_budget_notes(asked: Asked, names: Sequence[str]) -> list[str]:

@@ -12,10 +12,10 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
-from dpveil.cli.review import Shown, check_name, draw_preview
+from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region import Region
-from dpveil.errors import DPVeilError, OutputError, PhotoError, RegionError, UsageError
+from dpveil.errors import DPVeilError, PhotoError, RegionError, UsageError
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
 from dpveil.io.names import show_path
@@ -74,8 +74,10 @@ def faces_command(
     finder = regions.faces()
     finder.prepare()
     several = len(photos) > 1 or is_folder(photos[0])
-    if preview is not None:
-        _check_preview(preview, photos, several=several)
+    if preview is not None and several:
+        hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
+        raise UsageError("--preview is for one photo, and there may be several", hint=hint)
+    check_apart_from(photos, {"--preview": preview}, replace=force)
     alone = is_default(context) and not (finder.only or finder.exclude or finder.likeness)
     looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
     for path in _find_photos(photos) if several else photos:
@@ -165,16 +167,6 @@ class _Look:
             "smallest": self.smallest,
             "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
         }
-
-
-def _check_preview(preview: Path, photos: Sequence[Path], *, several: bool) -> None:
-    """Raise any error that would prevent writing the preview, before a photo is read."""
-    if several:
-        hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
-        raise UsageError("--preview is for one photo, and there may be several", hint=hint)
-    check_name(preview)
-    if preview.exists() and photos[0].exists() and preview.samefile(photos[0]):
-        raise OutputError(f"{show_path(preview)} is the photo itself", hint="give the preview another name")
 
 
 def _find_photos(photos: Sequence[Path]) -> list[Path]:

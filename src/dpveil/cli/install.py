@@ -95,42 +95,32 @@ def install_command(
     if what != FACES:
         raise UnknownName("argument", what, (FACES,))
     missing = [package for package in packages() if not package.is_installed]
+    if missing and find_spec("pip") is None:
+        path = files("dpveil.assets").joinpath("requirements-faces.txt")
+        hint = f"run python -m ensurepip, or have another installer take {path} with {' '.join(ALONE)}"
+        raise UsageError("this Python has no pip", hint=hint)
     if missing:
-        _check_pip()
-        _announce(missing)
-        if not (yes or _confirm()):
-            say.note("nothing was installed")
-            return exits.INCOMPLETE
+        say.answer(f"From the package index, with pip, into {sys.prefix}:")
+        for package in missing:
+            say.answer(f"  {package.name} {package.version}: {package.brings}")
+        say.answer("Each is checked by its hash, and comes without the packages that it asks for itself.")
+        say.answer(BUILT)
+        if not yes:
+            say.note("Install? [y/N]")
+            if not (answer := sys.stdin.readline()):
+                raise UsageError("nobody answered", hint="add --yes to install without being asked")
+            if answer.strip().lower() not in ("y", "yes"):
+                say.note("nothing was installed")
+                return exits.INCOMPLETE
         _install(missing)
         say.answer(f"installed {', '.join(package.name for package in missing)}")
     else:
         say.answer("everything that finds faces is installed")
-    _tell_files()
+    try:
+        default_path("gallery")
+    except UsageError as error:  # trained files are on no package index
+        say.note(f"still missing: {error}")
     return exits.DONE
-
-
-def _announce(missing: Sequence[Package]) -> None:
-    say.answer(f"From the package index, with pip, into {sys.prefix}:")
-    for package in missing:
-        say.answer(f"  {package.name} {package.version}: {package.brings}")
-    say.answer("Each is checked by its hash, and comes without the packages that it asks for itself.")
-    say.answer(BUILT)
-
-
-def _confirm() -> bool:
-    """Ask the user for confirmation; raises `UsageError` at the end of stdin."""
-    say.note("Install? [y/N]")
-    answer = sys.stdin.readline()
-    if not answer:
-        raise UsageError("nobody answered", hint="add --yes to install without being asked")
-    return answer.strip().lower() in ("y", "yes")
-
-
-def _check_pip() -> None:
-    if find_spec("pip") is None:
-        path = files("dpveil.assets").joinpath("requirements-faces.txt")
-        hint = f"run python -m ensurepip, or have another installer take {path} with {' '.join(ALONE)}"
-        raise UsageError("this Python has no pip", hint=hint)
 
 
 def _install(missing: Sequence[Package]) -> None:
@@ -156,7 +146,9 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
     asked = [sys.executable, *words, "-r", str(listed)]
     done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode != 0:
-        raise _refusal(done.stderr)
+        lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        lines = [line for line in lines if line.lower().startswith("error")] or lines
+        raise DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")
 
 
 def _unpack(wheel: Path) -> None:
@@ -172,17 +164,3 @@ def _unpack(wheel: Path) -> None:
     except OSError as error:
         hint = f"run it as the owner of {sys.prefix}, or {ENVIRONMENT}"
         raise OutputError(f"cannot write {network} ({error.strerror})", hint=hint) from error
-
-
-def _refusal(said: str) -> DPVeilError:
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    lines = [line for line in lines if line.lower().startswith("error")] or lines
-    return DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")
-
-
-def _tell_files() -> None:
-    """Print how to get the trained files of faces if they are missing: they are on no package index."""
-    try:
-        default_path("gallery")
-    except UsageError as error:
-        say.note(f"still missing: {error}")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, date, datetime
-from functools import partial
-from hashlib import sha256
-from json import dumps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -17,7 +15,7 @@ import typer
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, Text
-from dpveil.core.guarantee import RELATIONS, Guarantee, Relation, count_noun
+from dpveil.core.guarantee import RELATIONS, Relation, count_noun
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -27,26 +25,20 @@ from dpveil.errors import (
     UsageError,
     suggestion,
 )
-from dpveil.io import write_together
-from dpveil.io.folders import MANY, is_link, walk
+from dpveil.io import MAX_PIXELS
+from dpveil.io.folders import walk
 from dpveil.io.names import escape_text, show_path
-from dpveil.io.unreadable import COPY, LINK, Refused
-from dpveil.io.untrusted import open_untrusted
 from dpveil.ledger import Account, Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
-from dpveil.ledger.entries import Debit, Entry, LimitSet, Open, Stored
+from dpveil.ledger.entries import Debit, LimitSet, Open, Stored
 from dpveil.ledger.limits import amounts_in_words, check_subject
-from dpveil.release.saving import certificate_path, image_path, is_release
+from dpveil.release.saving import certificate_path, image_path
 
 if TYPE_CHECKING:
     from dpveil.release.verification import Verification
 
 
-PIECE: Final = 1 << 20
-"""Bytes that are hashed at a time."""
-Promise = tuple[Sequence["Guarantee"], str]
-"""What a release costs, draw by draw, and why it is not what its certificate describes."""
 UNPAID: Final = "do not publish it"
 NOBODY: Final = "nobody paid for it from this ledger"
 UNPROTECTED: Final = "it is an unprotected copy"
@@ -78,9 +70,17 @@ def check_command(
     hold. Exit code 1: nobody paid for a file, or another amount than its certificate states.
     """
     with Ledger(ledger, restored=restored) as opened:
-        asked, bare = _releases_to_check(opened, releases or [])
+        looked = _verified(opened, releases or [])
         found = opened.check(head)
-        files = [each for one in asked.items() for each in _looked_up(opened, *one)]
+        bare, files = 0, []
+        for one in looked:
+            if one.status == "missing" and os.path.lexists(one.path) and one.path not in (releases or ()):
+                bare += 1  # another picture in a folder
+            else:
+                files.append(_payment_of(opened, one))
+        if releases and not files:
+            hint = "name released images, or folders of them"
+            raise PhotoError("no release is there to look up", hint=hint)
     failed = [each for each in files if "error" in each]
     if json:
         counts = {
@@ -117,116 +117,40 @@ def check_command(
     return exits.INCOMPLETE if failed else exits.DONE
 
 
-def _releases_to_check(ledger: Ledger, releases: list[Path]) -> tuple[dict[Path, str], int]:
-    """Return the images and data sets to look up, each with a problem if it has one, and how many other
-    images a folder has.
-
-    In folders these are images with a certificate, files of many, and whatever cannot be searched. Raises
-    `PhotoError` if there is none, and `UsageError` for files of the ledger.
+def _verified(ledger: Ledger, releases: list[Path]) -> Iterator[Verification]:
+    """Return the verification of every release in files and folders; raises `UsageError` for files of the
+    ledger, which nothing else may open.
     """
     from dpveil.batch.task import check_apart
-    from dpveil.cli.verify import sets_among, targets
+    from dpveil.cli.verify import results, sets_among, targets
 
     sets, others = sets_among(releases)
-    asked, bare = dict.fromkeys(sets, ""), set()
-    for path, problem in targets(others, sets):
-        image = image_path(path) or path
-        if problem or path in releases or is_release(image) or path.suffix.lower() in MANY:
-            asked[image] = problem
-        else:
-            bare.add(image)
-    if releases and not asked:
-        raise PhotoError("no release is there to look up", hint="name released images, or folders of them")
-    check_apart(ledger.files, [place for path in asked for place in (path, certificate_path(path))])
+    places = [image_path(path) or path for path, _ in targets(others, sets)]
+    check_apart(ledger.files, [each for place in places for each in (place, certificate_path(place))])
     check_apart(ledger.files, [place for path in sets for place, _ in walk(path, hidden=True)])
-    return asked, len(bare)
+    return results(others, MAX_PIXELS, None, None, sets)
 
 
-def _looked_up(ledger: Ledger, path: Path, problem: str) -> Iterator[dict[str, Any]]:
-    """Yield who paid for a file, or for each release in a file of many."""
-    from dpveil.batch.document import verify_inside
-
-    if problem or path.suffix.lower() not in MANY:
-        yield _of_file(ledger, path, problem)
-        return
-    for found in verify_inside(path):
-        told = {"output": str(found.path), "inside": str(path)}
-        _, problem = _of_release(found)
-        if problem:
-            yield told | {"error": problem, "hint": UNPAID}
-        else:
-            yield told | _payment_of(ledger, found.sha256, partial(_of_release, found), NOBODY)
-
-
-def _of_file(ledger: Ledger, path: Path, problem: str) -> dict[str, Any]:
-    """Return who paid for a file, by its own hash, or why it is not as it was paid for."""
-    from dpveil.cli.verify import of_a_set
-    from dpveil.synthesis.saving import is_set
-    from dpveil.verifying import verify
-
-    told: dict[str, Any] = {"output": str(path)}
-    if problem:
-        return told | {"error": problem, "hint": "name what it stands for, or look at it yourself"}
-    try:
-        digest = digest_of(path)
-    except Refused as refusal:
-        return told | {"error": f"the file {refusal.problem}", "hint": refusal.remedy}
-
-    def read_promise() -> Promise:
-        return _of_set(path) if is_set(path) else _of_release(verify(path))
-
-    return told | _payment_of(ledger, digest, read_promise, of_a_set(path) or NOBODY)
-
-
-def _payment_of(ledger: Ledger, digest: str, promised: Callable[[], Promise], unpaid: str) -> dict[str, Any]:
-    """Return who paid for a release by its hash, or why it is not as it was paid for."""
-    paid = ledger.paid_for(digest)
+def _payment_of(ledger: Ledger, found: Verification) -> dict[str, Any]:
+    """Return who paid for a release by the hash of its file, or why it is not as it was paid for."""
+    told: dict[str, Any] = {"output": str(found.path)}
+    if found.inside is not None:
+        told["inside"] = str(found.inside)
+    if found.status != "consistent" or not found.costs:
+        return told | {"error": next(iter(found.problems), UNPROTECTED), "hint": UNPAID}
+    paid = ledger.paid_for(found.sha256)
     subjects = list(dict.fromkeys(each.subject for each in paid))
-    told: dict[str, Any] = {"sha256": digest, "paid_by": subjects}
+    told |= {"sha256": found.sha256, "paid_by": subjects}
     if not paid:
-        return told | {"error": unpaid, "hint": UNPAID}
-    promise, problem = promised()
-    if problem or not promise:
-        return told | {"error": f"it was paid for, but {problem or UNPROTECTED}", "hint": UNPAID}
+        return told | {"error": NOBODY, "hint": UNPAID}
     try:
-        stated = Counter(map(Total.of, promise))
+        stated = Counter(map(Total.of, found.costs))
     except DPVeilError as error:
         return told | {"error": error.message, "hint": error.hint}
     # one may have paid for several draws of the very same file
     if not any(stated <= Counter(each.cost for each in paid if each.subject == one) for one in subjects):
         return told | {"error": "its certificate states another amount than was paid", "hint": UNPAID}
     return told
-
-
-def digest_of(release: Path) -> str:
-    """Return the SHA-256 that a ledger knows a release by: of its file, or of a data set's certificate.
-
-    Raises `Refused` for what cannot be read.
-    """
-    from dpveil.synthesis.plan import NAME
-    from dpveil.synthesis.saving import is_set
-
-    path = release / NAME if is_set(release) else release
-    if is_link(path):
-        raise Refused(LINK, COPY)
-    digest = sha256()
-    with open_untrusted(path) as (file, _):
-        while part := file.read(PIECE):
-            digest.update(part)
-    return digest.hexdigest()
-
-
-def _of_set(release: Path) -> Promise:
-    from dpveil.synthesis.saving import read_set
-
-    made, problems = read_set(release)
-    return [] if made is None else [made.composition], "; ".join(problems)
-
-
-def _of_release(found: Verification) -> Promise:
-    if found.status == "consistent" and found.costs:
-        return found.costs, ""
-    return [], next(iter(found.problems), UNPROTECTED)
 
 
 Url = Annotated[str, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")]
@@ -259,35 +183,6 @@ def _similar_name(ledger: Ledger, subject: str) -> str:
     return suggestion(subject, ledger.subjects())
 
 
-class Joined:
-    """Which files the debits among these entries paid for, and which debit each file is of."""
-
-    def __init__(self, entries: Iterable[Entry]) -> None:
-        self._files: dict[tuple[str, int], list[str]] = {}
-        self._debits: dict[tuple[str, int], int] = {}
-        for entry in entries:
-            if entry.kind == "debit":
-                self._debits[entry.event.unit, entry.event.draw] = entry.number
-            elif entry.kind == "stored":
-                self._files.setdefault((entry.event.unit, entry.event.draw), []).append(entry.event.sha256)
-
-    def of(self, entry: Entry) -> dict[str, Any]:
-        """Return the SHA-256 of each known file of a debit as `files`, or the number of a file's `debit`."""
-        if entry.kind == "debit":
-            return {"files": self._files.get((entry.event.unit, entry.event.draw), [])}
-        if entry.kind != "stored":
-            return {}
-        debit = self._debits.get((entry.event.unit, entry.event.draw))
-        return {} if debit is None else {"debit": debit}
-
-    def in_words(self, entry: Entry) -> str:
-        """Return the same in words, after those of the entry itself."""
-        told = self.of(entry)
-        if "debit" in told:
-            return f"  paid by entry {told['debit']}"
-        return "".join(f"  {say.hash_in_short(sha256)}" for sha256 in told.get("files", ()))
-
-
 def event_in_words(event: Any) -> str:
     """Return what an entry says."""
     if isinstance(event, Open):
@@ -298,7 +193,9 @@ def event_in_words(event: Any) -> str:
         others = "  other regions" * (event.part is not None and event.part.other_regions)
         amounts = amounts_in_words(event.cost)
         return f"{event.subject}  debit {amounts}  unit {event.unit[:12]} draw {event.draw}{others}"
-    return f"{event.subject}  stored {event.sha256}" if isinstance(event, Stored) else ""
+    if isinstance(event, Stored):
+        return f"{event.subject}  stored {event.sha256}  unit {event.unit[:12]} draw {event.draw}"
+    return ""
 
 
 DAY: Final = 86_400
@@ -408,41 +305,17 @@ def history_command(
     Example:
       dpveil ledger history album-7 --ledger sqlite:///budget.db
 
-    A debit shows by which SHA-256 its files are known, as `dpveil verify --verbose` shows that of a file.
+    Debits and the files that they paid for have the same unit and draw. With --json every entry has its text
+    and the SHA-256 of the hash before (64 zeros at first), a newline, and the text.
     """
     with Ledger(ledger) as opened:
         entries = list(opened.history(subject))
-    joined = Joined(entries)
     if json:
-        say.document({"entries": [entry.to_json() | joined.of(entry) for entry in entries]})
+        hashed = [{**entry.to_json(), "text": entry.text, "hash": entry.head} for entry in entries]
+        say.document({"entries": hashed})
     for entry in () if json else entries:
         moment = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(min(entry.time, 2**36)))
-        say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}{joined.in_words(entry)}")
-    return exits.DONE
-
-
-@ledger_app.command("export", cls=Command, short_help="Write all entries with their hashes to a file.")
-def export_command(
-    ledger: Url,
-    out: Annotated[Path, typer.Option(metavar="FILE.jsonl", help="Where to write.")],
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
-) -> int:
-    """Write one JSON object for every entry: its text and the hash that chains it to the one before.
-
-    \b
-    Example:
-      dpveil ledger export --out budget.jsonl --ledger sqlite:///budget.db
-
-    The hash is SHA-256 of the hash before (64 zeros at first), a newline, and the text. The ledger's secret
-    is not written.
-    """
-    from dpveil.batch.task import check_apart
-
-    with Ledger(ledger) as opened:
-        check_apart(opened.files, [out])
-        lines = [dumps({"text": entry.text, "sha256": entry.head}) + "\n" for entry in opened.history()]
-    write_together([(out, "".join(lines).encode())], replace=force, private=True)
-    say.note(f"wrote {len(lines):,} entries to {say.escape_controls(str(out))}")
+        say.answer(f"{entry.number}  {moment}  {event_in_words(entry.event)}")
     return exits.DONE
 
 

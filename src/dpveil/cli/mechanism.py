@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -292,6 +293,7 @@ def query_command(
     given = {"range": range_, "missing": missing, "bins": bins, "step": step}
     given |= {"equals": equals, "above": above, "below": below, "q": q}
     given |= {"groups": groups, "categories": categories, "by": by, "by-categories": by_categories}
+    given |= {"mechanism": mechanism, "relation": None if relation == RECORD else relation}
     check_payer(ledger, subject, seed)
     settings = _settings(query, {name: text for name, text in given.items() if text is not None})
     if column is None:
@@ -299,10 +301,6 @@ def query_command(
     if epsilon is None:
         raise InvalidParameter("epsilon", None, "is missing", hint=SCALE)
     settings |= {"epsilon": number(epsilon)}
-    if query not in ("median", "quantile"):
-        settings |= {"mechanism": mechanism, "relation": relation}
-    elif mechanism is not None or relation != RECORD:
-        raise InvalidParameter("--mechanism", mechanism, f"does not belong to a {query}", hint="leave it out")
     try:
         plan = _plan(data, column, str(query), delimiter, settings)
         if ledger is not None:
@@ -330,17 +328,6 @@ def _plan(data: Path, column: str, query: str, delimiter: str, settings: dict[st
         raise error.about(f"{show_path(data)}, column {column!r}") from None
 
 
-TAKES = {
-    "mean": {"range", "missing", "step"},
-    "standard-deviation": {"range", "missing", "step"},
-    "sum": {"range", "missing", "step", "groups", "categories"},
-    "median": {"range", "missing", "step"},
-    "quantile": {"range", "missing", "step", "q"},
-    "histogram": {"range", "missing", "bins"},
-    "count-by": {"categories", "by", "by-categories"},
-    "count": {"equals", "above", "below"},
-}
-"""The options of each query."""
 NEEDS: dict[str, str] = {
     "range": NO_RANGE,
     "bins": "how many, or edges such as 0,18,65,120",
@@ -358,18 +345,20 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
         raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
     if query not in QUERIES:
         raise UnknownName("query", query, QUERIES)
+    taken = dict(inspect.signature(numbers.quantile if query == "median" else QUERIES[query]).parameters)
+    for name in ("values", "epsilon", *["q"] * (query == "median")):
+        del taken[name]
     for name in given:
-        if name not in TAKES[query]:
-            raise InvalidParameter(
-                f"--{name}", given[name], f"does not belong to a {query}", hint=_hint(TAKES[query])
-            )
+        if name.replace("-", "_") not in taken:
+            hint = "it takes " + ", ".join(f"--{each.replace('_', '-')}" for each in sorted(taken))
+            raise InvalidParameter(f"--{name}", given[name], f"does not belong to a {query}", hint=hint)
     if query == "count" and not given:
         raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
     for name, hint in NEEDS.items():
-        if name in TAKES[query] and name not in given and (name, query) != ("categories", "sum"):
+        if name in taken and taken[name].default is inspect.Parameter.empty and name not in given:
             raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
     read: dict[str, Any] = {"range": range_of, "bins": _bins, "categories": _words, "by-categories": _words}
-    read |= dict.fromkeys(("groups", "by", "equals"), str)
+    read |= dict.fromkeys(("groups", "by", "equals", "mechanism", "relation"), str)
     return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
 
 
@@ -381,10 +370,6 @@ def _bins(text: str) -> Any:
     """Return a number of bins, or their edges."""
     edges = parse_numbers(text, "bins")
     return edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
-
-
-def _hint(names: set[str]) -> str:
-    return "it takes " + ", ".join(f"--{name}" for name in sorted(names))
 
 
 def _tell_answer(answer: Answer, column: str) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archive_inputs import Scan
+from dpveil.batch.archive_inputs import Scan, parse_columns
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
@@ -36,7 +36,6 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.progress import bar, heard_to_the_end
 from dpveil.cli.run_report import (
-    Doubts,
     exit_code,
     paying,
     print_report,
@@ -44,6 +43,7 @@ from dpveil.cli.run_report import (
     tell_chosen,
     tell_clear,
     tell_dry,
+    tell_left,
     tell_price,
     tell_terms,
     write_file,
@@ -65,6 +65,7 @@ from dpveil.release.origins import kind_of
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
     from dpveil.cli.review import Review
+    from dpveil.core.region import Region
     from dpveil.mechanisms.method import Method
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
@@ -159,22 +160,20 @@ def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[s
 
 @dataclass
 class Seen:
-    """What the detector was not sure of, and the parts of a review page, of one release or of many."""
+    """The places that may be faces and stay, by photo, and the parts of a review page, of some releases."""
 
-    doubts: Doubts = field(default_factory=Doubts)
+    left: dict[str, Sequence[Region]] = field(default_factory=dict)
     pages: list[Review] = field(default_factory=list)
 
     def add(self, other: Seen) -> None:
         """Add what was seen of others."""
-        self.doubts.join(other.doubts)
+        self.left |= other.left
         self.pages += other.pages
 
 
 def see(task: Task, plan: Plan, release: Release | None) -> Seen:
-    """Return what the detector was not sure of in one photo, which may only be planned."""
-    seen = Seen()
-    seen.doubts.add(show_path(task.source), plan)
-    return seen
+    """Return the places that may be faces and stay in one photo, which may only be planned."""
+    return Seen({show_path(task.source): plan.doubtful} if plan.doubtful else {})
 
 
 def see_closely(task: Task, plan: Plan, release: Release | None) -> Seen:
@@ -244,6 +243,14 @@ def obfuscate_command(
             metavar="date,copyright,caption",
             help="What of a photo's EXIF stays, in a JPEG or PNG, as its certificate states; nothing else"
             " does. Texts may name people. (The orientation stays in any case.)",
+        ),
+    ] = None,
+    keep_columns: Annotated[
+        Text,
+        typer.Option(
+            metavar="NAME,NAME",
+            help="What else of a sample in a shard (suffixes, such as txt) or Parquet file (columns) goes"
+            " along, in the clear, as its certificate states; nothing else does.",
         ),
     ] = None,
     manifest: Annotated[
@@ -373,6 +380,7 @@ def obfuscate_command(
         seed=seed,
         trust_source=check_trust(trust_source),
         metadata=parse_names(keep_metadata),
+        columns=parse_columns(keep_columns),
         force=force,
         dry=dry_run,
         **settings,
@@ -394,19 +402,19 @@ def obfuscate_command(
     many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
     report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
-    release_clips(report, clips, choices, clip, heard, voice, json=json)
+    release_clips(report, clips, choices, clip, heard, voice)
     report.notes += notes
-    if any(entry.promise and {*FREE} & {*entry.promise.metadata} for entry in report.released):
+    if any(entry.promise and {*FREE} & {*entry.promise.kept} for entry in report.released):
         report.notes.append(MAY_NAME)
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
-        write_file(review, partial(_write_review, seen.pages, report, max_pixels)),
+        write_file(review, partial(_write_review, seen.pages, report)),
     )
-    tell_dry(choices, report, seen.doubts, voice)
+    tell_dry(choices, report, seen.left, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
     if report.released:
-        seen.doubts.tell(voice)
+        tell_left(seen.left, voice)
         tell_chosen(method, voice)
     shown = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
     tell_clear([entry.promise for entry in shown if entry.promise], voice)
@@ -416,14 +424,21 @@ def obfuscate_command(
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
-def _write_review(parts: Sequence[Review], report: Report, max_pixels: int, path: Path) -> None:
+def _write_review(parts: Sequence[Review], report: Report, path: Path) -> None:
     from dpveil.cli.review import write_review
 
-    write_review(parts, report, max_pixels, path)
+    write_review(parts, report, path)
 
 
 def _check_metadata(tasks: Sequence[Task], choices: Choices) -> None:
-    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then."""
+    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then.
+
+    So do columns of what is in no shard or Parquet file.
+    """
+    for task in tasks if choices.columns else ():
+        if task.inside is None or task.inside.shard.scan is not None:
+            problem = f"{show_path(task.source)} is in no shard or Parquet file, and has no columns"
+            raise UsageError(problem, hint="leave out --keep-columns, or name shards and Parquet files alone")
     for task in tasks if choices.metadata else ():
         if task.inside is not None or is_clip(task.source):
             problem = f"no metadata is kept of {show_path(task.source)}"
@@ -469,8 +484,8 @@ def _release_all(
     with bar(len(tasks), "planning" if planning else "releasing", quiet=voice.quiet) as step:
 
         def on_price(dry: Report) -> None:
-            tell_price(choices, dry, seen.doubts, voice)
-            seen.doubts = Doubts()  # of plans
+            tell_price(choices, dry, seen.left, voice)
+            seen.left = {}  # of plans
             step.restart("releasing")
 
         report = release_all(

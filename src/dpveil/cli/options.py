@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
 import typer
 
@@ -524,43 +524,55 @@ class Chosen:
 NOTHING: Final = Chosen((), {})
 
 
+def splice_options(
+    command: Callable[..., int],
+    parameter: str,
+    table: Mapping[str, Any],
+    build: Callable[[dict[str, Any]], Any],
+) -> Callable[..., int]:
+    """Return `command` with the options of a table in the place of one parameter.
+
+    That gets what `build` makes of the options that were given.
+    """
+    given = inspect.signature(command, eval_str=True)
+
+    @wraps(command)
+    def with_options(*arguments: Any, **options: Any) -> int:
+        values = {name: options.pop(name) for name in table}
+        chosen = {name: value for name, value in values.items() if value not in (None, False, [])}
+        return command(*arguments, **{parameter: build(chosen)}, **options)
+
+    kept = list(given.parameters.values())
+    place = next(n for n, each in enumerate(kept) if each.name == parameter)
+    only = inspect.Parameter.KEYWORD_ONLY
+    own = [
+        inspect.Parameter(name, only, default=False if get_args(kind)[0] is bool else None, annotation=kind)
+        for name, kind in table.items()
+    ]
+    after = [each.replace(kind=only) for each in kept[place + 1 :]]
+    with_options.__signature__ = given.replace(  # type: ignore[attr-defined]
+        parameters=[*kept[:place], *own, *after]
+    )
+    return with_options
+
+
 def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `regions`, which gets a `Chosen`.
 
     With `faces_only` there is no --regions.
     """
-    given = inspect.signature(command, eval_str=True)
-    settings = {
-        n: kind
-        for n, kind in {**CHOICE, **SEARCH}.items()
-        if not (faces_only and n in ("classes", "text_like"))
-    }
-    table = {**({} if faces_only else {"regions": REGIONS}), **settings, "device": RUNS_ON}
+    table = {"regions": REGIONS, **CHOICE, **SEARCH, "device": RUNS_ON}
+    others = ("regions", "classes", "text_like") if faces_only else ()
 
-    @wraps(command)
-    def with_regions(*arguments: Any, **options: Any) -> int:
-        if (device := options.pop("device")) is not None:
+    def build(given: dict[str, Any]) -> Chosen:
+        if (device := given.pop("device", None)) is not None:
             from dpveil.assets.engines import use_device
 
             use_device(device)
-        specs = options.pop("regions", None)
-        chosen = {name: options.pop(name) for name in settings}
-        found = Chosen(
-            specs or (), {name: value for name, value in chosen.items() if value not in (None, [])}
-        )
-        return command(*arguments, regions=found, **options)
+        return Chosen(given.pop("regions", ()), given)
 
-    own = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in table.items()
-    ]
-    kept = list(given.parameters.values())
-    place = next(n for n, parameter in enumerate(kept) if parameter.name == "regions")
-    after = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept[place + 1 :]]
-    with_regions.__signature__ = given.replace(  # type: ignore[attr-defined]
-        parameters=[*kept[:place], *own, *after]
-    )
-    return with_regions
+    own = {name: kind for name, kind in table.items() if name not in others}
+    return splice_options(command, "regions", own, build)
 
 
 def _option_name(name: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 
 
 EVERY: Final = 30.0
-"""Least seconds between two lines of a log, and between two objects of JSON."""
-SECOND: Final = 1.0
+"""Least seconds between two lines of a log."""
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage ("analyzing", "rendering"), how much of it is done, and of how much."""
@@ -59,12 +57,12 @@ def bar(total: int, word: str, *, quiet: bool = False) -> Iterator[Steps]:
 
 
 @contextmanager
-def frames_bar(*, quiet: bool = False, as_json: bool = False, unit: str = " frames") -> Iterator[Progress]:
+def frames_bar(*, quiet: bool = False, unit: str = " frames") -> Iterator[Progress]:
     """Show progress over what takes long during the context; yield what to call with it."""
     if quiet:
         yield lambda stage, done, of: None
-    elif as_json or not sys.stderr.isatty():
-        yield _Log(unit, as_json=as_json)
+    elif not sys.stderr.isatty():
+        yield _Log(unit)
     else:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -85,35 +83,18 @@ def frames_bar(*, quiet: bool = False, as_json: bool = False, unit: str = " fram
 
 
 class _Log:
-    """Prints a line now and then, or an object of JSON each second."""
+    """Prints a line now and then."""
 
-    def __init__(self, unit: str, *, as_json: bool) -> None:
-        self._unit, self._as_json = unit, as_json
-        self._stage, self._began, self._first, self._last = "", 0.0, 0, 0.0
+    def __init__(self, unit: str) -> None:
+        self._unit, self._stage, self._began, self._first, self._last = unit, "", 0.0, 0, 0.0
 
     def __call__(self, stage: str, done: int, of: int) -> None:
-        now, new = time.monotonic(), stage != self._stage
-        if new:  # a run that is resumed begins with some of it done
+        now = time.monotonic()
+        if stage != self._stage:  # a run that is resumed begins with some of it done
             self._stage, self._began, self._first, self._last = stage, now, done, now
-        if self._as_json:
-            due = new or done == of or now - self._last >= SECOND
-        else:
-            due = not new and done < of and now - self._last >= EVERY
-        if not due:
-            return
-        self._last = now
-        rate = (
-            (done - self._first) / (now - self._began) if now > self._began and done > self._first else None
-        )
-        left = None if rate is None else (of - done) / rate
-        if self._as_json:
-            pace = {
-                "fps": None if rate is None else round(rate, 2),
-                "seconds_left": None if left is None else round(left, 1),
-            }
-            say.note(json.dumps({"stage": stage, "frame": done, "of": of, **pace}))
-        else:
-            about = "" if left is None else f", about {in_words(left)} left"
+        elif done < of and now - self._last >= EVERY:
+            self._last, more = now, done - self._first
+            about = f", about {in_words((of - done) * (now - self._began) / more)} left" if more else ""
             say.note(f"{stage}: {done:,} of {of:,}{self._unit}{about}")
 
 

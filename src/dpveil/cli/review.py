@@ -6,9 +6,10 @@ import base64
 import html
 import io
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from errno import EEXIST, ENOENT
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -23,13 +24,14 @@ from dpveil.cli import say
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import count_noun
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region, RegionRecord
-from dpveil.errors import InvalidParameter, UsageError
-from dpveil.io import read, write_together
-from dpveil.io.folders import real
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, OutputError, UsageError
+from dpveil.io import write_together
+from dpveil.io.folders import identity, real
 from dpveil.io.names import show_path
+from dpveil.io.writing import refusal
 from dpveil.regions.tiling import downscale
-from dpveil.release.saving import Release, read_certificate
+from dpveil.release.saving import Release
 
 if TYPE_CHECKING:
     from PIL import ImageDraw
@@ -73,6 +75,22 @@ def check_name(path: Path, option: str = "--preview") -> None:
     """Raise `InvalidParameter` unless the `path` of an option has the suffix .png."""
     if path.suffix.lower() != ".png":
         raise InvalidParameter(option, str(path), "is not the name of a PNG file", hint="end it in .png")
+
+
+def check_apart_from(sources: Sequence[Path], written: Mapping[str, Path | None], *, replace: bool) -> None:
+    """Raise any error that would prevent writing these files, by their options, before anything is read."""
+    originals = {identity(source) for source in sources}
+    for option, path in written.items():
+        if path is None:
+            continue
+        if option != "--out":
+            check_name(path, option)
+        if identity(path) in originals:
+            raise OutputError(f"{show_path(path)} is the input itself", hint="choose another name")
+        if not path.parent.is_dir():
+            raise refusal(path, FileNotFoundError(ENOENT, ""))
+        if os.path.lexists(path) and not replace:
+            raise refusal(path, FileExistsError(EEXIST, ""))
 
 
 def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
@@ -133,51 +151,26 @@ QUALITY: Final = 60
 """WebP quality of the pictures, out of 100."""
 LEFT: Final = "may be a face, and is not hidden"
 """What a place that the detector was not sure of is called."""
-EARLIER: Final = (
-    "Released by an earlier run: the regions are those of its certificate, and of one with a mask, what"
-    " differs from the original is tinted. Scores, and what may be a face, are not known."
-)
 START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One photo on the page; entries are sorted by `doubt`, lowest first."""
-
-    doubt: float
-    text: bytes
-
-
 class Review:
-    """Collects the releases of a run for one HTML page (`page`) without scripts or further files."""
+    """Collects the releases of a run for one HTML page (`page`) without scripts or further files.
+
+    `entries` are photos with how sure the detector was of their least certain region, the first to look at.
+    """
 
     def __init__(self) -> None:
-        self.entries, self.problems = list[_Entry](), list[str]()
+        self.entries, self.problems = list[tuple[float, bytes]](), list[str]()
 
     def add(self, task: Task, plan: Plan, release: Release) -> None:
-        """Add one release; errors are listed on the page."""
-        with self._listing(task.source):
-            here = _OnPage(task.source, plan.photo, release.image, plan.regions, plan.doubtful)
-            self.entries.append(here.entry(release.certificate.missing))
-
-    def add_earlier(self, source: Path, output: Path, max_pixels: int) -> None:
-        """Add the release of an earlier run, from its file and its certificate."""
-        with self._listing(source):
-            certificate = read_certificate(output)
-            photo, after = read(source, max_pixels=max_pixels), read(output, max_pixels=max_pixels).image
-            regions = [_region_of(record, photo.image, after) for record in certificate.regions]
-            here = _OnPage(source, photo, after, regions, earlier=True)
-            self.entries.append(here.entry(certificate.missing))
-
-    @contextmanager
-    def _listing(self, source: Path) -> Iterator[None]:
-        """List the photo on the page if it cannot be shown: its release is written and stands."""
+        """Add one release; a photo that cannot be shown is listed: its release is written and stands."""
         try:
-            yield
+            self.entries.append(_entry(task.source, plan, release))
         except Exception as error:  # noqa: BLE001
             why = f"cannot be shown ({type(error).__name__}): look at it yourself"
-            self.problems.append(f"{show_path(source)}: {why}")
+            self.problems.append(f"{show_path(task.source)}: {why}")
 
     def page(self, report: Report) -> bytes:
         """Return the page as HTML in UTF-8."""
@@ -192,50 +185,27 @@ class Review:
             count=count_noun(len(self.entries), "release"),
             notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
         )
-        parts = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
+        parts = [text for _, text in sorted(self.entries, key=lambda entry: entry[0])]
         return b"".join([page.encode("utf-8", "backslashreplace"), *parts, b"</html>\n"])
 
 
-@dataclass(frozen=True)
-class _OnPage:
-    """What is shown of one photo: before and `after`, with its regions and the places that may be faces.
-
-    Of a release by an `earlier` run only what its certificate states is known.
-    """
-
-    source: Path
-    photo: Photo
-    after: UInt8[np.ndarray, "h w c"]
-    regions: Sequence[Region]
-    doubtful: Sequence[Region] = ()
-    earlier: bool = False
-
-    def entry(self, missing: Sequence[str]) -> _Entry:
-        """Return the photo's part of the page; `missing` are the requests of which nothing was found."""
-        rows, left = sorted(self.regions, key=_doubt), sorted(self.doubtful, key=_doubt)
-        lacks = "".join(
-            f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
-        )
-        whole = _image(_draw_frames(self.photo, self.regions, left), "original") + _image(
-            downscale(self.after, LONG_SIDE), "release"
-        )
-        parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
-        close = "".join(_close(self.photo.image, self.after, *each) for each in parts)
-        close = f"<ul>{close}</ul>" if close else ""
-        name, before = f"<bdi>{html.escape(show_path(self.source))}</bdi>", f"<p>{EARLIER}</p>" * self.earlier
-        text = f"<article><h2>{name}</h2>{lacks}{before}<div class=whole>{whole}</div>{close}</article>\n"
-        doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
-        return _Entry(doubt, text.encode("utf-8", "backslashreplace"))
-
-
-def _region_of(
-    record: RegionRecord, before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"]
-) -> Region:
-    """Return a region of a certificate; of one with a mask, the pixels that changed stand for the mask."""
-    if record.masked is None:
-        return Region(record.box, origin=record.origin)
-    changed = (before[record.box.slices] != after[record.box.slices]).any(axis=2)
-    return Region(record.box, changed if changed.any() else None, record.origin)
+def _entry(source: Path, plan: Plan, release: Release) -> tuple[float, bytes]:
+    """Return a photo's part of the page: before and after, its regions, and places that may be faces."""
+    photo, missing = plan.photo, release.certificate.missing
+    rows, left = sorted(plan.regions, key=_doubt), sorted(plan.doubtful, key=_doubt)
+    lacks = "".join(
+        f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
+    )
+    whole = _image(_draw_frames(photo, plan.regions, left), "original") + _image(
+        downscale(release.image, LONG_SIDE), "release"
+    )
+    parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
+    close = "".join(_close(photo.image, release.image, *each) for each in parts)
+    close = f"<ul>{close}</ul>" if close else ""
+    name = f"<bdi>{html.escape(show_path(source))}</bdi>"
+    text = f"<article><h2>{name}</h2>{lacks}<div class=whole>{whole}</div>{close}</article>\n"
+    doubt = 0.0 if missing else min(map(_doubt, (*rows, *left)), default=0.0)
+    return doubt, text.encode("utf-8", "backslashreplace")
 
 
 def _doubt(region: Region) -> float:
@@ -262,19 +232,16 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     check_private(path, tasks, what="review", start=None, replace=replace)
 
 
-def write_review(parts: Sequence[Review], report: Report, max_pixels: int, path: Path) -> None:
-    """Write the page, readable by the user only, with what earlier runs released; raises `OutputError`."""
+def write_review(parts: Sequence[Review], report: Report, path: Path) -> None:
+    """Write the page, readable by the user only; raises `OutputError`."""
     review = Review()
     for part in parts:
         review.entries += part.entries
         review.problems += part.problems
-    for entry in report.skipped:
-        if entry.output is not None:
-            review.add_earlier(entry.source, entry.output, max_pixels)
     write_together([(path, review.page(report))], replace=True, private=True)
     if earlier := len(report.skipped):
         on_it, photos = len(review.entries), count_noun(len(report.entries), "photo")
-        say.note(f"{show_path(path)} shows {on_it} of {photos}, {earlier} as an earlier run released them")
+        say.note(f"{show_path(path)} shows {on_it} of {photos}: {earlier} were released by an earlier run")
 
 
 def _draw_frames(

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -32,7 +32,6 @@ from dpveil.errors import (
     DPVeilError,
     OutputError,
     PhotoError,
-    RegionsDiffer,
     TooWeak,
     UsageError,
 )
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
-    from dpveil.release.plan import Plan
 
 
 MOST_REFUSED: Final = 20
@@ -142,7 +140,6 @@ NOUNS: Final[Mapping[str, tuple[str, str]]] = {
 PAGES: Final = (".pdf", ".tif", ".tiff")
 """How documents are called, whose pages are no photos."""
 VECTORS: Final = ", and the singular vectors of what was replaced"
-SAME_FORMAT: Final = {".jpeg": ".jpg", ".tiff": ".tif"}
 
 
 def _many(count: int, kind: str) -> str:
@@ -237,36 +234,24 @@ def _not_hidden(drawn: Sequence[Entry]) -> str:
     vectors = VECTORS * any(
         total is not None and total.relation.name == "singular-values" for total in totals
     )
+    texts = dict.fromkeys(name for promise in promises for name in promise.kept)
+    kept = f" Kept: {', '.join(texts)}." if texts else ""
     if {*kinds} == {WHOLE}:
-        return f"Not hidden: sizes, and whether there is colour{vectors}."
+        return f"Not hidden: sizes, and whether there is colour{vectors}.{kept}"
     kind, one = (next(iter(kinds)) if len(kinds) == 1 else "region"), kinds.total() == 1
     place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
     clips = any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
-    texts = Counter(name for promise in promises for name in promise.metadata)
-    some = {
-        name: f" (in {count:,} of {len(promises):,})" * (count < len(promises))
-        for name, count in texts.items()
-    }
-    kept = f" Kept: {', '.join(name + few for name, few in some.items())}." if some else ""
     where = f"where the {place} {'was' if one else 'were'}{moved}{vectors}"
     return f"Not hidden: everything else, and {where}.{kept}"
 
 
 def _target(entries: Sequence[Entry], out: object) -> str:
-    """Return where releases are, and what became of their formats if they have others than their sources."""
+    """Return where releases are."""
     places = {str(entry.output) for entry in entries if entry.output is not None}
     if not places:
         return ""
-    changed: dict[str, None] = {}
-    for entry in entries:
-        if entry.output is not None and str(entry.output) != str(out):
-            old, new = (
-                SAME_FORMAT.get(s, s) for s in (entry.source.suffix.lower(), entry.output.suffix.lower())
-            )
-            changed |= {f"{old} becomes {new}": None} if old and new and old != new else {}
-    where = show_path(places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent))
-    return f"→ {where}" + f" ({', '.join(changed)})" * bool(changed)
+    return f"→ {show_path(places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent))}"
 
 
 def _counts(report: Report) -> str:
@@ -349,13 +334,18 @@ def _rank(text: str) -> int:
     return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
 
 
-UNSURE: Final = (
-    "unsure: {replaced} {faces} with a score below {least}, in {photos}: {look}, and --threshold {least}"
-    " leaves all of them as they are"
-)
 LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
-LOOK: Final = {False: "--review shows each", True: "dpveil faces shows each"}
-"""What shows a photo's faces, after its release and before."""
+
+
+def tell_left(left: Mapping[str, Sequence[Region]], voice: Voice, *, before: bool = False) -> None:
+    """Print the places that may be faces and are not replaced, by photo, `before` their release or after."""
+    if places := [place for regions in left.values() for place in regions]:
+        from dpveil.release.words import lowest
+
+        many = count_noun(len(places), "place") + " that may show a face"
+        look = "dpveil faces shows each" if before else "--review shows each"
+        photos = say.first_and_count([*left])
+        voice.note(LEFT.format(places=many, photos=photos, look=look, least=lowest(places)))
 
 
 def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
@@ -379,45 +369,6 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
         return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
 
     return max(kept, key=amount, default=None)
-
-
-@dataclass
-class Doubts:
-    """What the detector was not sure of in a run, by photo: how many faces that were replaced, and the places
-    that may be faces and were not.
-    """
-
-    replaced: dict[str, int] = field(default_factory=dict)
-    left: dict[str, Sequence[Region]] = field(default_factory=dict)
-
-    def add(self, photo: str, plan: Plan) -> None:
-        """Take note of the plan by which a photo was released."""
-        if plan.unsure:
-            self.replaced[photo] = len(plan.unsure)
-        if plan.doubtful:
-            self.left[photo] = plan.doubtful
-
-    def join(self, other: Doubts) -> None:
-        """Take note of what is known of other photos."""
-        self.replaced |= other.replaced
-        self.left |= other.left
-
-    def tell(self, voice: Voice, *, before: bool = False) -> None:
-        """Print one line about each kind, if there are any, `before` the release of these photos or after.
-
-        What is hidden and may be no face is a detail.
-        """
-        from dpveil.release.words import UNSURE as LEAST
-        from dpveil.release.words import lowest
-
-        if count := sum(self.replaced.values()):
-            done, photos = "would replace" if before else "replaced", say.first_and_count([*self.replaced])
-            words = {"faces": count_noun(count, "face"), "replaced": done, "look": LOOK[before]}
-            voice.detail(UNSURE.format(**words, least=LEAST, photos=photos))
-        if places := [place for left in self.left.values() for place in left]:
-            many = count_noun(len(places), "place") + " that may show a face"
-            words = {"photos": say.first_and_count([*self.left]), "look": LOOK[before]}
-            voice.note(LEFT.format(places=many, least=lowest(places), **words))
 
 
 FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
@@ -454,7 +405,6 @@ def tell_chosen(method: Method, voice: Voice) -> None:
 
 
 PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
-REFUSED: Final = "{photo} (beside {refused}, refused for releases with other regions before)"
 YET: Final = "warning: nothing is {done} yet: "
 
 
@@ -495,27 +445,20 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report, doubts: Doubts, voice: Voice) -> None:
-    """Say what a run will cost, which photos will be refused, and all that warns of the releases, which the
-    report of its dry run and the `doubts` of its detector tell.
+def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
+    """Say what a run will cost, and all that warns of the releases, which the report of its dry run tells,
+    and the places that may be faces and are `left`.
     """
     due = [entry for entry in dry.priced if not entry.paid]
     totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
-        tell_cost(_with_refused(count_noun(len(totals), "photo"), dry), paid, ledger, choices.subject, voice)
+        tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
     yet = YET.format(done="drawn" if ledger is None else "paid")
     _tell_noise(choices, dry, yet, voice)
     warn([_without_noise(entry) for entry in dry.priced], voice if choices.dry else voice.brief, yet)
-    doubts.tell(voice, before=True)
-
-
-def _with_refused(priced: str, dry: Report) -> str:
-    """Return the photos that have a price, and those that the ledger will refuse for earlier releases."""
-    failures = ((entry.source, entry.failure) for entry in dry.failed)
-    refused = [show_path(source) for source, why in failures if why and issubclass(why.kind, RegionsDiffer)]
-    return REFUSED.format(photo=priced, refused=say.first_and_count(refused)) if refused else priced
+    tell_left(left, voice, before=True)
 
 
 def _without_noise(entry: Entry) -> Entry:
@@ -542,7 +485,7 @@ def tell_cost(
         voice.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
 
 
-def tell_dry(choices: Choices, report: Report, doubts: Doubts, voice: Voice) -> None:
+def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
@@ -557,7 +500,7 @@ def tell_dry(choices: Choices, report: Report, doubts: Doubts, voice: Voice) -> 
     except BudgetRefused as error:
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
-    tell_price(choices, report, doubts, voice)
+    tell_price(choices, report, left, voice)
 
 
 def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:

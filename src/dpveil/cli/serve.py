@@ -19,8 +19,6 @@ from dpveil.service.keys import Keys
 from dpveil.service.settings import PARALLEL, Limits
 
 if TYPE_CHECKING:
-    from dpveil.ledger import Ledger
-    from dpveil.service.jobs import Left
     from dpveil.service.run import Service, Setup
 
 
@@ -105,6 +103,7 @@ def _root() -> None:
     """
 
 
+STOPPED: Final = "dpveil has stopped; what was paid for was finished, and all else was cancelled at no cost"
 STARTS: Final = "starting the service, which takes a few seconds"
 """What is said at once: to import what serves, and what finds faces, takes the time."""
 
@@ -163,6 +162,8 @@ def serve_command(
     Without --ledger nothing remembers what was spent. It speaks HTTP: others reach it through a proxy with
     TLS. SIGTERM and Ctrl-C stop it; what was paid for is finished first.
     """
+    from dpveil.ledger import Ledger
+
     say.note(STARTS)
     try:
         from dpveil.service.run import Setup, serve
@@ -185,13 +186,13 @@ def serve_command(
         for line in _about(setup, ledger, service):
             say.note(line)
 
-    left = serve(
+    serve(
         setup,
-        _ledger(ledger),
+        None if ledger is None else Ledger(ledger),
         begins,
         lambda port: say.note(f"dpveil serves the page and the API at http://{address}:{port}"),
     )
-    say.note(_stop_message(left))
+    say.note(STOPPED)
     return exits.DONE
 
 
@@ -219,25 +220,3 @@ def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
         else f"certificates: signed by {setup.sign.public.fingerprint}"
     )
     yield f"workers: {service.jobs.workers.count}, which start when they are needed"
-
-
-def _stop_message(left: Left) -> str:
-    """Return what became of the releases that were under way when the service was told to stop.
-
-    Those that were paid for are finished, and the others cost nothing.
-    """
-    if not left.finished and not left.cancelled:
-        return "dpveil has stopped; no release was under way"
-    return (
-        f"dpveil has stopped; of the releases under way {left.finished} were finished, as they were paid for,"
-        f" and {left.cancelled} were cancelled and cost nothing"
-    )
-
-
-def _ledger(url: Text) -> Ledger | None:
-    """Return the ledger of a URL, which has to exist."""
-    if url is None:
-        return None
-    from dpveil.ledger import Ledger
-
-    return Ledger(url)

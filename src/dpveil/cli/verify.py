@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -20,7 +19,7 @@ from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
 from dpveil.io.document import PDF
-from dpveil.io.folders import MANY, STAGE, UNWRITTEN, is_folder, is_link, walk
+from dpveil.io.folders import MANY, UNWRITTEN, is_folder, is_link, walk
 from dpveil.io.names import escape_text, show_path
 from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
@@ -46,9 +45,6 @@ HINTS = {
     "unchecked": "nothing is known of it until it is checked",
     "unprotected": UNPROTECTED_HINT,
 }
-UNFINISHED = (
-    "{} in {}, where an unfinished run keeps releases: give that command again, then verify what it writes"
-)
 LINK = "it is a symbolic link, and links are not followed"
 UNCHECKED = "signer not checked (use --trust)"
 UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
@@ -87,51 +83,57 @@ def verify_command(
     trusted = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     sets, others = sets_among(outputs)
-    counts, waiting, entries = Counts(), 0, list[dict[str, Any]]()
+    sound = publishable = failed = 0
+    bare, entries = list[Path](), list[dict[str, Any]]()
     found = results(others, max_pixels, least, trusted, sets)
     for _, group in groupby(found, lambda one: one.inside or one.path):  # what lies in a file, together
         several = [*group]
-        inside = several[0].inside
         for result in several:
-            counts.add(result)
-            waiting += STAGE in result.path.parts
+            sound += result.sound
+            publishable += result.publishable
+            if result.status == "missing" and os.path.lexists(result.inside or result.path):
+                bare.append(result.path)
+            else:
+                failed += not result.sound
         if json:
             entries += map(_entry, several)
-        elif inside is not None:
-            _tell_inside(inside, several, least, voice)
-        else:
-            _tell_each(several, least, voice, bare=len(counts.bare), named={*others})
-    if not (counts.sound or counts.failed or counts.bare):
+        elif several[0].inside is not None:
+            _tell_inside(several[0].inside, several, least, voice)
+        elif not several[0].sound or not voice.quiet:
+            say.answer(_line(several[0], least, voice))
+            for line in clip_lines(several[0]) if voice.verbose else ():
+                say.answer(f"  {line}")
+    bad = failed + len(bare)
+    if not (sound or bad):
         hint = "name released images, or folders that contain some"
         raise PhotoError("there is nothing to verify", hint=hint)
     note = trust_text(trusted)
     if json:
         verified = [entry for entry in entries if "error" not in entry]
-        failed = [entry for entry in entries if "error" in entry]
-        say.document({"verified": verified, "failed": failed, "note": note})
-    elif (more := len(counts.bare) - MOST_LINES) > 0:
-        say.answer(f"MISSING       and {count_noun(more, 'more file')} without a certificate: {ALL}")
-    for line in counts.lines(least):
-        voice.note(line)
-    if waiting:
-        voice.note(UNFINISHED.format(count_noun(waiting, "file"), STAGE))
-    bad = counts.failed + len(counts.bare)
-    if counts.sound or bad > 1:
-        voice.note("; ".join(filter(None, [counts.summary(least), note])))
+        failures = [entry for entry in entries if "error" in entry]
+        say.document({"verified": verified, "failed": failures, "note": note})
+    if bare:
+        names = say.first_and_count([escape_text(show_path(path)) for path in bare])
+        voice.note(f"without a certificate: {names}: {KEEP_APART}")
+    if least is None and sound > 1 and not publishable:
+        voice.note(UNPUBLISHABLE)
+    counts = {
+        SOUND if least is None else f"at least {least}": sound,
+        "of them not publishable": sound - publishable,
+        "without a certificate": len(bare),
+        "failed": failed,
+    }
+    told = ", ".join(f"{count:,} {word}" for word, count in counts.items() if count) * (sound + bad > 1)
+    if sound or bad > 1:
+        voice.note("; ".join(filter(None, [told, note])))
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _tell_each(
-    several: Sequence[Verification], least: str | None, voice: Voice, *, bare: int, named: Collection[Path]
-) -> None:
-    """Print a line for each file, but not for many without a certificate, of which `bare` were seen."""
-    for result in several:
-        if (result.sound and voice.quiet) or (is_bare(result) and bare > MOST_LINES):
-            continue
-        say.answer(_line(result, least, voice))
-        if voice.verbose and not {*named}.isdisjoint((result.path, certificate_path(result.path))):
-            for line in block(result):
-                say.answer(f"  {line}")
+KEEP_APART = "they may be originals, so keep them apart from what you publish"
+UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
+MOST_LINES: Final = 10
+"""Most problems in one file that have a line."""
+ALL: Final = "--json has all of them"
 
 
 def _tell_inside(file: Path, several: Sequence[Verification], least: str | None, voice: Voice) -> None:
@@ -146,16 +148,20 @@ def _tell_inside(file: Path, several: Sequence[Verification], least: str | None,
     if len(bad) > MOST_LINES:
         say.answer(f"and {count_noun(len(bad) - MOST_LINES, 'other problem')} in {path}: {ALL}")
     sound = [result for result in several if result.sound]
-    together = next((result.together for result in sound if result.together), "")
     if voice.quiet or not sound:
         return
-    alike = Counter("; ".join(result_parts(result, least)) for result in sound)
+    # what releases have in common: not the share of the photo, nor what all promise together
+    parts = [
+        [standing(one, least), *(note for note in one.notes if note not in (_share(one), one.together))]
+        for one in sound
+    ]
+    together = next((result.together for result in sound if result.together), "")
     if together and all(result.status in ("consistent", "unprotected") for result in bad):
-        parts = (part for one in sound for part in result_parts(one, least)[one.publishable :])
-        told = "; ".join([together, *dict.fromkeys(parts)])
-        say.answer(f"{SOUND:<13} {path}  {escape_text(told)}")
-        alike = alike if voice.verbose else Counter()
-    for text, count in alike.most_common(MOST_LINES):
+        notes = (note for one, part in zip(sound, parts, strict=True) for note in part[one.publishable :])
+        say.answer(f"{SOUND:<13} {path}  {escape_text('; '.join([together, *dict.fromkeys(notes)]))}")
+        if not voice.verbose:
+            return
+    for text, count in Counter(map("; ".join, parts)).most_common(MOST_LINES):
         say.answer(f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}")
 
 
@@ -189,9 +195,7 @@ def results(
         if problem:
             yield Verification(image, "inconsistent", (problem,))
             continue
-        for found in verify_each(path, max_pixels=max_pixels, at_least=least, trust=trusted):
-            whose = of_a_set(image) if found.status == "missing" and found.inside is None else ""
-            yield Verification(image, "missing", (whose,)) if whose else found
+        yield from verify_each(path, max_pixels=max_pixels, at_least=least, trust=trusted)
 
 
 def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tuple[Path, str]]:
@@ -254,8 +258,10 @@ def _entry(result: Verification) -> dict[str, Any]:
     return entry | {"error": error, "hint": HINTS[result.status]}
 
 
-def _line(result: Verification, least: str | None, voice: Voice = say.PLAIN) -> str:
-    path = escape_text(display_name(result))
+def _line(result: Verification, least: str | None, voice: Voice) -> str:
+    path = escape_text(show_path(result.path))
+    if result.inside not in (None, result.path) and result.inside.suffix.lower() == PDF:
+        path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
@@ -269,80 +275,12 @@ def _line(result: Verification, least: str | None, voice: Voice = say.PLAIN) -> 
     return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
 
 
-KEEP_APART = "they may be originals, so keep them apart from what you publish"
-UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
-
-
-@dataclass
-class Counts:
-    """How many files are sound, publishable and not sound; `bare` are those that have no certificate."""
-
-    sound: int = 0
-    publishable: int = 0
-    failed: int = 0
-    bare: list[Path] = field(default_factory=list)
-
-    def add(self, result: Verification) -> None:
-        """Count one file."""
-        bare = is_bare(result)
-        self.sound += result.sound
-        self.publishable += result.publishable
-        self.failed += not bare and not result.sound
-        self.bare += [result.path] * bare
-
-    def summary(self, least: str | None) -> str:
-        """Return all numbers but zeros in one line; empty if there is one file alone, which has its own."""
-        counts = {
-            SOUND if least is None else f"at least {least}": self.sound,
-            "of them not publishable": self.sound - self.publishable,
-            "without a certificate": len(self.bare),
-            "failed": self.failed,
-        }
-        several = self.sound + self.failed + len(self.bare) > 1
-        return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count) * several
-
-    def lines(self, least: str | None) -> Iterator[str]:
-        """Yield what is to be known before the files are published, if anything."""
-        if self.bare and not self.sound and not self.failed:
-            yield f"no release is here: {count_noun(len(self.bare), 'file')} without a certificate"
-        elif self.bare:
-            files = say.first_and_count([escape_text(show_path(path)) for path in self.bare])
-            yield f"without a certificate: {files}: {KEEP_APART}"
-        if least is None and self.sound > 1 and not self.publishable:
-            yield UNPUBLISHABLE
-
-
-def is_bare(result: Verification) -> bool:
-    """Whether a file is there, has no certificate, and is not part of a data set."""
-    inside = result.inside
-    there = result.status == "missing" and os.path.lexists(inside or result.path)
-    return there and (inside is not None or not of_a_set(result.path))
-
-
-MOST_LINES: Final = 10
-"""Most problems in one file that have a line, and most files without a certificate."""
-ALL: Final = "--json has all of them"
-
-
-def result_parts(result: Verification, least: str | None) -> list[str]:
-    """Return what is said of each sound release like this one: what it promises, and notes.
-
-    Without what is its own: the hash, and the share of the photo that its regions have; nor what all together
-    promise.
-    """
-    notes = [note for note in result.notes if note not in (_share(result), result.together)]
-    return [standing(result, least), *notes]
-
-
 def _share(result: Verification) -> str:
     """Return the note on how much of a photo is replaced; empty if there is none."""
     stated = result.certificate
     output = getattr(stated, "output", None)
     regions = getattr(stated, "regions", None)
     return "" if output is None or regions is None else share(regions, output.width, output.height)
-
-
-PART = "it has no certificate of its own: check its data set with dpveil verify {}"
 
 
 def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
@@ -378,21 +316,6 @@ def sets_below(folder: Path) -> list[Path]:
     return [*found]
 
 
-def of_a_set(picture: Path) -> str:
-    """Return why a picture without a certificate is not verified by itself, if it lies in a data set."""
-    from dpveil.synthesis.saving import is_set
-
-    return PART.format(show_path(picture.parent)) if is_set(picture.parent) else ""
-
-
-def display_name(result: Verification) -> str:
-    """Return the name of a file, or of a page with that of its document."""
-    document = result.inside
-    if document is None or document == result.path or document.suffix.lower() != PDF:
-        return show_path(result.path)
-    return f"{show_path(document)}, page {number_of(result.path.name):,}"
-
-
 def promise(result: Verification) -> str | None:
     """Return the total of a release in words, or None."""
     composition = None if result.certificate is None else result.certificate.composition
@@ -419,7 +342,7 @@ def standing(result: Verification, least: str | None) -> str:
     )
 
 
-def block(result: Verification) -> tuple[str, ...]:
+def clip_lines(result: Verification) -> tuple[str, ...]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
     if not is_clip(result.path):
         return ()

@@ -11,7 +11,6 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.clips import (
-    check_apart_from,
     check_different,
     plan_document,
     tell_plan,
@@ -36,6 +35,7 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.cli.progress import frames_bar, stopping
+from dpveil.cli.review import check_apart_from
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
@@ -107,7 +107,7 @@ def analyze_command(
 
     check_apart_from([source], {"--out": out, "--sheet": sheet}, replace=force)
     check_different({"the plan": out, "the sheet": sheet})
-    with stopping("no plan was written"), frames_bar(quiet=quiet, as_json=json) as progress:
+    with stopping("no plan was written"), frames_bar(quiet=quiet) as progress:
         plan = analyze(
             source,
             method,
@@ -231,7 +231,7 @@ def render_command(
     elif payment.ledger is not None:
         tell_cost("the clip", [plan.total], payer["ledger"], payer["subject"], voice)
     if task is not None and not dry_run and preview is None:
-        with stopping(KEPT), frames_bar(quiet=voice.quiet, as_json=json) as progress:
+        with stopping(KEPT), frames_bar(quiet=voice.quiet) as progress:
             entry = release_clip(task, plan, {**payer, "replace": force, "progress": progress})
         code = _print_report(task, entry, voice, json=json, seeded=seed is not None)
         tell_terms((plan.method, *plan.post_processing), voice)

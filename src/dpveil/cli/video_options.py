@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import wraps
 from typing import Annotated, Any, Final
 
 import typer
 
+from dpveil.cli.options import Text, splice_options
 from dpveil.errors import InvalidParameter, UsageError
-
-Text = str | None
 
 COMMON: Final[Mapping[str, Any]] = {
     "over_time": Annotated[
@@ -120,22 +117,4 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `clip`, which gets a `ClipOptions`."""
-    given = inspect.signature(command, eval_str=True)
-    table = {**COMMON, **(PLANNING if planning else {})}
-
-    @wraps(command)
-    def with_clips(*arguments: Any, **options: Any) -> int:
-        values = {name: options.pop(name) for name in table}
-        chosen = {name: value for name, value in values.items() if value not in (None, False)}
-        return command(*arguments, clip=ClipOptions(chosen), **options)
-
-    usual = {"keep_audio": False}
-    own = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=usual.get(name), annotation=kind)
-        for name, kind in table.items()
-    ]
-    kept: Sequence[inspect.Parameter] = list(given.parameters.values())
-    place = next(n for n, parameter in enumerate(kept) if parameter.name == "clip")
-    after = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept[place + 1 :]]
-    with_clips.__signature__ = given.replace(parameters=[*kept[:place], *own, *after])  # type: ignore[attr-defined]
-    return with_clips
+    return splice_options(command, "clip", {**COMMON, **(PLANNING if planning else {})}, ClipOptions)

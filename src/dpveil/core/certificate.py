@@ -90,8 +90,9 @@ class Certificate(Envelope):
     `terms` are what the licences of the trained files that it names allow, by those names.
     `pose` are yaw and pitch in degrees if the faces are shown in a chosen pose. `warnings` are sentences for
     who looks at the release; like scopes of guarantees they are made anew, and are in no certificate.
-    `output` is None until the release is saved. `signature` is None for one that is not signed, which detects
-    inconsistency, not forgery. Source: docs, "Certificate".
+    `columns` names what of the original's sample lies beside the release in the clear, in a shard or Parquet
+    file. `output` is None until the release is saved. `signature` is None for one that is not signed, which
+    detects inconsistency, not forgery. Source: docs, "Certificate".
     """
 
     kind: ClassVar[str] = "photo"
@@ -111,6 +112,7 @@ class Certificate(Envelope):
     warnings: tuple[str, ...] = field(default=(), compare=False)
     pose: tuple[float, float] | None = None
     terms: Mapping[str, str] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     output: Output | None = None
     tool: str = ""
     signature: Signature | None = None
@@ -186,6 +188,7 @@ class Certificate(Envelope):
             "if_none": self.if_none,
             "pose": None if self.pose is None else list(self.pose),
             "terms": dict(self.terms) or None,
+            "columns": list(self.columns) or None,
         }
         return {
             **self.settings,
@@ -234,6 +237,7 @@ def _certificate(data: dict[str, Any]) -> Certificate:
         post_processing=_texts(data["post_processing"]),
         pose=None if pose is None else (float(pose[0]), float(pose[1])),
         terms={name: _text(terms) for name, terms in _object(data.get("terms", {})).items()},
+        columns=_texts(data.get("columns", [])),
         output=None if data["output"] is None else _output(_object(data["output"])),
         tool=data["tool"],
         regions=tuple(_record(entry) for entry in _list(data["regions"])),

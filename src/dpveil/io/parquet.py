@@ -24,7 +24,7 @@ MOST_FOOTER: Final = 1 << 27
 """Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
 KEPT: Final = 16
 """Rows that are kept when they are passed over, as readers are not quite in order."""
-SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE} and {ROW} alone: nothing else is verified"
+SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE}, {ROW}, and what certificates state"
 MOST_NAMED: Final = 8
 GROUP: Final = 64
 """Rows of a group that is written, and less if they are large."""
@@ -79,7 +79,7 @@ class Rows:
 
     def _start(self, group: int) -> None:
         self._next, self._end = (self._ends[group - 1] if group else 0), self._ends[group]
-        self._values = _values(self._table, self._leaf, [group])
+        self._values = _values(self._table, [self._leaf], [group])
 
     def _value(self) -> bytes | None:
         with _refusing():
@@ -93,19 +93,33 @@ class Rows:
         return value if isinstance(value, bytes) else None
 
 
-def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | None, bytes | None]]:
-    """Yield row, path, image and certificate of all rows of a file with the columns of releases.
+def read_columns(file: BinaryIO, names: Iterable[str]) -> Any:
+    """Return a pyarrow table of those of the named columns that a file has; raises `Refused`."""
+    with _refusing():
+        table = _open_parquet(file)
+        return table.read([name for name in names if name in table.schema_arrow.names], use_threads=False)
+
+
+Row = tuple[int | None, str | None, bytes | None, bytes | None, tuple[str, ...]]
+"""Number, path, image, certificate, and the names of all other columns."""
+
+
+def any_rows(file: BinaryIO) -> Iterator[Row]:
+    """Yield all rows of a file with the columns of releases, of which others are not read.
 
     Where there is no column of rows, they are counted. Raises `Refused` for any other file, and for damage.
     """
     with _refusing():
         table = _open_parquet(file)
         told = _schema()
-        if not any(table.schema_arrow.equals(each) for each in (told, told.remove(2))):
-            names = ", ".join(map(escape_text, table.schema_arrow.names[:MOST_NAMED]))
-            raise Refused(f"holds other columns than releases ({names})", SELECT)
+        names = table.schema_arrow.names
+        own = [table.schema_arrow.field(name) for name in names if name in told.names]
+        if own not in ([*told], [*told][:2]) or len({*names}) != len(names):
+            shown = ", ".join(map(escape_text, names[:MOST_NAMED]))
+            raise Refused(f"holds other columns than releases ({shown})", SELECT)
         groups = [*range(table.metadata.num_row_groups)]
-    rows = _values(table, None, groups)
+    others = tuple(name for name in names if name not in told.names)
+    rows = _values(table, [field.name for field in own], groups)
     for number in count():
         with _refusing():
             found = next(rows, None)
@@ -113,22 +127,31 @@ def any_rows(file: BinaryIO) -> Iterator[tuple[int | None, str | None, bytes | N
             return
         image, text = found[IMAGE] or {}, found[CERTIFICATE]
         certificate = None if text is None else text.encode()
-        yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate
+        yield found.get(ROW, number), image.get("path"), image.get("bytes"), certificate, others
 
 
-def write_parquet(file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]]) -> None:
-    """Write releases by row, name, image and certificate; raises `OSError`."""
+def write_parquet(
+    file: BinaryIO, releases: Iterable[tuple[int, str, bytes, bytes]], columns: Any = None
+) -> None:
+    """Write releases by row, name, image and certificate, and of a table of all rows what each has there.
+
+    Raises `OSError`.
+    """
     import pyarrow
     import pyarrow.parquet
 
     told = _with_features(_schema())
+    for each in () if columns is None else columns.schema:
+        told = told.append(each)
     bare = {"compression": "none", "use_dictionary": False, "write_statistics": False}
     waiting: list[dict[str, Any]] = []
     try:
         with pyarrow.parquet.ParquetWriter(file, told, **bare) as made:
             for row, name, image, certificate in releases:
                 text = certificate.decode("utf-8", "replace")
-                waiting.append({IMAGE: {"bytes": image, "path": name}, CERTIFICATE: text, ROW: row})
+                kept = [] if columns is None else columns.slice(row, 1).to_pylist()
+                others = kept[0] if kept else {}  # a row that has left has none
+                waiting.append({IMAGE: {"bytes": image, "path": name}, CERTIFICATE: text, ROW: row, **others})
                 size = sum(len(each[IMAGE]["bytes"]) for each in waiting)
                 if len(waiting) == GROUP or size > GROUP_BYTES:
                     made.write_table(pyarrow.Table.from_pylist(waiting, told))
@@ -184,9 +207,8 @@ def _column(schema: Any) -> tuple[str, str]:
     return chosen[0], found[chosen[0]]
 
 
-def _values(table: Any, leaf: str | None, groups: list[int]) -> Iterator[dict[str, Any]]:
+def _values(table: Any, columns: list[str], groups: list[int]) -> Iterator[dict[str, Any]]:
     """Yield the rows of groups one at a time: a dictionary makes many large rows of a small file."""
-    columns = None if leaf is None else [leaf]
     for batch in table.iter_batches(1, row_groups=groups, columns=columns, use_threads=False):
         yield from batch.to_pylist()
 

@@ -6,16 +6,14 @@ Of a budget above its own a key learns that it refuses, and no more. Whoever nee
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.limits import Account, Limit, check_subject, limit_json
+from dpveil.ledger.limits import Account, check_subject, limit_json
 from dpveil.service.keys import Caller
 from dpveil.service.problems import Gone, WorkerEnded
 
@@ -23,8 +21,6 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
     from dpveil.ledger.ledger import Reservation
 
-Limits = Sequence[tuple[Account, Limit]]
-"""The limits on the path of a subject, from the top, each with its account."""
 UNLIMITED: Final = "{} has no limit, so nothing may be spent for it"
 SETS: Final = "dpveil ledger limit sets one"
 ASK: Final = "whoever runs the service sets limits"
@@ -62,9 +58,9 @@ class Budget:
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except BudgetRefused as error:
-            raise _refusal_for_caller(
-                error, self.ledger, caller, check_subject(subject), guarantee
-            ) from error
+            standing = Standing(self.ledger, caller, check_subject(subject))
+            price = Total(Cost.of(guarantee), guarantee.relation)
+            raise standing.refusal_of(error, price) from error
         except AlreadyPaid as error:
             raise Gone(
                 "the release with this Idempotency-Key was made and paid for, and is not kept any more",
@@ -78,9 +74,9 @@ class Budget:
         """
         if self.ledger is None or subject is None:
             return {}
-        paid, account = self.ledger.paid(subject, _unit(caller, key)), self.ledger.show(subject)
+        paid = self.ledger.paid(subject, _unit(caller, key))
         told = {} if paid is None else {"paid": {"subject": paid.subject, **paid.cost.to_json()}}
-        return {**told, "left": left_json(account, caller)}
+        return {**told, "left": Standing(self.ledger, caller, subject).left_json()}
 
     def forecast(self, caller: Caller, subject: str | None, total: Any) -> dict[str, Json]:
         """Return the `cost` of a plan with this total, what is `left` for a subject, and whether that `fits`,
@@ -95,13 +91,16 @@ class Budget:
         told: dict[str, Json] = {"cost": None if price is None else price.to_json()}
         if subject is None:
             return told
-        account = self.ledger.show(subject)
-        error = limit_refusal(account, caller, price)
-        told |= {"left": left_json(account, caller), "fits": error is None}
-        if error is None:
-            return told
-        near = None if limits_of(account) else similar_subject(self.ledger, caller, account.subject)
-        return {**told, "reason": error.message + ("" if near is None else f"; did you mean {near}?")}
+        standing = Standing(self.ledger, caller, subject)
+        if not standing.limits:
+            reason = standing.near("; did you mean {}?", UNLIMITED.format(subject))
+        elif price is None:
+            reason = "no budget can pay for this release"
+        else:
+            error = standing.refusal(price, price)
+            reason = "" if error is None else error.message
+        told |= {"left": standing.left_json(), "fits": not reason}
+        return {**told, "reason": reason} if reason else told
 
     def stored(self, payment: Reservation | None, sha256: str) -> None:
         """Tell the ledger which file was paid for, before anybody sees it."""
@@ -141,72 +140,49 @@ def _parse_covered(told: Any) -> Covered:
         raise WorkerEnded from error
 
 
-def limits_of(account: Account) -> Limits:
-    """Return every limit that a release for a subject has to keep."""
-    return [(each, limit) for each in (*account.parents, account) for limit in each.limits]
+class Standing:
+    """The limits that a release for a subject has to keep, from the top, each with its account.
 
-
-def known_to(caller: Caller, limits: Limits) -> Limits:
-    """Return the limits whose amounts a caller may know."""
-    return [each for each in limits if caller.may_spend(each[0].subject)]
-
-
-def similar_subject(ledger: Ledger, caller: Caller, name: str) -> str | None:
-    """Return the subject that is most similar to a mistyped one, of those that the caller may spend."""
-    return nearest(name, (each for each in ledger.subjects() if each != name and caller.may_spend(each)))
-
-
-def first_refusal(
-    limits: Limits, caller: Caller, name: str, more: Total, price: Total, now: int
-) -> BudgetRefused | None:
-    """Return why a subject cannot pay `more`, of which the last release is for `price`; None if it can.
-
-    Limits that the caller may not spend come last, and tell nothing but that they refuse. `now` is in Unix
-    seconds.
+    The amounts of those that its caller may spend are `seen`; of others nothing is told but that they refuse.
     """
-    for account, limit in sorted(limits, key=lambda each: not caller.may_spend(each[0].subject)):
-        try:
-            limit.check(account.subject, account.spent + account.reserved + more, price.cost, now)
-        except BudgetRefused as error:
-            return error if caller.may_spend(account.subject) else _above_limit_refusal(name)
-    return None
 
+    def __init__(self, ledger: Ledger, caller: Caller, account: Account | str) -> None:
+        self.ledger, self.caller = ledger, caller
+        own = ledger.show(account) if isinstance(account, str) else account
+        self.account, self.subject = own, own.subject
+        self.limits = [(each, limit) for each in (*own.parents, own) for limit in each.limits]
+        self.seen = [each for each in self.limits if caller.may_spend(each[0].subject)]
 
-def _refusal_for_caller(
-    error: BudgetRefused, ledger: Ledger, caller: Caller, name: str, guarantee: Guarantee
-) -> BudgetRefused:
-    """Return a refusal of the ledger as the caller is told of it."""
-    limits = limits_of(ledger.show(name))
-    if not limits:
-        near = similar_subject(ledger, caller, name)
-        meant = "" if near is None else f"did you mean {near}? "
-        return BudgetRefused(UNLIMITED.format(name), hint=meant + (SETS if caller.subjects is None else ASK))
-    if caller.subjects is None:
-        return error
-    price = Total(Cost.of(guarantee), guarantee.relation)
-    return first_refusal(limits, caller, name, price, price, int(time.time())) or _above_limit_refusal(name)
+    def near(self, words: str, text: str) -> str:
+        """Return a text, and in `words` the subject that is most similar to a mistyped one, if any."""
+        own = (name for name in self.ledger.subjects() if self.caller.may_spend(name))
+        near = nearest(self.subject, (name for name in own if name != self.subject))
+        return text if near is None else text + words.format(near)
 
+    def refusal(self, more: Total, price: Total) -> BudgetRefused | None:
+        """Return why the limits that are seen refuse to pay `more`, of which the last release is for `price`;
+        None if they do not.
+        """
+        for account, limit in self.seen:
+            try:
+                spent = account.spent + account.reserved
+                limit.check(account.subject, spent + more, price.cost, int(time.time()))
+            except BudgetRefused as error:
+                return error
+        return None
 
-def _above_limit_refusal(name: str) -> BudgetRefused:
-    return BudgetRefused(ABOVE.format(name), hint=LESS)
+    def refusal_of(self, error: BudgetRefused, price: Total) -> BudgetRefused:
+        """Return the ledger's refusal of a release as the caller is told of it."""
+        if not self.limits:
+            sets = SETS if self.caller.subjects is None else ASK
+            return BudgetRefused(
+                UNLIMITED.format(self.subject), hint=self.near("did you mean {}? ", "") + sets
+            )
+        if self.caller.subjects is None:
+            return error
+        return self.refusal(price, price) or BudgetRefused(ABOVE.format(self.subject), hint=LESS)
 
-
-def left_json(account: Account, caller: Caller) -> dict[str, Json]:
-    """Return what is left of every limit on a subject's path that its caller may know."""
-    limits = limits_of(account)
-    known = known_to(caller, limits)
-    told = [{"subject": each.subject, **limit_json(limit, each.used)} for each, limit in known]
-    return {"limits": list(told), "complete": len(known) == len(limits)}
-
-
-def limit_refusal(account: Account, caller: Caller, price: Total | None) -> BudgetRefused | None:
-    """Return why the limits that a caller may know have no room for a release; None if they have.
-
-    There is none without any limit, nor for what no budget can pay (None).
-    """
-    limits = limits_of(account)
-    if not limits:
-        return BudgetRefused(UNLIMITED.format(account.subject))
-    if price is None:
-        return BudgetRefused("no budget can pay for this release")
-    return first_refusal(known_to(caller, limits), caller, account.subject, price, price, int(time.time()))
+    def left_json(self) -> dict[str, Json]:
+        """Return what is left of every limit that the caller may know."""
+        told = [{"subject": each.subject, **limit_json(limit, each.used)} for each, limit in self.seen]
+        return {"limits": list(told), "complete": len(self.seen) == len(self.limits)}

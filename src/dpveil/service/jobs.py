@@ -94,16 +94,6 @@ class Job:
     folder: Path | None = None
 
 
-@dataclass(frozen=True)
-class Left:
-    """How many releases were under way when the service was told to stop: `finished` as they were paid for,
-    or `cancelled`.
-    """
-
-    finished: int
-    cancelled: int
-
-
 class Jobs:
     """Everything between HTTP and workers. The results are used in a thread of their own."""
 
@@ -120,7 +110,6 @@ class Jobs:
         self.metrics, self.sign, self.under_way = metrics, sign, UnderWay()
         self._keeping = asyncio.Semaphore(workers.count)  # a disk that is slower than workers stops them
         self.closing = False
-        self.left: Left | None = None
         self._jobs: dict[str, Job] = {}
         self._results = ThreadPoolExecutor(1, thread_name_prefix="results")
 
@@ -188,11 +177,9 @@ class Jobs:
         return {}
 
     async def close(self) -> None:
-        """Cancel what is not paid for, and finish the rest; `left` tells how many of each."""
+        """Cancel what is not paid for, and finish the rest."""
         self.closing = True
         jobs = [*self._jobs.values()]
-        paid = [job for job in jobs if job.paid]
-        self.left = self.left or Left(len(paid), len(jobs) - len(paid))
         for job in jobs:
             if not job.paid:
                 job.task.cancel()

@@ -21,7 +21,7 @@ from dpveil.service import log
 from dpveil.service.app import Parts, application
 from dpveil.service.budget import Budget
 from dpveil.service.guard import Guard, Held, Rates
-from dpveil.service.jobs import Jobs, Left
+from dpveil.service.jobs import Jobs
 from dpveil.service.keys import KeyFile
 from dpveil.service.log import Metrics
 from dpveil.service.page.routes import page_router
@@ -208,8 +208,8 @@ def serve(
     ledger: Ledger | None,
     begins: Callable[[Service], None],
     started: Callable[[int], None],
-) -> Left:
-    """Run the service until it is told to stop by SIGTERM or SIGINT; return what was under way then.
+) -> None:
+    """Run the service until it is told to stop by SIGTERM or SIGINT.
 
     Calls `begins` once everything is open, and `started` with the port once it listens there. Raises
     `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
@@ -226,4 +226,3 @@ def serve(
         problem = f"the service cannot listen at {setup.host}, port {setup.port}"
         hint = "its log above says why: stop what listens there, or choose another {port} or {host}"
         raise OutputError(problem, hint=hint, arguments={"port": "port", "host": "host"}) from None
-    return service.jobs.left or Left(0, 0)

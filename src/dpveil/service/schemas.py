@@ -9,7 +9,6 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpveil.release.words import CHANNELS
 from dpveil.service.problems import CONCERNS, MEDIA_TYPE
 
 Amount = float | str
@@ -24,23 +23,6 @@ EXAMPLE: Final[dict[str, Any]] = {
 }
 TRY: Final = "/v1/explain?method=dp-pix&epsilon=1&block=16&neighbourhood=256&size=128x128"
 """A request with the examples of `QUERY`; hints name it."""
-IN_THE_CLEAR: Final = ["position and size of the region", CHANNELS, "everything outside the region"]
-EXPLAINED: Final[dict[str, Any]] = {
-    "method": "dp-pix",
-    "guarantee": {
-        "kind": "pure",
-        "relation": {"name": "m-pixels", "m": 256},
-        "epsilon": 1,
-        "scope": {"covers": "region: 128×128 pixels at 0,0, 3 channels", "in_the_clear": IN_THE_CLEAR},
-    },
-    "noise_scale": 765.0,
-    "strength": "strong",
-    "sentence": "Strong: of two photos that differ in at most 256 pixels, equally likely before, nobody names"
-    " the true one with more than 73.11 %. The region has 16,384 pixels: about all of them together the"
-    " promise is practically none (epsilon 64).",
-    "in_the_clear": IN_THE_CLEAR,
-}
-"""A part of the answer to `TRY`."""
 
 
 def _optional_field(description: str | None = None, **more: Any) -> Any:
@@ -177,7 +159,7 @@ class Plan(BaseModel):
 class Explanation(BaseModel):
     """What a method promises."""
 
-    model_config = ConfigDict(extra="allow", json_schema_extra={"example": EXPLAINED})
+    model_config = ConfigDict(extra="allow")
     method: str
     parameters: dict[str, Any] = Field(description="All parameters, with those that were left out.")
     guarantee: dict[str, Any] = Field(description="As in a certificate.")

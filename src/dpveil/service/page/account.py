@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +11,7 @@ from dpveil.core.numbers import Json, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.amounts import DELTA_UNIT, UNIT, Cost, Total
 from dpveil.ledger.limits import Account, Limit, check_subject, show_left
-from dpveil.service.budget import ASK, SETS, Limits, first_refusal, known_to, limits_of, similar_subject
+from dpveil.service.budget import ASK, SETS, Standing
 from dpveil.service.keys import Caller
 from dpveil.service.problems import BadRequest
 
@@ -80,26 +79,44 @@ def account_json(
     named, none = payers(ledger, caller, asked)
     own = caller.subjects[0] if caller.subjects else ""
     choice: dict[str, Json] = {"subjects": [*named], "none": none, "own": own, "paid": _price_text(paid)}
-    one = caller.subjects is not None and len(caller.subjects) == 1
-    if subject is None and not one:
-        return {
-            "subject": "",
-            **choice,
-            "left": "",
-            "share": 0.0,
-            "each": _refuse_all(none or UNNAMED, asked),
-        }
-    name = check_subject(caller.subject(subject))
-    limits = limits_of(ledger.show(name))
-    seen = known_to(caller, limits)
-    none = "" if limits else _unlimited_text(name, similar_subject(ledger, caller, name))
+
+    def refused(problem: str) -> list[Json]:
+        return [{"problem": problem, "after": "", "in_turn": False} for _ in asked]
+
+    if subject is None and (caller.subjects is None or len(caller.subjects) != 1):
+        nobody: dict[str, Json] = {"subject": "", "left": "", "share": 0.0}
+        return {**nobody, **choice, "each": refused(none or UNNAMED)}
+    standing = Standing(ledger, caller, check_subject(caller.subject(subject)))
+    if not standing.limits:
+        why = standing.near(" Did you mean {}?", UNLIMITED.format(standing.subject))
+        nothing: dict[str, Json] = {"subject": standing.subject, "left": why, "share": 0.0}
+        return {**nothing, **choice, "each": refused(why)}
+    shares = [limit.left(used(account).cost) / limit_of(limit)[1] for account, limit in standing.seen]
+    turn = Total()
+    each: list[Json] = []
+    for price in asked:
+        error = standing.refusal(price, price)
+        in_turn = error is None and standing.refusal(turn + price, price) is None
+        turn = turn + price if in_turn else turn
+        after = "" if error else _remaining_text(standing, price)
+        each.append({"problem": _problem(error), "after": after, "in_turn": in_turn})
     return {
-        "subject": name,
+        "subject": standing.subject,
         **choice,
-        "left": none or _remaining_text(name, limits, seen, Total()),
-        "share": min((_share(account, limit) for account, limit in seen), default=0.0),
-        "each": _refuse_all(none, asked) if none else _each_release(name, limits, seen, caller, asked),
+        "left": _remaining_text(standing, Total()),
+        "share": float(min(shares, default=0)),
+        "each": each,
     }
+
+
+def used(account: Account) -> Total:
+    """Return what was spent for a subject, or is about to be."""
+    return account.spent + account.reserved
+
+
+def limit_of(limit: Limit) -> tuple[str, Fraction]:
+    """Return the first amount of a limit, by which what is left of it is counted, and its name."""
+    return next(iter(limit.amounts.items()))
 
 
 def _price_text(prices: Sequence[Total]) -> str:
@@ -119,34 +136,6 @@ def _price_text(prices: Sequence[Total]) -> str:
     return f"for {some}" if some else "at no cost"
 
 
-def _unlimited_text(name: str, near: str | None) -> str:
-    return UNLIMITED.format(name) + ("" if near is None else f" Did you mean {near}?")
-
-
-def _refuse_all(problem: str, asked: Sequence[Total]) -> list[Json]:
-    """Return that none of the releases can be paid."""
-    return [{"problem": problem, "after": "", "in_turn": False} for _ in asked]
-
-
-def _each_release(
-    name: str, limits: Limits, seen: Limits, caller: Caller, asked: Sequence[Total]
-) -> list[Json]:
-    """Return what becomes of each release, as far as the limits that are `seen` decide it."""
-    now, paid = int(time.time()), Total()
-    each: list[Json] = []
-    for price in asked:
-        problem = _problem(first_refusal(seen, caller, name, price, price, now))
-        in_turn = not problem and first_refusal(seen, caller, name, paid + price, price, now) is None
-        paid = paid + price if in_turn else paid
-        after = "" if problem else _remaining_text(name, limits, seen, price)
-        each.append({"problem": problem, "after": after, "in_turn": in_turn})
-    return each
-
-
-def _usage(account: Account) -> Total:
-    return account.spent + account.reserved
-
-
 def _problem(error: BudgetRefused | None) -> str:
     """Return why a release cannot be paid, for people; empty if it can."""
     if isinstance(error, BudgetExceeded):
@@ -157,24 +146,17 @@ def _problem(error: BudgetRefused | None) -> str:
     return f"{error.message}: {error.hint}." if error.hint else f"{error.message}."
 
 
-def _remaining_text(name: str, limits: Limits, seen: Limits, more: Total) -> str:
-    """Return what is left of every limit that is `seen` once `more` was paid, in one sentence."""
-    if not seen:
-        return HIDDEN.format(name)
-    told = "; ".join(_limit_text(account, limit, (_usage(account) + more).cost) for account, limit in seen)
-    return told + (BESIDE if len(seen) < len(limits) else "")
-
-
-def _limit_text(account: Account, limit: Limit, used: Cost) -> str:
-    (name, whole), *more = limit.amounts.items()
-    beside = "".join(f" with {SIGNS[other]} {show(value)}" for other, value in more)
-    return f"{account.subject} has {SIGNS[name]} {show_left(limit.left(used))} of {show(whole)}{beside} left"
-
-
-def _share(account: Account, limit: Limit) -> float:
-    """Return which share of a limit is left, from 0 to 1."""
-    whole = next(iter(limit.amounts.values()))
-    return float(limit.left(_usage(account).cost) / whole)
+def _remaining_text(standing: Standing, more: Total) -> str:
+    """Return what is left of every limit that is seen once `more` was paid, in one sentence."""
+    if not standing.seen:
+        return HIDDEN.format(standing.subject)
+    told = []
+    for account, limit in standing.seen:
+        name, whole = limit_of(limit)
+        beside = "".join(f" with {SIGNS[n]} {show(v)}" for n, v in limit.amounts.items() if n != name)
+        left = show_left(limit.left((used(account) + more).cost))
+        told.append(f"{account.subject} has {SIGNS[name]} {left} of {show(whole)}{beside} left")
+    return "; ".join(told) + BESIDE * (len(standing.seen) < len(standing.limits))
 
 
 def payers(ledger: Ledger, caller: Caller, asked: Sequence[Total]) -> tuple[list[str], str]:
@@ -184,23 +166,17 @@ def payers(ledger: Ledger, caller: Caller, asked: Sequence[Total]) -> tuple[list
     without a limit on its path, or one that a limit refuses which the caller may know.
     """
     prices = [*dict.fromkeys(asked)][:MOST_DECIDING] or [LEAST]
-    now, looked = int(time.time()), _accounts(ledger, caller)
-    named = [each.subject for each in looked if _can_pay(each, caller, prices, now)][:MOST_NAMED]
+    if caller.subjects is None:
+        looked = ledger.accounts(MOST_LOOKED_AT)
+    else:
+        looked = [ledger.show(name) for name in caller.subjects[:MOST_NAMED]]
+    named = []
+    for account in (each for each in looked if each.limited):
+        standing = Standing(ledger, caller, account)
+        if any(standing.refusal(price, price) is None for price in prices):
+            named.append(account.subject)
     if named or len(looked) == MOST_LOOKED_AT:
-        return named, ""
+        return named[:MOST_NAMED], ""
     if not any(each.limited for each in looked):
         return [], NOBODY.format(SETS if caller.subjects is None else ASK)
     return [], DEAR if asked else SPENT
-
-
-def _accounts(ledger: Ledger, caller: Caller) -> list[Account]:
-    if caller.subjects is None:
-        return ledger.accounts(MOST_LOOKED_AT)
-    return [ledger.show(name) for name in caller.subjects[:MOST_NAMED]]
-
-
-def _can_pay(account: Account, caller: Caller, prices: Iterable[Total], now: int) -> bool:
-    known = known_to(caller, limits_of(account))
-    return account.limited and any(
-        first_refusal(known, caller, account.subject, price, price, now) is None for price in prices
-    )
