@@ -190,7 +190,7 @@ class Attributes(FaceMethod):
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
     help: ClassVar[Mapping[str, str]] = {
-        "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none; "
+        "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,age=2 with budgets, or none; "
         "tone=dark is shown whatever the photo shows.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
         "gallery": "Who is shown: heads (rendered, CC0), research (like photos, non-commercial), a file, or "

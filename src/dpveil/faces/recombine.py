@@ -108,15 +108,7 @@ def part_of(
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = drawn_yaw(placed.cell.yaw)
-    place = between(placed.pose, placed.frame, ONE)
-    if placed.landmarks is None and placed.cell is not None:
-        x, y = (middle - 0.5 for middle in MIDDLE)
-        place = Similarity(
-            place.scale / BOX_TO_FACE,
-            place.angle,
-            x + (place.x - x) / BOX_TO_FACE,
-            y + (place.y - y) / BOX_TO_FACE,
-        )
+    place = shown_place(placed)
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw, person)
@@ -124,6 +116,23 @@ def part_of(
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
     return Part(placed.region, around, view, released.number, toned, person)
+
+
+def shown_place(placed: Placed) -> Similarity:
+    """Return the map from the photo to a head's frame with a side of 1, in which a new face is shown.
+
+    Cells are larger than faces, as they hold a detected box, too.
+    """
+    place = between(placed.pose, placed.frame, ONE)
+    if placed.landmarks is not None or placed.cell is None:
+        return place
+    x, y = (middle - 0.5 for middle in MIDDLE)
+    return Similarity(
+        place.scale / BOX_TO_FACE,
+        place.angle,
+        x + (place.x - x) / BOX_TO_FACE,
+        y + (place.y - y) / BOX_TO_FACE,
+    )
 
 
 def recombine(
@@ -219,7 +228,10 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     import cv2
 
     box = part.region.box
-    alpha, levels, skin = painted(part, part.place, box)
+    alpha, levels, skin, beside = painted(part, part.place, box)
+    if beside is not None:
+        levels = beside + alpha[..., None] * (levels - beside)
+        alpha = skin = np.ones_like(alpha)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
@@ -230,8 +242,9 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
-def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]:
-    """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
+def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share, Levels | None]:
+    """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture,
+    and the levels of what is beside it if a network paints it.
 
     `at` maps the picture to a head's frame with a side of 1.
 
@@ -245,15 +258,14 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         levels, planes = view.on(at, box, "alpha", skin=True)
         levels = match(light.lit(levels))
         skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
-        if light.face is not None and light.beside is not None:
-            levels = light.beside + light.face[..., None] * (levels - light.beside)
-            return np.ones_like(skin), levels, skin * light.face
+        if light.face is not None:
+            return light.face, levels, skin * light.face, light.beside
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
         oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in ends)
         alpha = np.asarray(np.maximum(oval * planes[..., 0], near * skin), np.float32)
-        return alpha, levels, skin * alpha
+        return alpha, levels, skin * alpha, None
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks
@@ -271,7 +283,7 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
     else:
         neck = np.maximum(_column(at, box), hair[..., 0])
         alpha = planes[..., 0] * neck * (1 - garment[..., 0])
-    return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
+    return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha), None
 
 
 def _reach(part: Part) -> float:

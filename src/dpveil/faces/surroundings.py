@@ -25,7 +25,9 @@ JOB: Final = "reads what is around a face"
 MOST: Final = 100.0
 """Largest mean of its scores of a grey picture."""
 LIGHTS: Final = "lights an inner face"
-PLANES: Final = (1, 10, SIDE, SIDE), (1, 7, SIDE, SIDE)
+FINE: Final = 128
+"""Side of the planes that the network for light sees."""
+PLANES: Final = (1, 13, FINE, FINE), (1, 7, FINE, FINE)
 """What the network for light takes and gives."""
 
 
@@ -35,7 +37,7 @@ class SurroundingsNetwork(Stored):
 
     `network` takes a picture 1 × 3 × 96 × 96, RGB from -1 to 1, and gives scores, 1 × k. `values` names the
     attributes and their values in the order of the scores. `lighting` says how an inner face is shown there,
-    from planes 1 × 10 × 96 × 96 to 1 × 7 × 96 × 96. Source: docs, "Attributes" and "Face geometry".
+    from planes 1 × 13 × 128 × 128 to 1 × 7 × 128 × 128. Source: docs, "Attributes" and "Face geometry".
     """
 
     name: ClassVar[str] = "surroundings"
@@ -56,13 +58,14 @@ class SurroundingsNetwork(Stored):
         return np.asarray(self.network(planes)[0] + self.network(planes[..., ::-1])[0]) / 2
 
     def light(
-        self, planes: Float32[np.ndarray, "96 96 10"]
-    ) -> tuple[Float32[np.ndarray, "96 96 3"], Float32[np.ndarray, "96 96"], Float32[np.ndarray, "96 96 3"]]:
+        self, planes: Float32[np.ndarray, "s s 13"]
+    ) -> tuple[Float32[np.ndarray, "s s 3"], Float32[np.ndarray, "s s"], Float32[np.ndarray, "s s 3"]]:
         """Return the logarithm of the gain of an inner face, its share of each pixel, and what is beside it.
 
         `planes` are the photo (RGB, and 0 where it is not known), which of it is known, which is replaced,
-        the face as it would be lit by its rim (RGB), the share of the face and that of skin: colours and
-        shares from -1 to 1. What is beside the face has sRGB levels. Raises `ModelError` if it fails.
+        the face as it would be lit by its rim (RGB), the share of the face, that of skin, and the photo as it
+        would go on (RGB): colours and shares from -1 to 1. What is beside the face has sRGB levels. Raises
+        `ModelError` if it fails.
         """
         found = self.lighting(planes.transpose(2, 0, 1)[None].astype(np.float32))[0].transpose(1, 2, 0)
         gain, share, beside = np.split(found, (3, 4), axis=2)

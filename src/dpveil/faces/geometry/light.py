@@ -6,22 +6,27 @@ for it, it has the last word: what is harmonic between pixels of the rim cannot 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
+from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.tone import patch_of
-from dpveil.faces.geometry.view import View, seen
+from dpveil.faces.geometry.view import ONE, View, seen, through
 
 FRAME: Final = HeadFrame(96)
 """The frame in which light is corrected."""
+FINE: Final = HeadFrame(176)
+"""The frame in which the network for light sees a face."""
+CROP: Final = Box(24, 24, 128, 128)
+"""The part of it that the network sees."""
 RIM: Final = 2
 """Width of the rim of a region, in pixels of that frame."""
 CHIN: Final = 0.6
@@ -49,9 +54,10 @@ Share = Float32[np.ndarray, "_ _"]
 class Light:
     """How a face is corrected: levels + `DARK` times `gain`. `skin` says how much skin the nearest rim shows,
     0 to 1. `face` is the share of each pixel that shows the face, and `beside` the levels of the rest: None
-    where no network says them. All are in `FRAME`.
+    where no network says them. `pose` maps a head's frame with a side of 1 to the pixels of all four.
     """
 
+    pose: Similarity
     gain: Levels
     skin: Share
     face: Share | None = None
@@ -61,7 +67,7 @@ class Light:
         """Return the same in a box of the photo that `place` maps to a head's frame with a side of 1."""
         import cv2
 
-        matrix = between(place, HeadFrame(1), FRAME).inverse.matrix
+        matrix = through(place, self.pose).inverse.matrix
         matrix[:, 2] -= box.x, box.y
         mode, edge = cv2.INTER_LINEAR, cv2.BORDER_REPLICATE
 
@@ -70,7 +76,7 @@ class Light:
                 return None
             return cv2.warpAffine(plane, matrix, (box.w, box.h), flags=mode, borderMode=edge)
 
-        return Light(*(moved(one) for one in (self.gain, self.skin, self.face, self.beside)))
+        return Light(ONE, *(moved(one) for one in (self.gain, self.skin, self.face, self.beside)))
 
     def lit(self, levels: Levels) -> Levels:
         """Return levels with the gain, 0 to 255."""
@@ -91,15 +97,16 @@ def light_of(
     import cv2
 
     side, there = FRAME.size, between(around.place, HeadFrame(1), FRAME)
+    pose = between(ONE, HeadFrame(1), FRAME)
     outside, known = seen(around.outside, around.hidden, there, side)
     wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
-    inside = (cv2.dilate(_mask(region, there), wide) > 0) & ~known
+    inside = (cv2.dilate(_mask(region, there, side), wide) > 0) & ~known
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & known
     if not rim.any():
-        return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
+        return Light(pose, np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
     rows, columns = (np.flatnonzero((inside | rim).any(axis=axis)).tolist() for axis in (1, 0))
     near = Box(columns[0], rows[0], columns[-1] + 1 - columns[0], rows[-1] + 1 - rows[0])
-    face, shares = view.framed(side, "face", skin=True, near=near if network is None else None)
+    face, shares = view.framed(side, "face", skin=True, near=near)
     sure = np.where(np.argwhere(rim)[:, 0] > CHIN * side, 1.0, BROW)
     weights = skin_weights(outside[rim], sure, grey=around.grey)
     toned = _toned(face, around)
@@ -107,13 +114,43 @@ def light_of(
     middle = gain[inside].mean(axis=0)
     toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
     levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
-    gain = (levels + DARK) / (face + np.float32(DARK))
-    if network is None:
-        return Light(gain, skin)
+    gain = _without_rim((levels + DARK) / (face + np.float32(DARK)), inside)
+    light = Light(pose, gain, skin)
+    return light if network is None else _improved(light, view, region, around, network)
+
+
+def _without_rim(gain: Levels, inside: Bool[np.ndarray, "s s"]) -> Levels:
+    """Return a gain that goes on beyond the region as it is within it.
+
+    At the rim it would draw the photo's wrinkles and edges, which end there, as lines along the region.
+    """
+    import cv2
+
+    share = inside.astype(np.float32)
+    sums = cv2.GaussianBlur(np.dstack([gain * share[..., None], share]).astype(np.float32), (0, 0), RIM)
+    there = sums[..., 3:]
+    beyond = np.where(there > 1e-3, sums[..., :3] / np.maximum(there, 1e-3), gain)
+    return np.where(inside[..., None], gain, beyond).astype(np.float32)
+
+
+def _improved(
+    light: Light, view: View, region: Region, around: Around, network: SurroundingsNetwork
+) -> Light:
+    """Return a light as a network improves it, from what is around the face and the face in that light."""
+    fine = between(around.place, HeadFrame(1), FINE)
+    fine = replace(fine, x=fine.x - CROP.x, y=fine.y - CROP.y)
+    outside, known = seen(around.outside, around.hidden, fine, CROP.w)
+    place = between(ONE, FINE, HeadFrame(1))
+    face, shares = view.on(place, CROP, "face", skin=True)
+    here = light.on(place, CROP)
     photo = (outside / np.float32(127.5) - 1) * known[..., None]
-    shown = levels / np.float32(127.5) - 1, 2 * shares - 1, 2 * skin[..., None] - 1
-    more, share, beside = network.light(np.dstack([photo, known, _mask(region, there), *shown]))
-    return Light(gain * np.exp(more), skin, share, beside)
+    shown = here.lit(face) / np.float32(127.5) - 1, 2 * shares - 1, 2 * here.skin[..., None] - 1
+    clean = (np.rint(outside) * known[..., None]).astype(np.uint8)
+    filled = np.where(known[..., None], clean, fill(clean, ~known)) / np.float32(127.5) - 1
+    planes = np.dstack([photo, known, _mask(region, fine, CROP.w), *shown, filled])
+    more, share, beside = network.light(planes)
+    pose = replace(place.inverse, x=place.inverse.x - CROP.x, y=place.inverse.y - CROP.y)
+    return Light(pose, here.gain * np.exp(more), here.skin, share, beside)
 
 
 def _toned(face: Levels, around: Around) -> Levels:
@@ -137,12 +174,12 @@ def compressed(levels: Levels, gain: np.ndarray) -> Levels:
     return np.asarray(np.where(lit > SHOULDER, over, lit), np.float32)
 
 
-def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:
-    """Return the region's pixels in `FRAME`, to which `place` maps the photo."""
+def _mask(region: Region, place: Similarity, side: int) -> UInt8[np.ndarray, "s s"]:
+    """Return the region's pixels in a frame with a side of `side` pixels, to which `place` maps the photo."""
     import cv2
 
     box = region.box
     mask = np.ones((box.h, box.w), np.uint8) if region.mask is None else region.mask.astype(np.uint8)
     matrix = place.matrix
     matrix[:, 2] = place.to(np.array([[box.x, box.y]], np.float64))[0]
-    return np.asarray(cv2.warpAffine(mask, matrix, (FRAME.size, FRAME.size), flags=cv2.INTER_NEAREST))
+    return np.asarray(cv2.warpAffine(mask, matrix, (side, side), flags=cv2.INTER_NEAREST))

@@ -20,7 +20,7 @@ from dpveil.faces.geometry.turn import turn_of
 
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
-SKIN: Final = (0.495, 0.49, 0.385, 0.50)
+SKIN: Final = (0.495, 0.48, 0.365, 0.46)
 """Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
 crop."""
 WIDER: Final = 1.0
