@@ -228,10 +228,7 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     import cv2
 
     box = part.region.box
-    alpha, levels, skin, beside = painted(part, part.place, box)
-    if beside is not None:
-        levels = beside + alpha[..., None] * (levels - beside)
-        alpha = skin = np.ones_like(alpha)
+    alpha, levels, skin = painted(part, part.place, box)
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
@@ -242,9 +239,8 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
-def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share, Levels | None]:
-    """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture,
-    and the levels of what is beside it if a network paints it.
+def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]:
+    """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
 
     `at` maps the picture to a head's frame with a side of 1.
 
@@ -258,14 +254,15 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share,
         levels, planes = view.on(at, box, "alpha", skin=True)
         levels = match(light.lit(levels))
         skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
-        if light.face is not None:
-            return light.face, levels, skin * light.face, light.beside
+        if light.face is not None and light.beside is not None:
+            levels = light.beside + light.face[..., None] * (levels - light.beside)
+            return np.ones_like(skin), levels, np.ones_like(skin)
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
         oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in ends)
         alpha = np.asarray(np.maximum(oval * planes[..., 0], near * skin), np.float32)
-        return alpha, levels, skin * alpha, None
+        return alpha, levels, skin * alpha
     levels, planes = view.on(at, box, "alpha", "hair", "garment")
     hair, garment = planes[..., 1:2], planes[..., 2:3]
     wanted = part.around.cheeks
@@ -283,7 +280,7 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share,
     else:
         neck = np.maximum(_column(at, box), hair[..., 0])
         alpha = planes[..., 0] * neck * (1 - garment[..., 0])
-    return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha), None
+    return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
 
 
 def _reach(part: Part) -> float:

@@ -8,7 +8,7 @@ but released pixels and pixels outside of what is replaced is read here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from tempfile import TemporaryFile
 from typing import Final, Self
@@ -179,7 +179,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
             region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
         )
         part = part_of(there, drawn.face, outside, hidden, match, toned=method.toned, turned=method.turned)
-        alpha, levels, _, _ = painted(replace(part, network=drawn.face.model), own, box)
+        alpha, levels, _ = painted(part, own, box)
         layers[yaw] = _store_layer(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
     return layers
 
