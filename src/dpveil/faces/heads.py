@@ -50,6 +50,8 @@ LUMA: Final = 8
 """Side of a JPEG's blocks of luma, in pixels."""
 NEAR_FACE: Final = 8.0
 """Pixels from what is hidden until skin counts 1/e of that beside it."""
+LEAST_SURE: Final = 0.02
+"""Weight from which on a pixel counts as skin: far ones are many, and say nothing."""
 ABOVE: Final = 0.1
 """How much skin above the middle of a face counts beside that below."""
 LEAST: Final = 8
@@ -154,9 +156,10 @@ def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h
         rows = np.flatnonzero(~seen.all(axis=1))
         above = np.argwhere(seen)[:, 0] < (rows[0] + rows[-1]) / 2
         sure = np.where(above, ABOVE, 1) * near.astype(np.float64)
-        lab = lab_of(image[seen].astype(np.float64))
+        counts = sure > LEAST_SURE
+        lab, sure = lab_of(image[seen][counts].astype(np.float64)), sure[counts]
         centre, known = skin_centre(lab, sure, grey=False)
-        like[seen] = known * near_skin(lab, centre) * sure
+        like[tuple(np.argwhere(seen)[counts].T)] = known * near_skin(lab, centre) * sure
     return like
 
 

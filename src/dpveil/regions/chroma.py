@@ -28,8 +28,9 @@ NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
 """Standard deviations of the weights of anything near, and how much it counts beside that."""
 FINE: Final = 2.5
 """Standard deviation, in pixels, that a Gaussian keeps in a downscaled picture."""
-LARGEST: Final = 160
-"""Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled."""
+LARGEST: Final = 100
+"""Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
+subsampled and averaged has little detail."""
 
 
 def chroma_beside(
