@@ -364,7 +364,7 @@ def plan(
         request=tuple(finder.description for finder in finders),
         missing=sought.missing,
         passed=passed,
-        notes=tuple(note for finder in finders for note in finder.notes),
+        notes=(*(note for finder in finders for note in finder.notes), *_unmatched(finders, found)),
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
@@ -374,6 +374,12 @@ def plan(
     )
     made.check_strength(at_least)
     return made
+
+
+def _unmatched(finders: Sequence[Finder], found: Sequence[Region]) -> tuple[str, ...]:
+    """Return a note if faces stay by their likeness, and none of this photo does."""
+    chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
+    return (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))
 
 
 def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:

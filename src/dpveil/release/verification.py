@@ -118,7 +118,8 @@ class Verification:
         if stated.output and stated.output.metadata:
             notes = (*notes, f"kept of its EXIF: {', '.join(stated.output.metadata)}")
         if stated.columns:
-            notes = (*notes, f"beside it in the clear: {escape_text(', '.join(stated.columns))}")
+            named = escape_text(", ".join(stated.columns))
+            notes = (*notes, f"beside it in the clear, and not checked: {named}")
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
         passed = map(escape_text, passed_notes(stated.passed_over))

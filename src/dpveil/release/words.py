@@ -342,6 +342,12 @@ def unsure_note(count: int) -> tuple[str, ...]:
     return (text,) * bool(count)
 
 
+NOBODY_STAYS: Final = (
+    "nobody stays: no face was clearly one that is to stay by its likeness, and all are replaced"
+)
+"""Tells the owner that reference photos matched no face."""
+
+
 def doubtful_note(places: Sequence[Region]) -> tuple[Note, ...]:
     """Return the note on places that may be faces and stay in the clear, if any.
 
