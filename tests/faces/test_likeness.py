@@ -14,9 +14,9 @@ import dpveil
 from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.faces import likeness
 from dpveil.faces.likeness import Likeness
-from dpveil.release.words import NOBODY_STAYS
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
+from dpveil.release.words import NOBODY_STAYS
 
 pytest.importorskip("dlib")
 
