@@ -111,6 +111,35 @@ def test_columns_that_are_not_there_or_not_to_be_kept_are_wrong_usage(
     assert len(json.loads(capsys.readouterr().out)["released"]) == 4
 
 
+@pytest.mark.parametrize("column", ["photo", "pictures"])
+def test_pictures_are_no_columns_whatever_they_are_called(column: str) -> None:
+    shard("a.tar", [("0.jpg", picture(8)), (f"0.{column}", picture(9)), ("0.txt", b"text")])
+    one = {"bytes": picture(8), "path": "a.jpg"}
+    kinds = {"photo": [picture(8)], "pictures": arrow.array([[picture(9)]], arrow.list_(arrow.binary()))}
+    parquet.write_table(arrow.table({"image": [one], **kinds}), "a.parquet")
+    parquet.write_table(arrow.table({"photo": [picture(8)], "pictures": [one]}), "b.parquet")
+    for path in ("a.tar", "a.parquet", "b.parquet"):
+        with pytest.raises(UsageError, match=column):
+            released(path, columns=(column,))
+
+
+def test_types_of_columns_stay_and_their_metadata_do_not() -> None:
+    label = arrow.field("label", arrow.string(), metadata={"owner": SECRET})
+    boxes = arrow.field(
+        "boxes", arrow.list_(arrow.field("item", arrow.float32(), metadata={"owner": SECRET}))
+    )
+    schema = arrow.schema([arrow.field("image", arrow.binary()), label, boxes], metadata={"owner": SECRET})
+    rows = [{"image": picture(8 + n), "label": f"l{n}", "boxes": [n, 0.5]} for n in range(3)]
+    parquet.write_table(arrow.Table.from_pylist(rows, schema), "a.parquet")
+    assert counts(released("a.parquet", columns=("boxes", "label"))) == (3, 0, 0)
+    assert SECRET.encode() not in Path("out/a.parquet").read_bytes()
+    made = parquet.read_table("out/a.parquet")
+    assert made.schema.field("boxes").type == arrow.list_(arrow.float32())
+    assert [(row["label"], row["boxes"]) for row in made.to_pylist()] == [
+        (f"l{n}", [n, 0.5]) for n in range(3)
+    ]
+
+
 def test_the_library_datasets_reads_them(elsewhere: Path) -> None:
     datasets = pytest.importorskip("datasets", reason="needs the extra data")
     released(write("parquet"), columns=KEPT)

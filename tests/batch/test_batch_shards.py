@@ -408,21 +408,28 @@ def test_with_force_a_shard_holds_the_releases_of_the_run_alone() -> None:
     assert (images(), held()["0.png"]) == (["0.png", "1.png"], before["0.png"])
 
 
-def test_what_waits_is_older_than_a_shard_that_was_put_in_place_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A dry run is killed, then one that has something new; both have unpacked the shard of before."""
     put_photos(1, 2)
-    killed(monkeypatch)
-    assert len(waiting()) == 2
+    released()
     released(out="newer")
     newer = held("newer/a.tar")
+    killed(monkeypatch, dry=True)
+    assert len(waiting()) == 2
     Path("newer/a.tar").replace("out/a.tar")
     assert counts(released()) == (0, 2, 0)
     assert (held(), waiting()) == (newer, [])
     put_photos(1, 2, 3)
     killed(monkeypatch)
-    assert counts(released()) == (0, 3, 0)
-    assert newer.items() <= held().items()
+    assert len(waiting()) == 3
+    put_photos(1, 2)
+    released(out="newest")
+    Path("newest/a.tar").replace("out/a.tar")
+    newest = held()
+    for force in (False, True):
+        with pytest.raises(OutputError, match=r"holds another 0\.png than what waits for it"):
+            released(force=force)
+    assert (held(), len(waiting())) == (newest, 3)
 
 
 # Runs over a shard that end at any step: no release is lost, and no file is half written.

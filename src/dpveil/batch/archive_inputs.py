@@ -28,8 +28,18 @@ from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
 from dpveil.io.folders import STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
-from dpveil.io.parquet import CERTIFICATE, IMAGE, Rows, any_rows, read_columns, write_parquet
+from dpveil.io.parquet import (
+    CERTIFICATE,
+    COLUMNS,
+    IMAGE,
+    Rows,
+    any_rows,
+    column_names,
+    read_columns,
+    write_parquet,
+)
 from dpveil.io.parquet import ROW as ROW_NUMBER
+from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, without_blocking
@@ -62,6 +72,10 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST)
     return None
 
 
+HEAD: Final = 64
+"""First bytes of a member by which a picture is recognised."""
+MOST_MEMBER: Final = 1 << 26
+"""Most bytes of a member that goes along with a release."""
 TWICE: Final = "has the name of another before it"
 PICTURES: Final = UNWRITTEN.union(FORMATS)
 
@@ -188,7 +202,7 @@ CHANGED: Final = ("was in a file that has changed since the run began", "run it 
 Release = tuple[str, bytes, bytes]
 """Name, image and certificate."""
 Columns = Any
-"""What is kept of a file's samples: readers of members by name by key, or a table with all rows."""
+"""What is kept of a file's samples: readers of members by name by key, or of a table with all rows."""
 
 
 @dataclass(frozen=True)
@@ -239,7 +253,7 @@ def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
 
 def _member_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
     found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
-    seen = set[str]()
+    seen, kept = set[str](), list[Member]()
     with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
         for member in members(file, stamp[0]):
             name = member.name.removeprefix("./")
@@ -247,8 +261,22 @@ def _member_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
             if column in names and member.plain and refusal_of(name) is None:
                 found[key][name] = partial(_read_member, path, stamp, member)
                 seen.add(column)
+                kept.append(member)
+        for member in kept:
+            file.seek(member.start)
+            if _is_picture(file.read(HEAD)) or member.size > MOST_MEMBER:
+                problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
+                raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
     _check_columns(path, names, seen)
     return found
+
+
+def _is_picture(head: bytes) -> bool:
+    """Return whether a file with these first bytes is a picture, a clip or a PDF."""
+    name = format_name(head)
+    if name in ("BMP", "Netpbm"):  # texts may begin as these do
+        return b"\0" in head
+    return name is not None or foreign_name(head) not in (None, "an XML file")
 
 
 def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> None:
@@ -257,7 +285,7 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
         if name not in there:
             problem = f"{show_path(path)} has no {show_path(name)}"
             hint = "leave it out of {keep_columns}"
-            raise UsageError(problem, hint=hint, arguments={"keep_columns": "columns"})
+            raise UsageError(problem, hint=hint, arguments=COLUMNS)
 
 
 def _write_members(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
@@ -313,14 +341,18 @@ def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
 
 def _row_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
     with _open_unchanged(path, stamp) as file:
-        columns = read_columns(file, names)
-    _check_columns(path, names, columns.column_names)
-    return columns
+        _check_columns(path, names, column_names(file, names))
+
+    def read() -> Any:
+        with _open_unchanged(path, stamp) as file:
+            return read_columns(file, names)
+
+    return read
 
 
 def _write_rows(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
     rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
-    write_parquet(file, rows, columns)
+    write_parquet(file, rows, columns and columns())
 
 
 ARCHIVES: Final = {

@@ -36,6 +36,29 @@ from dpveil.io.urls import contents, holds, object_status, put, put_file, reach,
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
+ORIGIN: Final = "origin"
+"""The file that says from which shard the others in its folder are: its size, its time, and if dry `DRY`."""
+DRY: Final = "dry"
+
+
+def origin(folder: Path) -> str:
+    """Return what is said of where the files in a folder are from; empty if nothing is."""
+    try:
+        return read_untrusted(folder / ORIGIN, MOST_BYTES).decode("ascii", "replace")
+    except Refused:
+        return ""
+
+
+def origin_line(stamp: Stamp) -> str:
+    """Return what `origin` says of the file with this stamp."""
+    return f"{stamp[0]} {stamp[1]}"
+
+
+def empty_folder(folder: Path) -> None:
+    """Remove all files in a folder; raises `OSError`."""
+    for path in sorted(folder.iterdir(), key=lambda path: path.name == ORIGIN):
+        path.unlink()
+
 
 def check(name: str, image: bytes, certificate: bytes) -> None:
     """Raise `Refused` unless a certificate can be read and states the hash of its image."""

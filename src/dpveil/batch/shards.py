@@ -1,8 +1,8 @@
 """Shards, Parquet files and documents of a run: releases are gathered in a folder for each, then written.
 
 What a shard already holds is first unpacked into its folder, so that reruns, crashes and payments are those
-of a run over folders; what was packed is removed from it once the new shard has its name. What waits in the
-folder stays unless the shard is newer.
+of a run over folders; what was packed is removed from it once the new shard has its name. A file beside it
+says from which shard it was unpacked, so that none that was put in its place since goes back.
 """
 
 from __future__ import annotations
@@ -19,9 +19,14 @@ from typing import BinaryIO, Final
 from dpveil.batch.archive_inputs import Release, Shard
 from dpveil.batch.document import pack, released_pages
 from dpveil.batch.remote_output import (
+    DRY,
+    ORIGIN,
     check,
+    empty_folder,
     gather,
     is_whole,
+    origin,
+    origin_line,
     overwrite_error,
     read_gathered,
     write,
@@ -90,7 +95,8 @@ class Shards:
         """Put what existing shards hold where it is gathered, except what is there already.
 
         Raises `OutputError` if one holds anything but images with certificates that state their hashes,
-        unless all are to be released anew; and `UsageError` if one belongs to the ledger, or a file lacks a
+        unless all are to be released anew, or has taken the place of the one from which what waits was
+        unpacked, and holds another release; and `UsageError` if one belongs to the ledger, or a file lacks a
         column that is to be kept.
         """
         if self.choices.ledger is not None:
@@ -101,6 +107,8 @@ class Shards:
         for shard in self.photos:
             tidy(shard.folder)
             try:
+                if origin(shard.folder).endswith(DRY):  # a dry run was killed: it unpacked all that is there
+                    empty_folder(shard.folder)
                 if is_present(shard.target):
                     self._unpack(shard)
                 elif shard.scan is not None and not self.choices.force:
@@ -116,11 +124,8 @@ class Shards:
             with open_untrusted(shard.target) as (file, status):
                 size, stamp = status.st_size, (status.st_size, status.st_mtime_ns)
                 self.stamps[shard] = stamp
-                names = [*self.names[shard].values()]
-                for release in releases_in(shard, names, file, size, most):
-                    check(*release)  # all of them before any is unpacked
-                for release in releases_in(shard, names, file, size, most):
-                    self._put(shard, *release)
+                for take in (self._compare, self._put):
+                    take(shard, releases_in(shard, [*self.names[shard].values()], file, size, most), stamp)
         except Refused as reason:
             if self.choices.force:
                 return
@@ -131,16 +136,41 @@ class Shards:
                 arguments={"out": "out", "force": "force=True"},
             ) from reason
 
-    def _put(self, shard: Shard, name: str, image: bytes, certificate: bytes) -> None:
-        place = shard.place(name)
-        self.names[shard].setdefault(place, name)
-        self.held.setdefault(shard, set()).add(place)
-        older = is_whole(place) and place.stat().st_mtime_ns < self.stamps[shard][1]
-        if not is_whole(place) or (older and not isinstance(shard.target, Url)):
-            make_folder(shard.folder)
-            gather(certificate_path(place), certificate)
-            gather(place, image)
-            self.unpacked.setdefault(shard, set()).add(place)
+    def _compare(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
+        """Refuse a shard of which a release is none, or another than the one that waits in the folder.
+
+        If that was unpacked from this very shard, it is newer, and stays.
+        """
+        newer = origin(shard.folder) == origin_line(stamp)
+        for name, image, certificate in releases:
+            check(name, image, certificate)
+            place = shard.place(name)
+            if newer or not is_whole(place):
+                continue
+            waiting = (
+                read_gathered(place, self.choices),
+                read_gathered(certificate_path(place), self.choices),
+            )
+            if waiting != (image, certificate):
+                raise OutputError(
+                    f"{show_path(shard.target)} holds another {show_path(name)} than what waits for it in"
+                    f" {show_path(shard.folder)}",
+                    hint="move one of the two elsewhere, or choose another {out}",
+                    arguments={"out": "out"},
+                )
+
+    def _put(self, shard: Shard, releases: Iterable[Release], stamp: Stamp) -> None:
+        make_folder(shard.folder)
+        dry = f" {DRY}" if self.choices.dry and not any(shard.folder.iterdir()) else ""
+        gather(shard.folder / ORIGIN, f"{origin_line(stamp)}{dry}".encode())
+        for name, image, certificate in releases:
+            place = shard.place(name)
+            self.names[shard].setdefault(place, name)
+            self.held.setdefault(shard, set()).add(place)
+            if not is_whole(place):
+                gather(certificate_path(place), certificate)
+                gather(place, image)
+                self.unpacked.setdefault(shard, set()).add(place)
 
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.
@@ -236,6 +266,8 @@ class Shards:
             place.unlink()
             certificate_path(place).unlink()
         with suppress(OSError):  # there may be none, and what belongs to no photo stays in it
+            if [path.name for path in shard.folder.iterdir()] == [ORIGIN]:
+                empty_folder(shard.folder)
             shard.folder.rmdir()
 
 

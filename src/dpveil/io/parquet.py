@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from itertools import accumulate, count
 from typing import Any, BinaryIO, Final
 
+from dpveil.errors import UsageError
 from dpveil.io.names import escape_text
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread
 
@@ -24,6 +25,9 @@ MOST_FOOTER: Final = 1 << 27
 """Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
 KEPT: Final = 16
 """Rows that are kept when they are passed over, as readers are not quite in order."""
+MOST_KEPT: Final = 1 << 28
+"""Most bytes of columns that go along with releases."""
+COLUMNS: Final = {"keep_columns": "columns"}
 SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE}, {ROW}, and what certificates state"
 MOST_NAMED: Final = 8
 GROUP: Final = 64
@@ -93,11 +97,60 @@ class Rows:
         return value if isinstance(value, bytes) else None
 
 
+def column_names(file: BinaryIO, names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of the named columns that a file has; raises `Refused`, and as `read_columns`."""
+    with _refusing():
+        return tuple(_kept_schema(_open_parquet(file), names).names)
+
+
 def read_columns(file: BinaryIO, names: Iterable[str]) -> Any:
-    """Return a pyarrow table of those of the named columns that a file has; raises `Refused`."""
+    """Return a pyarrow table of those of the named columns that a file has, without their metadata.
+
+    Raises `Refused`, also for columns that take more than `MOST_KEPT` bytes, and `UsageError` for one that
+    may hold pictures.
+    """
+    import pyarrow
+
     with _refusing():
         table = _open_parquet(file)
-        return table.read([name for name in names if name in table.schema_arrow.names], use_threads=False)
+        schema = _kept_schema(table, names)
+        parts, size = [], 0
+        for batch in table.iter_batches(KEPT, columns=schema.names, use_threads=False):
+            size += batch.nbytes
+            if size > MOST_KEPT:
+                raise Refused(f"has more than {MOST_KEPT:,} bytes in the columns to keep", "keep fewer")
+            parts.append(pyarrow.Table.from_batches([batch]).select(schema.names).cast(schema))
+        return pyarrow.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _kept_schema(table: Any, names: Iterable[str]) -> Any:
+    """Return the schema of what is kept of a file; raises `UsageError` for what may hold pictures."""
+    import pyarrow
+
+    there = table.schema_arrow
+    fields = []
+    for name in (name for name in names if name in there.names):
+        kind = _plain(there.field(name).type)
+        if kind is None:
+            problem = f"the column {escape_text(name)} may hold pictures, and only numbers, texts and lists of them are kept"
+            raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
+        fields.append(pyarrow.field(name, kind))
+    return pyarrow.schema(fields)
+
+
+def _plain(kind: Any) -> Any:
+    """Return the type that is written for a column's type, and None for bytes and for what has parts."""
+    import pyarrow
+    import pyarrow.types as types
+
+    if types.is_dictionary(kind):
+        return _plain(kind.value_type)
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        item = _plain(kind.value_type)
+        return None if item is None else pyarrow.list_(item)
+    text = types.is_string(kind) or types.is_large_string(kind)
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)
+    return kind if text or number or types.is_boolean(kind) or types.is_temporal(kind) else None
 
 
 Row = tuple[int | None, str | None, bytes | None, bytes | None, tuple[str, ...]]
@@ -218,7 +271,7 @@ def _refusing() -> Iterator[None]:
     """Refuse a file for any error of the library in reading it."""
     try:
         yield
-    except Refused:
+    except (Refused, UsageError):
         raise
     except Exception as error:  # a hostile file ends in errors of many kinds
         raise Refused("is damaged, or no Parquet file that can be read", COPY_AGAIN) from error
