@@ -132,7 +132,8 @@ def _kept_schema(table: Any, names: Iterable[str]) -> Any:
     for name in (name for name in names if name in there.names):
         kind = _plain(there.field(name).type)
         if kind is None:
-            problem = f"the column {escape_text(name)} may hold pictures, and only numbers, texts and lists of them are kept"
+            only = "only numbers, texts and lists of them are kept"
+            problem = f"the column {escape_text(name)} may hold pictures, and {only}"
             raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
         fields.append(pyarrow.field(name, kind))
     return pyarrow.schema(fields)
