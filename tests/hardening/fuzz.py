@@ -340,13 +340,14 @@ def certificates(folder: Path) -> Try:
     from hardening_certificates import WATCH, honest, placed, sealed
     from hardening_forgeries import forged
 
+    from dpveil.cli.say import PLAIN
     from dpveil.cli.verify import _entry, _line
     from dpveil.io.names import escape_text
     from dpveil.release.verification import verify
 
     originals = honest()
     for data in (*originals.values(), originals["copy"] | {"schema": "\ud800"}):  # first uses import modules
-        _line(verify(placed(folder, sealed(data))), None)
+        _line(verify(placed(folder, sealed(data))), None, PLAIN)
     escape_text("\x1b")
 
     def test(index: int) -> dict[str, Any]:
@@ -354,7 +355,7 @@ def certificates(folder: Path) -> Try:
         image = placed(folder, contents)
         with WATCH.watching():
             result = verify(image)
-        lines = [*result.problems, _line(result, None), json.dumps(_entry(result))]
+        lines = [*result.problems, _line(result, None, PLAIN), json.dumps(_entry(result))]
         findings = [
             *filter(None, (unclear(problem, 500) for problem in result.problems)),
             *(f"unprintable: {line!r:.300}" for line in lines if not line.isprintable()),
