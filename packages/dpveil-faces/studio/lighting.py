@@ -55,7 +55,7 @@ HELD_OUT: Final = 160
 MOST, TINT, DARK = 0.6, 0.2, 12.0
 """Largest logarithms of the gain of all channels and of one, and levels added before it."""
 CORE: Final = Shape((0.168, 0.184), below=1.6)
-"""In it, to the end of the chin, only the new face is seen: a network that may paints mouths of others there.
+"""In it, to the end of the chin, only the new face is seen: a network that may, paints mouths of others.
 Pixels beyond it count; within it, only means do."""
 SOFT: Final = 0.12
 """Width of the edge of that shape, in its sizes."""

@@ -130,7 +130,7 @@ def _kept_schema(table: Any, names: Iterable[str]) -> Any:
     there = table.schema_arrow
     fields = []
     for name in (name for name in names if name in there.names):
-        kind = _plain(there.field(name).type)
+        kind = _type_to_write(there.field(name).type)
         if kind is None:
             only = "only numbers, texts and lists of them are kept"
             problem = f"the column {escape_text(name)} may hold pictures, and {only}"
@@ -139,15 +139,15 @@ def _kept_schema(table: Any, names: Iterable[str]) -> Any:
     return pyarrow.schema(fields)
 
 
-def _plain(kind: Any) -> Any:
+def _type_to_write(kind: Any) -> Any:
     """Return the type that is written for a column's type, and None for bytes and for what has parts."""
     import pyarrow
     import pyarrow.types as types
 
     if types.is_dictionary(kind):
-        return _plain(kind.value_type)
+        return _type_to_write(kind.value_type)
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        item = _plain(kind.value_type)
+        item = _type_to_write(kind.value_type)
         return None if item is None else pyarrow.list_(item)
     text = types.is_string(kind) or types.is_large_string(kind)
     number = types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind)

@@ -364,7 +364,7 @@ def plan(
         request=tuple(finder.description for finder in finders),
         missing=sought.missing,
         passed=passed,
-        notes=(*(note for finder in finders for note in finder.notes), *_unmatched(finders, found)),
+        notes=(*(note for finder in finders for note in finder.notes), *_likeness_note(finders, found)),
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
@@ -376,7 +376,7 @@ def plan(
     return made
 
 
-def _unmatched(finders: Sequence[Finder], found: Sequence[Region]) -> tuple[str, ...]:
+def _likeness_note(finders: Sequence[Finder], found: Sequence[Region]) -> tuple[str, ...]:
     """Return a note if faces stay by their likeness, and none of this photo does."""
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
     return (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
+from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
@@ -114,26 +114,11 @@ def light_of(
     middle = gain[inside].mean(axis=0)
     toned = compressed(toned, np.exp(FALL * (gain - middle) + MEAN * (middle + JAW)))
     levels, skin = continued(inside, rim, shares[..., 0] > 0.5, toned, outside, weights, BAND * side)
-    gain = _without_rim((levels + DARK) / (face + np.float32(DARK)), inside)
-    light = Light(pose, gain, skin)
-    return light if network is None else _improved(light, view, region, around, network)
+    light = Light(pose, (levels + DARK) / (face + np.float32(DARK)), skin)
+    return light if network is None else _by_network(light, view, region, around, network)
 
 
-def _without_rim(gain: Levels, inside: Bool[np.ndarray, "s s"]) -> Levels:
-    """Return a gain that goes on beyond the region as it is within it.
-
-    At the rim it would draw the photo's wrinkles and edges, which end there, as lines along the region.
-    """
-    import cv2
-
-    share = inside.astype(np.float32)
-    sums = cv2.GaussianBlur(np.dstack([gain * share[..., None], share]).astype(np.float32), (0, 0), RIM)
-    there = sums[..., 3:]
-    beyond = np.where(there > 1e-3, sums[..., :3] / np.maximum(there, 1e-3), gain)
-    return np.where(inside[..., None], gain, beyond).astype(np.float32)
-
-
-def _improved(
+def _by_network(
     light: Light, view: View, region: Region, around: Around, network: SurroundingsNetwork
 ) -> Light:
     """Return a light as a network improves it, from what is around the face and the face in that light."""
