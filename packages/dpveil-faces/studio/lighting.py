@@ -40,9 +40,9 @@ from dpveil.regions import Faces
 from dpveil_train.crops import photos
 from dpveil_train.networks import export_onnx, halve_weights
 
-LEAST: Final = 40
+LEAST: Final = 16
 """Least side of UTKFace's crop of a face, in pixels."""
-WHOLE: Final = 0.99, 0.4, 2500
+WHOLE: Final = 0.75, 0.5, 2500
 """Least share of a region within the photo, largest share of the planes that is hidden, and least pixels of a
 region in them: other faces teach nothing."""
 WIDTHS: Final = (16, 32, 48, 80)
@@ -54,7 +54,7 @@ HELD_OUT: Final = 160
 """So many faces are held out."""
 MOST, TINT, DARK = 0.6, 0.2, 12.0
 """Largest logarithms of the gain of all channels and of one, and levels added before it."""
-CORE: Final = Shape((0.168, 0.184), below=1.6)
+CORE: Final = Shape((0.145, 0.13), below=2.2)
 """In it, to the end of the chin, only the new face is seen: a network that may, paints mouths of others.
 Pixels beyond it count; within it, only means do."""
 SOFT: Final = 0.12
@@ -108,6 +108,8 @@ def examples(paths: Sequence[Path]) -> Iterator[tuple[Planes, Planes]]:
                 continue
             recorder = Recorder(face.model)
             recombine(outside, [place], [replace(face, model=recorder)], turned=True)
+            if not recorder.planes:  # it is not shown
+                continue
             there = between(whole, HeadFrame(1), light.FINE)
             there = replace(there, x=there.x - light.CROP.x, y=there.y - light.CROP.y)
             true, within = seen(photo.image, np.zeros(photo.image.shape[:2], np.bool_), there, FINE)

@@ -23,7 +23,7 @@ from dpveil.faces.geometry.landmarks import BOX_TO_FACE
 from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.protection import FACE, TURNED
 from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
@@ -31,6 +31,12 @@ from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
 from dpveil.faces.surroundings import SurroundingsNetwork
 
+SIZE: Final = 1.13
+"""Enlargement of a face alone in its cell's frame: by eye, and by its eyes' distance in 46 photos."""
+SMALL: Final = 0.6
+"""Size of a face, relative to the largest of the photo, below which it is at the side."""
+CUT: Final = 0.75
+"""Share of the square around a head within the photo below which the photo's edge cuts it."""
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ONE: Final = HeadFrame(1)
@@ -56,7 +62,7 @@ class Part:
     """A released face as it is seen, and its place; independent of the photo's hidden pixels.
 
     `around` is what is seen of the photo around it. With `toned`, skin stays as light as it is.
-    `network` says how an inner face is lit, if there is one.
+    `network` says how an inner face is lit, if there is one. Of a `blank` one, only what is around goes on.
     """
 
     region: Region
@@ -66,6 +72,7 @@ class Part:
     toned: bool = False
     person: int | None = None
     network: SurroundingsNetwork | None = None
+    blank: bool = False
 
     @property
     def place(self) -> Similarity:
@@ -115,6 +122,8 @@ def part_of(
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
+    if placed.cell is not None and not view.whole:
+        view = view.enlarged(SIZE)
     return Part(placed.region, around, view, released.number, toned, person)
 
 
@@ -167,9 +176,23 @@ def recombine(
         shown = frozenset(part.person for part in parts if part.person is not None)
         part = part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
         parts.append(part if toned else replace(part, network=face.model))
+    largest = max((part.unit for part in parts), default=0.0)
+    aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
     out = outside.copy()
+    parts = [replace(part, blank=blank) for part, blank in zip(parts, aside, strict=True)]
     each(lambda group: _put(out, outside, hidden, group), _groups(parts))
     return out
+
+
+def _is_aside(place: Placed, part: Part, largest: float) -> bool:
+    """Whether somebody at the side looks away: all faces of galleries look ahead, and would stare there."""
+    cell = place.cell
+    if not part.inner or cell is None or (cell.yaw is not None and abs(cell.yaw) < TURNED):
+        return False
+    left, top, wide, high = cell.around
+    height, width = part.around.hidden.shape
+    across, down = min(left + wide, width) - max(left, 0.0), min(top + high, height) - max(top, 0.0)
+    return part.unit < SMALL * largest or max(across, 0.0) * max(down, 0.0) < CUT * wide * high
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
@@ -201,7 +224,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
     else:
         plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
-    for part in group:
+    for part in (one for one in group if not one.blank):
         box, alpha, face = _shown(part, outside, hidden)
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)

@@ -22,10 +22,9 @@ from dpveil.faces.geometry.view import ONE, Step, View
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.surroundings import SurroundingsNetwork
 
-SUITING: Final = ("age", "perceived-race", "gender")
-"""Attributes that are read around a face."""
-SURE: Final = 4.0
-"""Factor of the scores of that model: a likely value is shown more often than it is true."""
+SURE: Final = {"age": 4.0, "perceived-race": 4.0, "gender": 12.0}
+"""Attributes that are read around a face, and factors of the scores of that model: a likely value is shown
+more often than it is true. Gender is nearly always the likeliest: anything else shows at first sight."""
 CUT_OFF: Final = ("beard", "glasses", "fringe")
 """What would end at the edge of an inner face: shown there only if it was drawn or chosen."""
 DIM_LIGHT: Final = 4.0
@@ -152,15 +151,15 @@ class HeadFace(Released):
     def _suiting(self, model: SurroundingsNetwork, around: Around, chances: np.ndarray) -> np.ndarray:
         """Return the chances of persons who suit what the model reads around the face.
 
-        Every value is as probable as the model says, however many persons have it: of the last of `SUITING`
+        Every value is as probable as the model says, however many persons have it: of the last of `SURE`
         exactly, of the others among those who have that.
         """
         scores = model.scores(around.picture).astype(np.float64)
-        for name in SUITING:
+        for name, factor in SURE.items():
             looks = self.gallery.looks(name)
             if looks is None or name not in model.values:
                 continue
-            own = scores[model.columns[name]] * SURE
+            own = scores[model.columns[name]] * factor
             share, kept = np.exp(own - own.max()), looks[self.persons]
             mass = np.bincount(kept, chances, minlength=len(share))
             chances = chances * (share / np.maximum(mass, 1e-300))[kept]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from geometry_made import placed, released, textured
+from geometry_made import cell_near, placed, released, textured
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from skimage import data
@@ -107,6 +107,19 @@ def test_every_protected_pixel_is_replaced(protect):
         dark[hidden(image, faces)] = 0
         out = recombine(dark, faces, [released(face, level=200) for face in faces])
         assert out.min() >= 110
+
+
+def test_nobody_is_drawn_at_the_side_who_looks_away():
+    image = textured(160, 200, seed=3)
+    large = replace(placed(Box(10, 20, 90, 110)), protect="face")
+    for yaw in (0, 1, 2, -2, None):
+        cell = cell_near(80, 0, 3.9, 1.95, yaw)
+        small = replace(placed(Box(140, 60, 30, 36)), protect="face", cell=cell)
+        outs = [recombine(image, [large, small], [released(large), released(small, n)]) for n in (1, 2)]
+        assert np.array_equal(*outs) == (yaw not in (0, 1))
+    alone = replace(small, cell=cell_near(80, 0, 3.9, 1.95, None))
+    outs = [recombine(image, [alone], [released(small, n)]) for n in (1, 2)]
+    assert not np.array_equal(*outs)
 
 
 def test_the_face_is_in_the_middle_and_meets_the_photo_at_the_edge():

@@ -33,7 +33,9 @@ BESIDE: Final = 0.12
 """The same for sharpness: the person, who is in focus where a background may not be."""
 EDGES: Final = 0.97
 """Quantile of detail that edges decide, by which sharpness is measured."""
-BLURS: Final = (0.45, 0.6, 0.75, 0.9, 1.2)
+NEAREST: Final = 12
+"""Least width of these surroundings, in pixels: those next to what is hidden do not count."""
+BLURS: Final = (0.45, 0.6, 0.75, 0.9, 1.2, 1.6, 2.1, 2.8)
 """Standard deviations of the blur of a face that is sharper than the photo, in pixels."""
 
 
@@ -90,7 +92,7 @@ def _around(
     """Return the detail around a box, in levels; None if little is seen."""
     import cv2
 
-    more = round(wide * max(box.w, box.h))
+    more = max(NEAREST, round(wide * max(box.w, box.h)))
     rows = slice(max(0, box.y - more), box.y + box.h + more)
     columns = slice(max(0, box.x - more), box.x + box.w + more)
     apart = cv2.dilate(hidden[rows, columns].astype(np.uint8), np.ones((9, 9), np.uint8)) == 0

@@ -21,7 +21,7 @@ from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import ONE, View, seen, through
 
-FRAME: Final = HeadFrame(96)
+FRAME: Final = HeadFrame(64)
 """The frame in which light is corrected."""
 FINE: Final = HeadFrame(176)
 """The frame in which the network for light sees a face."""

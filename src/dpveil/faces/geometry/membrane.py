@@ -22,6 +22,8 @@ LIKE_CENTRE: Final = (14.0, 7.0)
 """The same standard deviations around the centre of the skin, while it is looked for."""
 WIDER: Final = 1.6
 """Factor by which these are larger for the weights."""
+SAMPLES: Final = 1000
+"""Approximate number of colours among which the centre is looked for."""
 ROUNDS: Final = 12
 """Steps to find the centre."""
 STIFF: Final = (20.0, 10.0)
@@ -48,12 +50,15 @@ def skin_centre(
     """
     like = _like_skin(lab, grey)
     weight = like * sure
-    if not weight.sum() > 0:
+    counts = np.flatnonzero(weight)
+    if not len(counts):
         return np.array(TYPICAL[0]), like
+    counts = counts[:: max(1, len(counts) // SAMPLES)]
+    lab, weight = lab[counts], weight[counts]
     centre = np.array([_median(part, weight) for part in lab.T])
     for _ in range(ROUNDS):
         near = weight * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)
-        centre = (near[:, None] * lab).sum(axis=0) / near.sum()
+        centre = near @ lab / near.sum()
     return centre, like
 
 
@@ -189,7 +194,7 @@ def _near(
     lab: Float64[np.ndarray, "n 3"], centre: np.ndarray | tuple[float, ...], light: float, colour: float
 ) -> np.ndarray:
     away = (lab - centre) / (light, colour, colour)
-    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
+    return np.asarray(np.exp(-0.5 * np.einsum("ij,ij->i", away, away)))
 
 
 def _median(values: np.ndarray, weights: np.ndarray) -> float:

@@ -14,7 +14,7 @@ from dpveil.core.arrays import Bool, Float32, Float64, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.head_frame import HeadFrame, between, grid
+from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between, grid
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.turn import turn_of
 
@@ -104,6 +104,13 @@ class View:
     def showing(self, levels: UInt8[np.ndarray, "h w 3"]) -> View:
         """Return the same head with other levels."""
         other = replace(self, levels=levels)
+        other.__dict__["face"] = self.face
+        return other
+
+    def enlarged(self, factor: float) -> View:
+        """Return the same head, enlarged around the middle of its frame."""
+        x, y = ((1 - factor) * (middle - 0.5) for middle in MIDDLE)
+        other = replace(self, pose=through(self.pose, Similarity(factor, 0.0, x, y)))
         other.__dict__["face"] = self.face
         return other
 
