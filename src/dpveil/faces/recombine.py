@@ -106,16 +106,18 @@ def part_of(
     turned: bool = False,
     yaw: int | None = None,
     shown: frozenset[int] = frozenset(),
+    place: Similarity | None = None,
 ) -> Part:
     """Return a released face as it is shown in a place: turned to `yaw`, or if `turned` to its cell's.
 
+    `place` maps the photo to a head's frame with a side of 1, by default as `shown_place` does.
     `outside` is the photo with 0 under `hidden`: no pixel under `hidden` has influence. `shown` are persons
     of a gallery who are shown already: another is shown, if there is one. Raises `InvalidParameter` for a
     face alone where a whole head is replaced.
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = drawn_yaw(placed.cell.yaw)
-    place = shown_place(placed)
+    place = shown_place(placed) if place is None else place
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
     view = released.view(yaw, person)
@@ -124,7 +126,8 @@ def part_of(
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
     if placed.cell is not None and not view.whole:
         view = view.enlarged(SIZE)
-    return Part(placed.region, around, view, released.number, toned, person)
+    network = None if toned else released.model
+    return Part(placed.region, around, view, released.number, toned, person, network)
 
 
 def shown_place(placed: Placed) -> Similarity:
@@ -174,8 +177,9 @@ def recombine(
     parts, match = list[Part](), match_of(outside, hidden)
     for place, face in zip(places, faces, strict=True):
         shown = frozenset(part.person for part in parts if part.person is not None)
-        part = part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
-        parts.append(part if toned else replace(part, network=face.model))
+        parts.append(
+            part_of(place, face, outside, hidden, match, toned=toned, turned=turned, yaw=yaw, shown=shown)
+        )
     largest = max((part.unit for part in parts), default=0.0)
     aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
     out = outside.copy()
@@ -262,14 +266,15 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
-def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]:
+def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple[Share, Levels, Share]:
     """Return alpha, sRGB levels and the share of skin at the region's edge of a face, in a box of a picture.
 
     `at` maps the picture to a head's frame with a side of 1.
 
     Light and tone are those that are seen in the photo around its place. An inner face is shown in the light
     of the skin around it, and its skin goes on where there is skin at the region's edge. A whole head has the
-    colour of skin that is seen below it, and ends in a neck: collars are the photo's own.
+    colour of skin that is seen below it, and ends in a neck: collars are the photo's own. With `cut`, alpha
+    ends with an inner face: in a clip it moves before what is around.
     """
     view, match = part.view, part.around.match
     if part.inner:
@@ -277,6 +282,8 @@ def painted(part: Part, at: Similarity, box: Box) -> tuple[Share, Levels, Share]
         levels, planes = view.on(at, box, "alpha", skin=True)
         levels = match(light.lit(levels))
         skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
+        if cut and light.face is not None:
+            return light.face, levels, np.zeros_like(skin)
         if light.face is not None and light.beside is not None:
             levels = light.beside + light.face[..., None] * (levels - light.beside)
             return np.ones_like(skin), levels, np.ones_like(skin)

@@ -178,8 +178,10 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
         there = Placed(
             region, between(head, HeadFrame(1), method.frame), method.frame, None, cell, None, course.protect
         )
-        part = part_of(there, drawn.face, outside, hidden, match, toned=method.toned, turned=method.turned)
-        alpha, levels, _ = painted(part, own, box)
+        part = part_of(
+            there, drawn.face, outside, hidden, match, toned=method.toned, turned=method.turned, place=head
+        )
+        alpha, levels, _ = painted(part, own, box, cut=True)
         layers[yaw] = _store_layer(np.clip(np.rint(levels), 0, 255).astype(np.uint8), alpha, side, light)
     return layers
 
