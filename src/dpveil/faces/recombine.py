@@ -31,8 +31,8 @@ from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
 from dpveil.faces.surroundings import SurroundingsNetwork
 
-SIZE: Final = 1.13
-"""Enlargement of a face alone in its cell's frame: by eye, and by its eyes' distance in 46 photos."""
+SIZE: Final = 1.15
+"""Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""
 SMALL: Final = 0.6
 """Size of a face, relative to the largest of the photo, below which it is at the side."""
 CUT: Final = 0.75
@@ -117,6 +117,7 @@ def part_of(
     """
     if yaw is None and turned and placed.cell is not None and placed.cell.yaw is not None:
         yaw = drawn_yaw(placed.cell.yaw)
+    in_cell = place is None and placed.cell is not None
     place = shown_place(placed) if place is None else place
     around = Around(place, outside, hidden, placed.protect, match, shown)
     person = released.person(around)
@@ -124,7 +125,7 @@ def part_of(
     if not view.whole and placed.protect != FACE:
         hint = f"protect {FACE}, or choose a gallery of heads"
         raise InvalidParameter("protect", placed.protect, "is not for faces alone", hint=hint)
-    if placed.cell is not None and not view.whole:
+    if in_cell:
         view = view.enlarged(SIZE)
     network = None if toned else released.model
     return Part(placed.region, around, view, released.number, toned, person, network)
