@@ -35,8 +35,6 @@ SIZE: Final = 1.15
 """Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""
 SMALL: Final = 0.6
 """Size of a face, relative to the largest of the photo, below which it is at the side."""
-CUT: Final = 0.75
-"""Share of the square around a head within the photo below which the photo's edge cuts it."""
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ONE: Final = HeadFrame(1)
@@ -191,13 +189,9 @@ def recombine(
 
 def _is_aside(place: Placed, part: Part, largest: float) -> bool:
     """Whether somebody at the side looks away: all faces of galleries look ahead, and would stare there."""
-    cell = place.cell
-    if not part.inner or cell is None or (cell.yaw is not None and abs(cell.yaw) < TURNED):
-        return False
-    left, top, wide, high = cell.around
-    height, width = part.around.hidden.shape
-    across, down = min(left + wide, width) - max(left, 0.0), min(top + high, height) - max(top, 0.0)
-    return part.unit < SMALL * largest or max(across, 0.0) * max(down, 0.0) < CUT * wide * high
+    yaw = None if place.cell is None else place.cell.yaw
+    ahead = place.cell is None or (yaw is not None and abs(yaw) < TURNED)
+    return part.inner and not ahead and part.unit < SMALL * largest
 
 
 def _groups(parts: Sequence[Part]) -> list[list[Part]]:
