@@ -198,7 +198,7 @@ def _check(clip: Task, out: Path, names: str) -> None:
 def _as_clip(task: Task) -> Task:
     """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
     output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
-    return replace(task, output=output, name=name, elsewhere=())
+    return replace(task, output=output, name=name)
 
 
 def release_clips(

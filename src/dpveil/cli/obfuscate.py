@@ -131,31 +131,16 @@ Out = Annotated[
 """Where releases go."""
 
 
-def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on what is left out of folders, and on releases among originals, if any.
-
-    Raises `PhotoError` if there is nothing to release.
-    """
-    from dpveil.batch.tasks import among_originals, left_out
-
-    notes, around = [], among_originals(inputs, tasks, out)
-    for what, paths in left_out(inputs, out).items():
-        if paths:
-            notes.append(
-                f"left out: {count_noun(len(paths), what)}, such as"
-                f" {show_path(paths[0])}: name it to release it"
-            )
-    if around is not None:
-        where = f"releases in {show_path(out)} lie among the originals of {show_path(around)}"
-        notes.append(f"{where}: keep them apart, so that no original is published for one")
-    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
-    if named:
-        which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
-        notes.append(f"{which} may name a person: --names number, or another file name, tells none")
+def notes_on(tasks: Sequence[Task]) -> list[str]:
+    """Return a note on outputs whose names may be of people; raises `PhotoError` if there are no tasks."""
     if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *notes])
-        raise PhotoError(problem, hint="name image files, or folders that contain some")
-    return notes
+        raise PhotoError(
+            "there are no photos among the inputs",
+            hint="name image files, or folders that contain some, without links and hidden files",
+        )
+    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
+    which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}" if named else ""
+    return [f"{which} may name a person: --names number, or another file name, tells none"] * bool(named)
 
 
 @dataclass
@@ -391,7 +376,7 @@ def obfuscate_command(
     if review is not None and clips and not photos:
         raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     check_documents(tasks, dpi, pages, choices, voice)
-    notes = notes_on(inputs, tasks, out)
+    notes = notes_on(tasks)
     _check_metadata(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     if new_points and labels is None:

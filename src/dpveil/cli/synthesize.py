@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import typer
 
-from dpveil.batch.interrupts import delay_interrupts
+from dpveil.batch.interrupts import Interrupts
 from dpveil.bench.items import Item, ShardPhoto
 from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, items_of, layout_of, one_person_each
 from dpveil.cli import exits, say
@@ -52,19 +52,12 @@ def _paying(url: str | None, subject: str, plan: Plan, out: Path) -> Iterator[Re
     if url is None:
         yield None
         return
-    paid = None
-    with Ledger(url) as opened:
-        try:
-            with delay_interrupts():
-                paid = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
-                say.note(opened.show(subject).in_words())
-                yield paid
-        except KeyboardInterrupt as error:
-            if error.__context__ is not None:  # what failed is to be told
-                raise error.__context__ from None
-            if paid is None:  # it came before signals were held
-                raise
-            raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
+    with Ledger(url) as opened, Interrupts() as interrupts, interrupts.heard(lambda: None):
+        paid = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
+        say.note(opened.show(subject).in_words())
+        yield paid
+    if interrupts.presses:
+        raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete")
 
 
 def _check_price(url: str, subject: str, plan: Plan, *, dry: bool) -> None:

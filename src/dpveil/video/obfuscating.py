@@ -111,7 +111,6 @@ class ClipRun:
         after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
-        task.check_alone()
         name_of(task.source)
         if not choices.force and (there := self._find_finished(task)) is not None:
             return _skip_entry(task, there)
