@@ -30,7 +30,15 @@ from dpveil.core.envelope import canonical, checksum
 from dpveil.core.origin import Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import CertificateError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
+from dpveil.errors import (
+    CertificateError,
+    DPVeilError,
+    InvalidParameter,
+    NoRegion,
+    OutputError,
+    PhotoError,
+    UsageError,
+)
 from dpveil.io import document
 from dpveil.io.unreadable import Refused
 from dpveil.ledger import Ledger, Limit
@@ -207,7 +215,7 @@ def test_a_run_that_was_killed_before_the_document_was_written_pays_nothing_agai
     assert len(released(scan).skipped) == 3
     assert statuses() == ["consistent"] * 3
     OUT.unlink()
-    with pytest.raises(OutputError, match="gone and its certificate is still there"):
+    with pytest.raises(DPVeilError, match="gone and its certificate is still there"):
         released(scan)
 
 

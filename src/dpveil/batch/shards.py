@@ -87,9 +87,10 @@ class Shards:
                     self._unpack(shard)
                 except OSError as error:
                     raise refusal(shard.folder, error) from error
-            elif shard.scan is not None and not self.choices.force and not any(shard.folder.glob("*.png")):
-                if is_present(certificate_path(shard.target)):
-                    raise output_taken(shard.target)
+                continue
+            beside = certificate_path(shard.target)  # as there is beside a document
+            if is_present(beside) and not self.choices.force and not any(shard.folder.glob("*.png")):
+                raise output_taken(shard.target)
 
     def _unpack(self, shard: Shard) -> None:
         if is_folder(shard.target):
