@@ -20,7 +20,6 @@ from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.release.plan import Plan
-from dpveil.release.quote import Noisy, noisiest
 from dpveil.release.saving import certificate_path
 
 RELEASED: Final = "released"
@@ -111,8 +110,7 @@ class Failure:
 class Entry:
     """The outcome of one input.
 
-    Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
-    a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
+    Nothing of this run is at the `output` of one that failed. `doubts` is what the detector was not sure of.
     `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     The `certificate` is in the file beside the output if it is not stated.
@@ -124,7 +122,6 @@ class Entry:
     promise: Promise | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
-    noisy: Noisy | None = None
     doubts: tuple[str, ...] = ()
     discarded: bool = False
     paid: bool = False
@@ -223,12 +220,11 @@ class Report:
         kinds = tuple(region.origin.kind for region in planned.regions)
         faces = {*kinds} <= {FACE}
         promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces, kinds=kinds)
-        noise = None if planned.quote is None else noisiest(planned.quote)
         every = notes_with_options(
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
         )
         doubts = notes_with_options(planned.doubts, self.options)
-        entry = Entry(PRICED, task.source, None, promise, every, noisy=noise, doubts=doubts)
+        entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts)
         self.entries.append(entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:

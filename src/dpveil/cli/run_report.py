@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -371,11 +370,11 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
     return max(kept, key=amount, default=None)
 
 
-FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
-"""What does without a trained file, by the parameter that names one."""
 NON_COMMERCIAL: Final = "non-commercial"
-RESEARCH: Final = "licence: for non-commercial research only, as is a trained file that was used"
-WITHOUT: Final = "; with {}, for any use"
+RESEARCH: Final = (
+    "licence: for non-commercial research only, as is a trained file that was used; --gallery heads and"
+    " --outside none do without"
+)
 
 
 def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
@@ -385,13 +384,9 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
     """
     from dpveil.assets.reference import Reference, terms_of
 
-    held = [
-        (name, getattr(user, name)) for user in users for name in getattr(user, "__dataclass_fields__", ())
-    ]
-    bound = {name for name, file in held if isinstance(file, Reference) and NON_COMMERCIAL in file.terms}
-    if bound:
-        free = " ".join(FREE[name] for name in FREE if name in bound)
-        voice.note(RESEARCH + WITHOUT.format(free) * (bound <= FREE.keys()))
+    held = [getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ())]
+    if any(isinstance(file, Reference) and NON_COMMERCIAL in file.terms for file in held):
+        voice.note(RESEARCH)
     for name, text in terms_of(users).items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
 
@@ -456,16 +451,8 @@ def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region
         paid = [total for total in totals if total is not None]
         tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
     yet = YET.format(done="drawn" if ledger is None else "paid")
-    _tell_noise(choices, dry, yet, voice)
-    warn([_without_noise(entry) for entry in dry.priced], voice if choices.dry else voice.brief, yet)
+    warn(dry.priced, voice if choices.dry else voice.brief, yet)
     tell_left(left, voice, before=True)
-
-
-def _without_noise(entry: Entry) -> Entry:
-    """Return an entry without the warnings of pure noise, which are told for all photos together."""
-    from dpveil.release.words import NOISE
-
-    return replace(entry, warnings=tuple(text for text in entry.warnings if f": {NOISE}" not in text))
 
 
 def tell_cost(
@@ -501,17 +488,6 @@ def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Regio
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
     tell_price(choices, report, left, voice)
-
-
-def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:
-    """Say which photos would be practically pure noise, if any."""
-    from dpveil.release.words import pure_noise
-
-    noisy = {show_path(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
-    if not noisy:
-        return
-    worst = max(noisy.values(), key=lambda one: one.scale)
-    voice.note(f"{yet}{say.first_and_count([*noisy])}: {pure_noise(choices.method, **worst.size)}")
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:
