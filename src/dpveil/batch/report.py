@@ -16,6 +16,7 @@ from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.origin import FACE
+from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
@@ -110,8 +111,8 @@ class Failure:
 class Entry:
     """The outcome of one input.
 
-    Nothing of this run is at the `output` of one that failed. `doubts` is what the detector was not sure of.
-    `paid` says that a dry run priced what is paid already.
+    Nothing of this run is at the `output` of one that failed. `doubts` is what the detector was not sure of,
+    and `left` the places that may be faces and stay. `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     The `certificate` is in the file beside the output if it is not stated.
     """
@@ -123,6 +124,7 @@ class Entry:
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
     doubts: tuple[str, ...] = ()
+    left: Sequence[Region] = ()
     discarded: bool = False
     paid: bool = False
     certificate: Path | None = None
@@ -209,11 +211,12 @@ class Report:
         output: Path,
         certificate: Certificate,
         warnings: Sequence[str] = (),
+        left: Sequence[Region] = (),
     ) -> None:
         """Record a release, made now or earlier."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        self.entries.append(Entry(status, task.source, task.remote or output, promise, every))
+        self.entries.append(Entry(status, task.source, task.remote or output, promise, every, left=left))
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
@@ -224,7 +227,7 @@ class Report:
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
         )
         doubts = notes_with_options(planned.doubts, self.options)
-        entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts)
+        entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts, left=planned.doubtful)
         self.entries.append(entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:

@@ -226,7 +226,7 @@ class Run:
         stored = self._remember(task, certificate, ready.stamp)
         deliver(task, chosen)
         notes = (*release.notes, *_notes_on(task), *stored)
-        self.report.record_release(RELEASED, task, task.output, certificate, notes)
+        self.report.record_release(RELEASED, task, task.output, certificate, notes, ready.plan.doubtful)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Store the input's stamp with its release; return a note if that fails."""

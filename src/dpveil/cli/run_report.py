@@ -40,7 +40,6 @@ from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.task import Choices
-    from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
@@ -336,14 +335,14 @@ def _rank(text: str) -> int:
 LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
 
 
-def tell_left(left: Mapping[str, Sequence[Region]], voice: Voice, *, before: bool = False) -> None:
+def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -> None:
     """Print the places that may be faces and are not replaced, by photo, `before` their release or after."""
-    if places := [place for regions in left.values() for place in regions]:
+    if places := [place for entry in entries for place in entry.left]:
         from dpveil.release.words import lowest
 
         many = count_noun(len(places), "place") + " that may show a face"
         look = "dpveil faces shows each" if before else "--review shows each"
-        photos = say.first_and_count([*left])
+        photos = say.first_and_count([show_path(entry.source) for entry in entries if entry.left])
         voice.note(LEFT.format(places=many, photos=photos, look=look, least=lowest(places)))
 
 
@@ -440,10 +439,8 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
-    """Say what a run will cost, and all that warns of the releases, which the report of its dry run tells,
-    and the places that may be faces and are `left`.
-    """
+def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
+    """Say what a run will cost, and all that warns of the releases, as the report of its dry run tells."""
     due = [entry for entry in dry.priced if not entry.paid]
     totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger
@@ -452,7 +449,7 @@ def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region
         tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
     yet = YET.format(done="drawn" if ledger is None else "paid")
     warn(dry.priced, voice if choices.dry else voice.brief, yet)
-    tell_left(left, voice, before=True)
+    tell_left(dry.priced, voice, before=True)
 
 
 def tell_cost(
@@ -472,7 +469,7 @@ def tell_cost(
         voice.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
 
 
-def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
+def tell_dry(choices: Choices, report: Report, voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
@@ -487,7 +484,7 @@ def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Regio
     except BudgetRefused as error:
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
-    tell_price(choices, report, left, voice)
+    tell_price(choices, report, voice)
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:
