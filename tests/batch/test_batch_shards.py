@@ -290,9 +290,8 @@ def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) ->
     shard("a.tar", [("0.png", picture())])
     with monkeypatch.context() as patch:
         patch.setattr(shards, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
-        for force in (False, True):
-            with pytest.raises(OutputError, match="the disk is full"):
-                released("a.tar", force=force)
+        with pytest.raises(OutputError, match="the disk is full"):
+            released("a.tar")
     assert Path("out/a.tar").read_bytes() == before
     assert counts(released("a.tar", force=True)) == (1, 0, 0)
 
@@ -362,16 +361,17 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
     assert place.read_bytes() == picture(8, 1)
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger, force: bool) -> None:
+def test_releases_of_photos_that_fail_or_have_left_stay_unless_forced(ledger: Ledger) -> None:
     put_photos(1, 2)
     released(ledger=ledger)
     before = held()
     shard("in/a.tar", [("0.png", b"broken"), ("2.png", picture(9))])
-    report = released(ledger=ledger, force=force)
+    report = released(ledger=ledger)
     assert (counts(report), report.notes, waiting()) == ((1, 0, 1), [], [])
     assert before.items() <= held().items()
     assert sorted(images()) == ["0.png", "1.png", "2.png"]
+    assert counts(released(ledger=ledger, force=True)) == (1, 0, 1)
+    assert (images(), waiting()) == (["2.png"], [])
 
 
 # Runs over a shard that end at any step: no release is lost, and no file is half written.

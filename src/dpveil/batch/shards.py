@@ -82,14 +82,15 @@ class Shards:
                 shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
         for shard in self.photos:
             tidy(shard.folder)
+            beside = certificate_path(shard.target)  # as there is beside a document
+            if self.choices.force:  # it is replaced, with all that it holds
+                continue
             if is_present(shard.target):
                 try:
                     self._unpack(shard)
                 except OSError as error:
                     raise refusal(shard.folder, error) from error
-                continue
-            beside = certificate_path(shard.target)  # as there is beside a document
-            if is_present(beside) and not self.choices.force and not any(shard.folder.glob("*.png")):
+            elif is_present(beside) and not any(shard.folder.glob("*.png")):
                 raise output_taken(shard.target)
 
     def _unpack(self, shard: Shard) -> None:
@@ -110,8 +111,6 @@ class Shards:
                             write(shard.folder, path, partial(_fill, data), flush=False)
                         self.unpacked.add(place)
         except Refused as reason:
-            if self.choices.force:
-                return
             called = shard.archive.called if shard.scan is None else "PDF"
             raise OutputError(
                 f"{show_path(shard.target)} exists, and is no {called} of releases: it {reason.problem}",
@@ -181,7 +180,7 @@ class Shards:
         """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
 
         It holds what this run released or found, and what it held before, as of photos that failed or have
-        left. Returns what a document that was written promises.
+        left, unless all was to be released anew. Returns what a document that was written promises.
         """
         found = {place for place, entry in entries.items() if entry.status in (RELEASED, SKIPPED)}
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
