@@ -172,7 +172,7 @@ def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, tmp_path, pho
 
     def save(this, task, *rest):
         task.output.write_bytes(b"somebody else's")
-        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGINT)
         real(this, task, *rest)
 
     monkeypatch.setattr(batch.Run, "_save", save)
