@@ -15,7 +15,6 @@ from dpveil.batch.task import Task, check_private, is_beside_output
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import FACE
 from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
@@ -53,15 +52,14 @@ class Untried(DPVeilError):
 class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
-    `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
-    `kept` names what was kept of the original's EXIF, or of its sample in a shard or Parquet file.
+    `kinds` has the kind of each region. `kept` names what was kept of the original's EXIF, or of its sample
+    in a shard or Parquet file.
     """
 
     guarantees: tuple[Guarantee, ...]
     total: Guarantee | None
     strength: str | None
-    faces: bool
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[str, ...]
     kept: tuple[str, ...] = ()
 
     @classmethod
@@ -71,7 +69,6 @@ class Promise:
             guarantees=certificate.guarantees,
             total=certificate.composition,
             strength=certificate.strength,
-            faces=all(record.origin.kind == FACE for record in certificate.regions),
             kinds=tuple(record.origin.kind for record in certificate.regions),
             kept=(*(certificate.output.metadata if certificate.output else ()), *certificate.columns),
         )
@@ -221,8 +218,7 @@ class Report:
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         kinds = tuple(region.origin.kind for region in planned.regions)
-        faces = {*kinds} <= {FACE}
-        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces, kinds=kinds)
+        promise = Promise(planned.guarantees, planned.total, planned.strength, kinds)
         every = notes_with_options(
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
         )

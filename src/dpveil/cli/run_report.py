@@ -25,7 +25,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.origin import FACE, MASK, PLATE, TEXT, WHOLE
+from dpveil.core.origin import MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -105,14 +105,12 @@ def print_report(
         voice.note(f"warning: {text}")
     warn(report.released, voice)
     if report.skipped:
-        voice.note(
-            SKIPPED.format(photos=say.first_and_count([show_path(entry.source) for entry in report.skipped]))
-        )
+        voice.note(SKIPPED.format(photos=_first(report.skipped)))
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             voice.note(text)
     if lost := report.discarded:
-        voice.note(DISCARDED.format(photos=say.first_and_count([show_path(entry.source) for entry in lost])))
+        voice.note(DISCARDED.format(photos=_first(lost)))
     if report.dry or (len(report.entries) > 1 and len(report.released) < len(report.entries)):
         voice.note(_counts(report))
 
@@ -140,22 +138,19 @@ PAGES: Final = (".pdf", ".tif", ".tiff")
 VECTORS: Final = ", and the singular vectors of what was replaced"
 
 
-def _many(count: int, kind: str) -> str:
-    """Return a count of regions of a kind, such as 2 lines of text."""
-    one, many = NOUNS.get(kind, (kind, f"{kind}s"))
-    return f"{count:,} {one if count == 1 else many}"
-
-
 def _kinds(promises: Iterable[Promise]) -> Counter[str]:
     """Return how many regions of each kind were replaced."""
-    usual = {True: FACE, False: "region"}
-    each = (promise.kinds or [usual[promise.faces]] * len(promise.guarantees) for promise in promises)
-    return Counter(kind for kinds in each for kind in kinds)
+    return Counter(kind for promise in promises for kind in promise.kinds)
 
 
 def _regions(kinds: Mapping[str, int]) -> str:
-    """Return how many regions there are of each kind, in words."""
-    return " and ".join(_many(count, kind) for kind, count in kinds.items())
+    """Return how many regions there are of each kind, such as 2 lines of text."""
+    nouns = {kind: NOUNS.get(kind, (kind, f"{kind}s"))[count != 1] for kind, count in kinds.items()}
+    return " and ".join(f"{count:,} {nouns[kind]}" for kind, count in kinds.items())
+
+
+def _first(entries: Iterable[Entry]) -> str:
+    return say.first_and_count([show_path(entry.source) for entry in entries])
 
 
 def cost(promise: Promise) -> str:
@@ -163,7 +158,7 @@ def cost(promise: Promise) -> str:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=4, relation=Relation("any-image"), scope=Scope("a face"))
-    >>> cost(Promise((one, one), one, "weak", faces=True))
+    >>> cost(Promise((one, one), one, "weak", ("face", "face")))
     '2 faces, each ε = 4, together ε = 4 (weak)'
     """
     if promise.total is None:
@@ -260,11 +255,7 @@ def _counts(report: Report) -> str:
         first = f"would release {count:,} of {what}"
     else:
         first = f"released {len(report.released):,} of {what}"
-    counts = {
-        "failed": report.failed,
-        "were released before": report.skipped,
-        "not tried": report.untried,
-    }
+    counts = {"failed": report.failed, "were released before": report.skipped, "not tried": report.untried}
     told = [f"{len(entries):,} {name}" for name, entries in counts.items() if entries]
     told += [f"in {len(report.no_region):,} nothing was found to replace"] * bool(report.no_region)
     return "; ".join([first, *told]) + (DRY if report.dry else "")
@@ -293,10 +284,8 @@ def _tell_refused(report: Report) -> None:
     if left := [name for names in [*refused.values()][MOST_REFUSED:] for name in names]:
         say.note(f"and {count_noun(len(left), 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
-        what = say.first_and_count([show_path(entry.source) for entry in untried])
-        say.note(
-            f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_failure_text(untried[0])}"
-        )
+        what = "nothing was drawn" if report.stopped == UNAFFORDABLE else _first(untried)
+        say.note(f"{what}: {_failure_text(untried[0])}")
 
 
 def _failure_text(entry: Entry) -> str:
@@ -317,11 +306,8 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
         told = texts[0] + " (and others alike)" * (len({*texts}) > 1)
-        named = (
-            ""
-            if len(photos) == len(entries) and len({*texts}) == 1
-            else f"{say.first_and_count([*photos])}: "
-        )
+        alike = len(photos) == len(entries) and len({*texts}) == 1
+        named = "" if alike else f"{say.first_and_count([*photos])}: "
         if isinstance(texts[0], Aside):
             voice.detail(f"{named}{told}")
         else:
@@ -342,7 +328,7 @@ def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -
 
         many = count_noun(len(places), "place") + " that may show a face"
         look = "dpveil faces shows each" if before else "--review shows each"
-        photos = say.first_and_count([show_path(entry.source) for entry in entries if entry.left])
+        photos = _first(entry for entry in entries if entry.left)
         voice.note(LEFT.format(places=many, photos=photos, look=look, least=lowest(places)))
 
 
@@ -354,7 +340,7 @@ def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
 
 
 def costliest(promises: Sequence[Promise]) -> Promise | None:
-    """Return the promise of the release that costs most, of equal ones that with most faces or regions.
+    """Return the promise of the release that costs most, of equal ones that with most regions.
 
     One without a formal guarantee costs more than any other. Copies do not count.
     """
@@ -364,7 +350,7 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
         total: Any = promise.total
         paid = tuple(getattr(total, name) or 0 for name in ("epsilon", "rho", "delta"))
         reach = inf if total.kind == "metric" and total.diameter is None else total.diameter or 0
-        return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
+        return (not total.formal, *paid, reach, len(promise.guarantees))
 
     return max(kept, key=amount, default=None)
 
