@@ -234,9 +234,7 @@ def _entry(result: Verification) -> dict[str, Any]:
         "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),
-        "guarantee": None
-        if certificate is None or certificate.composition is None
-        else str(certificate.composition),
+        "guarantee": None if total is None else str(total),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "in_the_clear": list(result.in_the_clear),
