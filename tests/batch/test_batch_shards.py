@@ -374,6 +374,21 @@ def test_releases_of_photos_that_fail_or_have_left_stay_unless_forced(ledger: Le
     assert (images(), waiting()) == (["2.png"], [])
 
 
+def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    put_photos(1, 2)
+    released()
+    put_photos(1, 2, 3)
+    killed(monkeypatch)
+    assert len(waiting()) == 3
+    put_photos(1, 2)
+    released(out="newest")
+    Path("newest/a.tar").replace("out/a.tar")
+    newest = held()
+    with pytest.raises(OutputError, match=r"holds another 0\.png than what waits for it"):
+        released()
+    assert (held(), len(waiting())) == (newest, 3)
+
+
 # Runs over a shard that end at any step: no release is lost, and no file is half written.
 
 

@@ -71,9 +71,9 @@ class Shards:
     def unpack(self) -> None:
         """Put what existing shards hold where it is gathered, except what is there already.
 
-        Raises `OutputError` if one holds anything but images with certificates that state their hashes,
-        unless all are to be released anew; and `UsageError` if one belongs to the ledger, or a file lacks a
-        column that is to be kept.
+        Raises `OutputError` if one holds anything but images with certificates that state their hashes, or
+        another release than what waits, unless all are to be released anew; and `UsageError` if one belongs
+        to the ledger, or a file lacks a column that is to be kept.
         """
         if self.choices.ledger is not None:
             check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
@@ -99,14 +99,14 @@ class Shards:
         try:
             for gather in (False, True):  # nothing is unpacked of what is no file of releases
                 for name, image, certificate in self._releases_in(shard):
-                    self._check(name, image, certificate)
                     place = shard.place(name)
                     if not gather:
+                        self._check(shard, name, image, certificate)
                         continue
                     make_folder(shard.folder)
                     self.names[shard].setdefault(place, name)
                     self.held.add(place)
-                    if not is_whole(place):  # what waits is of a later run
+                    if not is_whole(place):
                         for path, data in ((certificate_path(place), certificate), (place, image)):
                             write(shard.folder, path, partial(_fill, data), flush=False)
                         self.unpacked.add(place)
@@ -135,8 +135,11 @@ class Shards:
                     raise Refused(f"holds {show_path(held.name)}, which {problem}", "")
                 yield held.name, held.image(most), held.certificate(MOST_BYTES)
 
-    def _check(self, name: str, image: bytes, certificate: bytes) -> None:
-        """Raise `Refused` unless a certificate states the hash of its image, and what columns are kept."""
+    def _check(self, shard: Shard, name: str, image: bytes, certificate: bytes) -> None:
+        """Raise `Refused` unless a certificate states the hash of its image, and what columns are kept.
+
+        Raises `OutputError` for another release than the one that waits: one of them would be lost.
+        """
         try:
             stated = parse_certificate(certificate.decode())
         except (CertificateError, UnicodeDecodeError) as error:
@@ -145,6 +148,16 @@ class Shards:
             raise Refused(f"holds another {show_path(name)} than its certificate states", "")
         if stated.columns != self.choices.columns:
             raise Refused(f"holds {show_path(name)}, beside which other columns are kept", "")
+        place = shard.place(name)
+        both = place, certificate_path(place)
+        waiting = [read_gathered(path, self.choices) for path in both] if is_whole(place) else []
+        if waiting and waiting != [image, certificate]:
+            raise OutputError(
+                f"{show_path(shard.target)} holds another {show_path(name)} than what waits for it in"
+                f" {show_path(shard.folder)}",
+                hint="move one of the two elsewhere, or choose another {out}",
+                arguments={"out": "out"},
+            )
 
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.
