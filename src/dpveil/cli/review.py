@@ -98,31 +98,24 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     from PIL import ImageDraw  # with fonts it takes 20 ms, and is seldom needed
 
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
-    page = Image.fromarray(_tint_masks(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
-    page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(page)
-    line = max(2, max(page.size) // 500)
-    for face, place in [(face, _outline(draw, face, times, line)) for face in faces]:  # labels last
-        _label(draw, face, place, page.size)
-    return np.asarray(page)
-
-
-def _tint_masks(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the image with the pixels of each face's mask tinted."""
-    tinted = image.copy()
+    image = np.broadcast_to(photo.image, (photo.height, photo.width, 3)).copy()
     for face in faces:
         if face.mask is not None:
-            part = tinted[face.box.slices]
+            part = image[face.box.slices]
             part[face.mask] = part[face.mask] // 2 + np.array(EDGE, np.uint8) // 2
-    return tinted
-
-
-def _outline(draw: ImageDraw.ImageDraw, face: Shown, times: int, line: int) -> Place:
-    box = face.box
-    corners = box.x * times, box.y * times, (box.x + box.w) * times - 1, (box.y + box.h) * times - 1
-    draw.rectangle(corners, outline=INK, width=line + 2)
-    draw.rectangle(corners, outline=face.colour, width=line)
-    return corners
+    page = Image.fromarray(image)
+    page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(page)
+    line, places = max(2, max(page.size) // 500), list[Place]()
+    for face in faces:
+        box = face.box
+        corners = box.x * times, box.y * times, (box.x + box.w) * times - 1, (box.y + box.h) * times - 1
+        draw.rectangle(corners, outline=INK, width=line + 2)
+        draw.rectangle(corners, outline=face.colour, width=line)
+        places.append(corners)
+    for face, place in zip(faces, places, strict=True):  # labels last
+        _label(draw, face, place, page.size)
+    return np.asarray(page)
 
 
 def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int, int]) -> None:
