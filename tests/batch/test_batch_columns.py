@@ -11,7 +11,7 @@ from shards_made import counts, held, picture, released, shard
 
 from dpveil.batch.document import verify_inside
 from dpveil.cli import run
-from dpveil.errors import UsageError
+from dpveil.errors import OutputError, UsageError
 
 pytestmark = pytest.mark.usefixtures("elsewhere")
 
@@ -72,7 +72,8 @@ def test_named_columns_go_along_are_stated_and_verified(kind: str) -> None:
     write(kind, rows=3)
     assert counts(released(path, columns=KEPT)) == (1, 2, 0)
     assert samples(out) == [(f"text {n}", n) for n in range(3)]
-    assert counts(released(path)) == (0, 0, 3)  # the user's choice is one of the release, as its settings
+    with pytest.raises(OutputError, match="other columns"):  # they would lie beside what they do not state
+        released(path)
     assert samples(out) == [(f"text {n}", n) for n in range(3)]
     assert counts(released(path, columns=KEPT, force=True)) == (3, 0, 0)
     write(kind, rows=2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import time
@@ -19,7 +18,6 @@ from dpveil.batch import jobs as batch_jobs
 from dpveil.batch.jobs import Jobs
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.run import Shared
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli.run_report import exit_code
@@ -28,7 +26,6 @@ from dpveil.errors import (
     DPVeilError,
     LedgerError,
     NoRegion,
-    OutputError,
     PhotoError,
     UsageError,
 )
@@ -42,7 +39,7 @@ pytestmark = pytest.mark.usefixtures("photos")
 COUNT = 7
 TIMES = Path("times")
 
-NEXT, OPEN = Jobs._call_next, Jobs._call_open
+NEXT = Jobs._call_next
 
 
 @pytest.fixture
@@ -162,37 +159,15 @@ def test_a_photo_that_kills_every_worker_fails_unpaid_and_ends_nothing(ledger: L
 
 
 @pytest.mark.parametrize("pays", [False, True])
-@pytest.mark.parametrize("force", [False, True])
-def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger, force: bool, pays: bool) -> None:
-    """And is neither drawn again nor paid again. Without a ledger, `force` draws it again: nobody saw it."""
+def test_what_was_written_before_its_worker_died_is_released(ledger: Ledger, pays: bool) -> None:
+    """And is neither drawn again nor paid again."""
     TIMES.write_bytes(b"x")
-    given = choices(ledger=ledger if pays else None, force=force)
-    report = released(given, see=Onlooker(TIMES, deadly=10))
+    report = released(choices(ledger=ledger if pays else None), see=Onlooker(TIMES, deadly=10))
     if pays:
         assert "2" not in accounted(report, ledger)
     assert "2" in names(report, "released")
     assert all(dpveil.verify(entry.output).publishable for entry in report.released)
     assert len(report.released) >= COUNT - pays
-
-
-def test_an_earlier_release_is_not_taken_for_the_one_in_its_place(
-    photos: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A worker is killed after the draw: the file is still the earlier one, and is drawn again."""
-    killed: list[Path] = []
-
-    def kill(jobs: Jobs, worker: Any, folder: Path) -> object:
-        if not killed:
-            killed.append(folder)
-            worker.child.process.kill()
-        return OPEN(jobs, worker, folder)
-
-    monkeypatch.setattr(Jobs, "_call_open", kill)
-    released(choices(), jobs=1)
-    before = [Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)]
-    assert names(released(choices(force=True)), "released") == list("0123456")
-    assert killed
-    assert not {Path(f"out/{number}.png").stat().st_ino for number in range(COUNT)} & {*before}
 
 
 def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) -> None:
@@ -219,27 +194,6 @@ def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.M
     assert {entry.failure.message for entry in report.failed} == {"the ledger is gone"}
     assert report.untried
     assert paid(ledger) == (2, 0)
-
-
-@pytest.mark.parametrize(("number", "stops"), [(errno.ENOSPC, True), (errno.ENAMETOOLONG, False)])
-def test_a_disk_that_is_full_stops_the_run_and_one_name_does_not(
-    photos: Path, monkeypatch: pytest.MonkeyPatch, number: int, stops: bool
-) -> None:
-    """The system's error is known to the worker, too."""
-    real, calls = Shared.open, []
-
-    def failing(shared: Shared, folder: Path) -> None:
-        calls.append(1)
-        if len(calls) == 1:
-            raise OutputError("cannot write", hint="no") from OSError(number, "why")
-        real(shared, folder)
-
-    monkeypatch.setattr(Shared, "open", failing)
-    report = released(choices())
-    assert len(report.failed) == 1
-    assert report.stopped == ("the output cannot be written" if stops else None)
-    assert bool(report.untried) is stops
-    assert len(report.entries) == COUNT
 
 
 def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(

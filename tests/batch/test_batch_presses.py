@@ -19,8 +19,7 @@ from typing import Any
 import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
-from dpveil.batch import interrupts as interrupts_of
-from dpveil.batch.interrupts import SIGNALS, Interrupts, delay_interrupts
+from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, ignore_release
 from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
@@ -113,9 +112,7 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
     with Interrupts(lambda: notices.append(1)) as interrupts:
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
             signal.raise_signal(signal.SIGINT)
-        with delay_interrupts():
-            signal.raise_signal(signal.SIGINT)
-            assert interrupts.presses == 1
+        signal.raise_signal(signal.SIGINT)
         assert (interrupts.presses, notices) == (2, [])
         heard: list[int] = []
         with interrupts.heard(lambda: heard.append(interrupts.presses)):
@@ -145,62 +142,6 @@ def test_terminations_within_a_second_are_one(monkeypatch: pytest.MonkeyPatch) -
         assert (heard, interrupts.presses) == ([1, 2, 3], 3)
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def pressed_in(function: str, moment: int, act: Callable[[], object]) -> bool:
-    """Call `act`, with Ctrl-C before this instruction of a function of the module; return if there is one."""
-    left = [moment]
-
-    def trace(frame: FrameType, event: str, argument: Any) -> Any:
-        if frame.f_code.co_filename != interrupts_of.__file__ or frame.f_code.co_name != function:
-            return trace if left[0] >= 0 else None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
-            left[0] -= 1
-            if left[0] == -1:
-                sys.settrace(None)
-                signal.raise_signal(signal.SIGINT)
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        act()
-    finally:
-        sys.settrace(before)
-    return left[0] < 0
-
-
-@pytest.mark.parametrize("function", ["__enter__", "__exit__", "_restore", "raising", "delay_interrupts"])
-def test_between_any_two_instructions_a_press_is_kept_and_handlers_are_restored(function: str) -> None:
-    """It is counted or raised, and raised before anything of the context is done, or within it."""
-    handlers = [signal.signal(each, signal.default_int_handler) for each in SIGNALS]
-    seen, interrupts = list[int](), Interrupts()
-
-    def act() -> None:
-        nonlocal interrupts
-        interrupts = Interrupts()
-        with interrupts, interrupts.raising():
-            seen.append(interrupts.presses)
-        with delay_interrupts():
-            pass
-
-    try:
-        for moment in range(1000):
-            raised, there = False, True
-            try:
-                there = pressed_in(function, moment, act)
-            except KeyboardInterrupt:
-                raised = True
-            assert [signal.getsignal(each) for each in SIGNALS] == [signal.default_int_handler] * 2, moment
-            if not (there or raised):
-                break
-            assert raised or interrupts.presses == 1, moment
-        assert 5 < moment < 999
-        assert set(seen) == {0}
-    finally:
-        for each, handler in zip(SIGNALS, handlers, strict=True):
-            signal.signal(each, handler)
 
 
 def wait_until(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:

@@ -17,12 +17,11 @@ from shards_made import Given, counts, held, link, picture, released, shard
 from workers_made import Everything
 
 import dpveil
-from dpveil.batch import archive_inputs, remote_output, shards
+from dpveil.batch import archive_inputs, shards
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.document import verify_inside
 from dpveil.batch.jobs import usual_jobs
 from dpveil.batch.releasing import release_all
-from dpveil.batch.report import Report
 from dpveil.batch.task import Choices
 from dpveil.batch.tasks import plan_tasks
 from dpveil.cli import run
@@ -285,20 +284,16 @@ def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
 
 
 def test_what_cannot_be_unpacked_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With force, too, where the release of a photo that is no longer in the shard is kept out of it."""
     shard("a.tar", [("0.png", picture()), ("1.png", picture(9))])
     released("a.tar")
     before = Path("out/a.tar").read_bytes()
     shard("a.tar", [("0.png", picture())])
     with monkeypatch.context() as patch:
-        patch.setattr(remote_output, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
-        for force in (False, True):
-            with pytest.raises(OutputError, match="the disk is full"):
-                released("a.tar", force=force)
+        patch.setattr(shards, "write", lambda *_, **__: (_ for _ in ()).throw(OSError(28, "full")))
+        with pytest.raises(OutputError, match="the disk is full"):
+            released("a.tar")
     assert Path("out/a.tar").read_bytes() == before
     assert counts(released("a.tar", force=True)) == (1, 0, 0)
-    assert [name for name in held() if name.endswith("png")] == ["0.png"]
-    assert len(list(Path("out/.dpveil-shards").rglob("*.png"))) == 1
 
 
 def test_each_photo_has_noise_of_its_own() -> None:
@@ -355,10 +350,6 @@ def killed(monkeypatch: pytest.MonkeyPatch, **how: Any) -> None:
         released(**how)
 
 
-def left_out(report: Report, name: str) -> bool:
-    return report.notes[-1].startswith(f"not in out/a.tar: {name}, which this run did not release")
-
-
 def test_an_original_where_releases_wait_is_never_packed() -> None:
     put_photos(1, 2)
     place = plan_tasks([Path("in")], Path("out"))[0].output
@@ -366,24 +357,11 @@ def test_an_original_where_releases_wait_is_never_packed() -> None:
     place.write_bytes(picture(8, 1))
     Path(f"{place}{CERTIFICATE}").write_bytes(b"{}")
     report = released()
-    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
-    assert waiting() == [place]
+    assert (counts(report), images(), waiting()) == ((1, 0, 1), ["1.png"], [place])
     assert place.read_bytes() == picture(8, 1)
 
 
-def test_what_was_not_paid_for_is_not_packed_beside_what_was(ledger: Ledger) -> None:
-    put_photos(1)
-    released()
-    unpaid = held()["0.png"]
-    put_photos(1, 2)
-    report = released(ledger=ledger)
-    assert (counts(report), images(), left_out(report, "0.png")) == ((1, 0, 1), ["1.png"], True)
-    assert [path.read_bytes() for path in waiting()] == [unpaid]
-    assert counts(released(ledger=ledger, force=True)) == (2, 0, 0)
-    assert (images(), waiting()) == (["0.png", "1.png"], [])
-
-
-def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> None:
+def test_releases_of_photos_that_fail_or_have_left_stay_unless_forced(ledger: Ledger) -> None:
     put_photos(1, 2)
     released(ledger=ledger)
     before = held()
@@ -392,33 +370,13 @@ def test_paid_releases_of_photos_that_fail_or_have_left_stay(ledger: Ledger) -> 
     assert (counts(report), report.notes, waiting()) == ((1, 0, 1), [], [])
     assert before.items() <= held().items()
     assert sorted(images()) == ["0.png", "1.png", "2.png"]
-
-
-def test_with_force_a_shard_holds_the_releases_of_the_run_alone() -> None:
-    """One photo is damaged, and one has left; releases of both wait, and that of the former is taken up."""
-    put_photos(1, 2, 3)
-    released()
-    before = held()
-    shard("in/a.tar", [("0.png", b"broken"), ("1.png", picture(9, 2))])
-    report = released(force=True)
-    assert (counts(report), images(), left_out(report, "0.png, 2.png")) == ((1, 0, 1), ["1.png"], True)
-    assert {path.read_bytes() for path in waiting()} == {before["0.png"], before["2.png"]}
-    put_photos(1, 2)
-    assert counts(released()) == (0, 2, 0)
-    assert (images(), held()["0.png"]) == (["0.png", "1.png"], before["0.png"])
+    assert counts(released(ledger=ledger, force=True)) == (1, 0, 1)
+    assert (images(), waiting()) == (["2.png"], [])
 
 
 def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dry run is killed, then one that has something new; both have unpacked the shard of before."""
     put_photos(1, 2)
     released()
-    released(out="newer")
-    newer = held("newer/a.tar")
-    killed(monkeypatch, dry=True)
-    assert len(waiting()) == 2
-    Path("newer/a.tar").replace("out/a.tar")
-    assert counts(released()) == (0, 2, 0)
-    assert (held(), waiting()) == (newer, [])
     put_photos(1, 2, 3)
     killed(monkeypatch)
     assert len(waiting()) == 3
@@ -426,9 +384,8 @@ def test_a_shard_that_was_put_in_place_of_another_does_not_go_back(monkeypatch: 
     released(out="newest")
     Path("newest/a.tar").replace("out/a.tar")
     newest = held()
-    for force in (False, True):
-        with pytest.raises(OutputError, match=r"holds another 0\.png than what waits for it"):
-            released(force=force)
+    with pytest.raises(OutputError, match=r"holds another 0\.png than what waits for it"):
+        released()
     assert (held(), len(waiting())) == (newest, 3)
 
 

@@ -9,14 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder, parse
-from dpveil.regions.faces import Detections, detections_of, remember
 
 LINK = os.link
 
@@ -45,24 +42,6 @@ class Everything(Finder):
             raise NoRegion("there is nobody in this photo", hint="choose another")
         if photo.width == self.deadly:
             end(self.times)
-        return parse("whole")(photo)
-
-
-@dataclass(frozen=True)
-class Looked(Finder):
-    """Finds the whole photo, remembers it as searches for faces are, and adds a byte for each search."""
-
-    searches: Path
-
-    description = "whole"
-    data_dependent = False
-
-    def __call__(self, photo: Photo) -> list[Region]:
-        if "looked" not in detections_of(photo):
-            with self.searches.open("ab") as file:
-                file.write(b"x")
-            none = np.empty((0, 5))
-            remember(photo, {"looked": Detections(none, none, none)})
         return parse("whole")(photo)
 
 

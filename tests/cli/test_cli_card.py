@@ -209,7 +209,7 @@ def heuristic(folder):
         (linked, "symbolic link"),
         (
             inner_set,
-            "out holds one synthetic data set, out/made, .*: dpveil card out/made --out out/made.json$",
+            "out holds one synthetic data set, .*: dpveil card out/made --out out/made.json$",
         ),
         (heuristic, "no formal guarantee"),
     ],

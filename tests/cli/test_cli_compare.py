@@ -218,8 +218,8 @@ def test_the_price_is_said_before_anything_is_paid(
         "price: 3 photos, epsilon 3 (m-pixels:16) together; album: limit epsilon 4, left 4"
     ]
     assert told(err, "warning: nothing is paid yet") == [
-        f"warning: nothing is paid yet: in/anna.png and 2 more: {WARNING}",
         f"warning: nothing is paid yet: {FEW}",
+        f"warning: nothing is paid yet: whole photo: {WARNING}",
     ]
     code, _, err = paying_cli("obfuscate", "in/bob.png", "--out", "clear", *CLEAR, *PAID)
     assert (code, spent(), "noise" in err) == (0, 4, False)
@@ -241,8 +241,8 @@ def test_a_dry_run_pays_and_writes_nothing(paying_cli: Shell, jobs: str, paid: t
     assert "would release 3 of 3 photos; a dry run draws, pays and writes nothing" in err
     done = "paid" if paid else "drawn"
     assert told(err, "warning") == [
-        f"warning: nothing is {done} yet: in/anna.png and 2 more: {WARNING}",
         f"warning: nothing is {done} yet: {FEW}",
+        f"warning: nothing is {done} yet: whole photo: {WARNING}",
     ]
     assert {path: path.stat().st_mtime_ns for path in Path().rglob("*") if path.suffix == ".png"} == before
     assert not Path("out").exists()

@@ -19,7 +19,6 @@ from dpveil.datasets import (
     DPVeil,
     ReleasedDataset,
     Releaser,
-    RepeatedSpend,
     release,
     released_samples,
     releaser,
@@ -27,7 +26,6 @@ from dpveil.datasets import (
 from dpveil.errors import (
     AlreadyPaid,
     BudgetExceeded,
-    BudgetRefused,
     CertificateError,
     DPVeilError,
     InvalidParameter,
@@ -88,19 +86,6 @@ def test_other_settings_are_another_release(tmp_path):
         for epsilon, block in ((1, 8), (2, 8), (1, 4), (1, 8))
     ]
     assert drawn == [True, True, True, False]
-
-
-def test_without_a_cache_the_number_of_epochs_is_said_and_held():
-    veil = DPVeil(**PIX, epochs=3)
-    with pytest.warns(
-        RepeatedSpend, match=r"3 epochs cost a photo 3-DP, any-image in all, where one costs 1-DP"
-    ):
-        drawn = [veil(image=photo())["image"]]
-    drawn += [veil(image=photo())["image"] for _ in range(2)]
-    assert not np.array_equal(drawn[0], drawn[1])  # 20 cells of 3 channels: alike with less than 1e-60
-    with pytest.raises(BudgetRefused, match="drawn 3 times"):
-        veil(image=photo())
-    veil(image=photo(1))
 
 
 def test_an_image_keeps_its_shape_and_other_targets_stay(tmp_path):
@@ -467,12 +452,3 @@ def test_no_column_that_could_hold_an_original_is_kept(library, tmp_path):
             release(data, **PIX, cache=tmp_path, column=column)
     with pytest.raises(InvalidParameter, match="is no data set"):
         release(io.BytesIO(), **PIX, cache=tmp_path)
-
-
-def test_every_draw_without_a_cache_is_a_debit(tmp_path):
-    ledger = made(tmp_path / "budget.db", limit=2)
-    veil = DPVeil(**PIX, epochs=2, ledger=ledger, subject="album")
-    with pytest.warns(RepeatedSpend):
-        veil(image=photo())
-    veil(image=photo())
-    assert spent(ledger) == 2

@@ -139,15 +139,15 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(here):
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("look at show/sheet.png")
     releases = sorted(Path("show/releases").glob("*epsilon*.png"))
-    assert len(releases) == 24
+    assert len(releases) == 12
     assert all(dpveil.verify(release).publishable for release in releases)
     assert here("verify", "show/releases").returncode == 0
     sheet = np.asarray(Image.open("show/sheet.png"))
     assert sheet.shape[0] > 1000
-    assert sheet.shape[1] > 1500
+    assert sheet.shape[1] > 1000
     assert here("demo", "--out", "show").returncode == 0
-    assert len(sorted(Path("show/releases").glob("*epsilon*.png"))) == 24
-    drawn = dpveil.verify(next(Path("show/releases").glob("whole-epsilon-1-attributes.png"))).certificate
+    assert len(sorted(Path("show/releases").glob("*epsilon*.png"))) == 12
+    drawn = dpveil.verify(next(Path("show/releases").glob("attributes-epsilon-1.png"))).certificate
     assert drawn.parameters["gallery"] == str(Attributes().gallery)
     Path("mine").mkdir()
     Path("mine/sheet.png").write_bytes(b"mine")

@@ -282,7 +282,7 @@ def documents(folder: Path) -> Try:
     from documents_made import marked, sized, tiff
     from PIL import Image
 
-    from dpveil.batch.archive_inputs import Scan, pages_of, read_page
+    from dpveil.batch.archive_inputs import Scan, pages_inside
     from dpveil.errors import PhotoError
     from dpveil.io.unreadable import Refused
 
@@ -299,9 +299,8 @@ def documents(folder: Path) -> Try:
         path.write_bytes(data)
         outcome, told = "read", ""
         try:
-            stamp, members = pages_of(path, Scan(dpi=72))
-            for member in list(members)[:3]:
-                read_page(path, stamp, member, 72, "it", MAX_PIXELS)
+            for page in pages_inside(path, path, path.parent, Scan(dpi=72), loose=True)[:3]:
+                page.read(MAX_PIXELS)
         except (Refused, PhotoError) as why:
             told = why.problem if isinstance(why, Refused) else why.message
             outcome = "ended" if "ends the process" in told else "refused"

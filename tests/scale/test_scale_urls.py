@@ -78,7 +78,6 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
         for each in todo:
             [row] = worker([(each.key, each.stamp, each.key)])
             yield {"status": row.status, "problem": row.problem}
-        worker.close()
 
     errors = SimpleNamespace(RayError=ChildProcessError)
     monkeypatch.setitem(sys.modules, "ray", SimpleNamespace(exceptions=errors))

@@ -125,7 +125,7 @@ def test_a_photo_of_which_two_processes_die_fails_until_another_run(tmp_path):
     assert "crashed" in done[1].problem
     assert statuses(Worker(setup)(rows)) == ["released", "failed", "released"]  # for the rest of the run
     left = [path.read_bytes() for path in (tmp_path / "store" / "tries").rglob("*") if path.is_file()]
-    assert sorted(left) == [b"", b".", b".."]  # of the other run, with its lock, and of this one
+    assert sorted(left) == [b".", b".."]  # of the other run, and of this one
 
 
 @pytest.mark.parametrize("lost", ["folder", "key", "version"])
@@ -142,17 +142,6 @@ def test_a_machine_without_the_store_draws_nothing(tmp_path, lost):
     assert {row.error for row in rows} == {"UsageError" if lost == "version" else "OutputError"}
     assert lost == "version" or (tmp_path / "store").exists() == (lost == "key")
     assert not list(tmp_path.rglob("*.png"))
-
-
-def test_a_ledger_in_a_file_is_refused_on_another_machine(tmp_path):
-    ledger = made(tmp_path / "budget.db", limit=9)
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
-    [row] = Worker(replace(setup, machine="another"))([("a", "", png(0))])
-    assert (row.status, "is for one machine" in row.problem) == ("untried", True)
-    assert paid(ledger) == (0, 0)
-    free = Setup.of(**PIX, store=tmp_path / "store")
-    assert statuses(Worker(replace(free, machine="another"))([("a", "", png(0))])) == ["released"]
 
 
 def test_after_a_failure_of_the_ledger_nothing_is_tried(tmp_path, monkeypatch):
@@ -258,20 +247,6 @@ def test_a_paid_photo_is_not_lost_by_an_interrupt_or_a_disk(tmp_path, monkeypatc
         assert statuses(Worker(setup)([(str(number), "", png(number))])) == ["released"]
         assert paid(ledger) == (number + 1, 0)
         assert len(releases(tmp_path / "store")) == number + 1
-
-
-def test_a_row_that_a_live_process_has_is_waited_for(tmp_path, monkeypatch):
-    setup = Setup.of(**PIX, store=tmp_path / "store", seconds=1)
-    [worker, other] = [Worker(setup) for _ in range(2)]
-    name = worker._releaser.cache.name(dpveil.scale.worker.name("a", ""))
-    with worker._tries.of(name) as before:
-        assert before == 0
-        with monkeypatch.context() as patched:
-            patched.setattr(locking, "PATIENCE", 0)
-            done = other([("a", "", png(0)), ("b", "", png(1))])
-    assert statuses(done) == ["failed", "released"]
-    assert "another process" in done[0].problem
-    assert statuses(other([("a", "", png(0))])) == ["released"]
 
 
 def test_on_a_disk_without_locks_nothing_is_drawn(tmp_path, monkeypatch):

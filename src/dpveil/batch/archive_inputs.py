@@ -9,20 +9,20 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from hashlib import sha256
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, Final
 from weakref import finalize
 
 from dpveil.batch.state import Stamp, stage_of
-from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.photo import Photo
-from dpveil.core.urls import Status, Url
+from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, PhotoError, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, PDF, Document
@@ -51,10 +51,16 @@ LONGEST: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
 LONGEST_RELEASE: Final = LONGEST + len(".png")
 """The same of a release's name, which may be that of its photo and more."""
-RENAME: Final = "give it a plain name"
 ROW: Final = "{:09}.png"
 """What the release of a row is called; the first row is 0."""
 LINK: Final = "is a link, a device or sparse, and no file"
+TWICE: Final = "has the name of another before it"
+CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
+PICTURES: Final = UNWRITTEN.union(FORMATS)
+HEAD: Final = 64
+"""First bytes of a member by which a picture is recognised."""
+MOST_MEMBER: Final = 1 << 26
+"""Most bytes of a member that goes along with a release."""
 
 
 def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST) -> Refused | None:
@@ -62,22 +68,36 @@ def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST)
 
     It has at most so many bytes.
     """
-    parts = name.split("/")
+    remedy = "give it a plain name"
     if not name.isprintable() or len(name.encode("utf-8", "replace")) > longest or "\\" in name:
-        return Refused(f"is called {escape_text(name)!r}, which is no plain name", RENAME)
-    if any(part in ("", ".", "..") for part in parts):
-        return Refused(f"is called {name!r}, which leads elsewhere", RENAME)
-    if name in seen:
-        return Refused(f"is called {name!r}, as another before it", "name it otherwise")
-    return None
+        return Refused(f"is called {escape_text(name)!r}, which is no plain name", remedy)
+    if any(part in ("", ".", "..") for part in name.split("/")):
+        return Refused(f"is called {name!r}, which leads elsewhere", remedy)
+    return Refused(f"is called {name!r}, as another before it", remedy) if name in seen else None
 
 
-HEAD: Final = 64
-"""First bytes of a member by which a picture is recognised."""
-MOST_MEMBER: Final = 1 << 26
-"""Most bytes of a member that goes along with a release."""
-TWICE: Final = "has the name of another before it"
-PICTURES: Final = UNWRITTEN.union(FORMATS)
+def release_names(photos: Iterable[PurePath], format_: str | None = None) -> dict[PurePath, PurePath]:
+    """Return what the releases of photos are called: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if
+    that would collide.
+    """
+    full = {name: name.with_name(f"{name.name}{released_suffix(name, format_)}") for name in photos}
+    names = {name: name.with_suffix(released_suffix(name, format_)) for name in full}
+    while True:
+        many = Counter(map(_key, names.values()))
+        many.update({_key(parent) for name in names.values() for parent in name.parents})
+        alike = [given for given, name in names.items() if many[_key(name)] > 1 and name != full[given]]
+        changed = [
+            given for given in alike if names[given] != given
+        ] or alike  # who has its own name keeps it
+        if not changed:
+            return names
+        names |= {given: full[given] for given in changed}
+
+
+def _key(path: PurePath) -> str:
+    """Return the name as a disk compares it that ignores case and normalisation (Unicode, D145)."""
+    folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
+    return unicodedata.normalize("NFD", folded)
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
@@ -97,20 +117,6 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _split_sample(name: str) -> tuple[str, str]:
-    """Return the key and the suffix of a sample's member: up to the first dot, as WebDataset has it."""
-    folder, slash, last = name.rpartition("/")
-    stem, _, column = last.partition(".")
-    return f"{folder}{slash}{stem}", column
-
-
-def _stated_columns(read: Read) -> tuple[str, ...]:
-    try:
-        return certificate_from(read).columns
-    except CertificateError:  # whoever verifies the release says what is wrong
-        return ()
-
-
 @dataclass(frozen=True)
 class Held:
     """An image with the `name` and its certificate; one is None where it is not there.
@@ -124,61 +130,171 @@ class Held:
     problem: str = ""
 
 
-def held_members(file: BinaryIO, size: int) -> Iterator[Held]:
-    """Yield what a .tar of `size` bytes holds, each as soon as image and certificate are known.
+Release = tuple[str, bytes, bytes]
+"""Name, image and certificate."""
+Columns = Any
+"""What is kept of a file's samples: readers of members by name by key, or of a table with all rows."""
 
-    Raises `Refused` where it is damaged; of what waits for its other part then, nothing is said.
+
+class Tar:
+    """WebDataset shards: a sample is the members whose names are equal up to the first dot.
+
+    `absent` says why a member that is not `plain` has no contents. All methods raise `Refused` for what
+    cannot be read; `columns` also `UsageError` for names of what may not be kept.
     """
-    seen = set[str]()
-    waiting = dict[str, Member]()
-    certified = defaultdict[str, list[Read]](list)
-    for member in members(file, size):
-        name = member.name.removeprefix("./")
-        if member.folder:
-            continue
-        image = name.removesuffix(SUFFIX)
-        unnamed = refusal_of(image, longest=LONGEST_RELEASE)
-        problem = unnamed.problem if unnamed else TWICE if name in seen else "" if member.plain else LINK
-        seen.add(name)
-        if problem:
-            yield Held(name, problem=problem)
-        elif (other := waiting.pop(image, None)) is None:
-            waiting[image] = member
-        else:
-            one, two = (other, member) if image != name else (member, other)
-            certified[_split_sample(image)[0]].append(partial(_contents, file, two))
-            yield Held(image, partial(_contents, file, one), partial(_contents, file, two))
-    for image, member in waiting.items():
-        key, column = _split_sample(image)
-        if any(column in _stated_columns(certificate) for certificate in certified.get(key, ())):
-            continue
-        read = partial(_contents, file, member)
-        beside = member.name.endswith(SUFFIX)
-        yield Held(image, certificate=read) if beside else Held(image, read)
+
+    called, absent = "shard", LINK
+
+    def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
+        """Yield the members."""
+        return members(file, size)
+
+    def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
+        """Return the contents of a member."""
+        with _open_unchanged(path, stamp) as file:
+            file.seek(member.start)
+            return file.read(member.size)
+
+    def columns(self, path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
+        """Return readers of the members with these suffixes, by their names, by the keys of samples."""
+        found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
+        seen, kept = set[str](), list[Member]()
+        with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
+            for member in members(file, stamp[0]):
+                name = member.name.removeprefix("./")
+                key, column = _split_sample(name)
+                if column in names and member.plain and refusal_of(name) is None:
+                    found[key][name] = partial(self.read, path, stamp, member)
+                    seen.add(column)
+                    kept.append(member)
+            for member in kept:
+                file.seek(member.start)
+                if _is_picture(file.read(HEAD)) or member.size > MOST_MEMBER:
+                    problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
+                    raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
+        _check_columns(path, names, seen)
+        return found
+
+    def held(self, file: BinaryIO, size: int) -> Iterator[Held]:
+        """Yield each image with its certificate as soon as both are known, and then what lacks its other."""
+        seen, waiting = set[str](), dict[str, Member]()
+        certified = defaultdict[str, list[Read]](list)
+        for member in members(file, size):
+            name = member.name.removeprefix("./")
+            if member.folder:
+                continue
+            image = name.removesuffix(SUFFIX)
+            unnamed = refusal_of(image, longest=LONGEST_RELEASE)
+            problem = unnamed.problem if unnamed else TWICE if name in seen else "" if member.plain else LINK
+            seen.add(name)
+            if problem:
+                yield Held(name, problem=problem)
+            elif (other := waiting.pop(image, None)) is None:
+                waiting[image] = member
+            else:
+                one, two = (other, member) if image != name else (member, other)
+                certified[_split_sample(image)[0]].append(partial(_contents, file, two))
+                yield Held(image, partial(_contents, file, one), partial(_contents, file, two))
+        for image, member in waiting.items():
+            key, column = _split_sample(image)
+            if not any(column in _stated_columns(certificate) for certificate in certified.get(key, ())):
+                read = partial(_contents, file, member)
+                beside = member.name.endswith(SUFFIX)
+                yield Held(image, certificate=read) if beside else Held(image, read)
+
+    def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
+        """Write releases, each image before its certificate and the members that are kept of its sample."""
+
+        def files() -> Iterator[tuple[str, bytes]]:
+            waiting = dict(columns or {})
+            for name, image, text in releases:
+                yield name, image
+                yield f"{name}{SUFFIX}", text
+                # several pictures of one sample have its other members once
+                kept = waiting.pop(_split_sample(name)[0], {})
+                yield from ((each, read()) for each, read in kept.items())
+
+        write_tar(file, files())
 
 
-def held_rows(file: BinaryIO, size: int) -> Iterator[Held]:
-    """Yield what a Parquet file of releases holds, row by row; raises `Refused` for any other, and damage."""
-    del size
-    seen = set[int]()
-    for row, path, image, certificate, others in any_rows(file):
-        if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
-            yield Held("#", problem=f"is a row of the number {row}")
-            continue
-        name = ROW.format(row)
-        if row in seen:
-            yield Held(name, problem=TWICE)
-        elif path not in (None, name):
-            yield Held(name, problem=f"has the path {escape_text(path or '')!r}, which is not its name")
-        elif others and not {*others} <= {*_stated_columns(partial(_bounded, certificate or b""))}:
-            yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
-        else:
-            yield Held(
-                name,
-                None if image is None else partial(_bounded, image),
-                None if certificate is None else partial(_bounded, certificate),
-            )
-        seen.add(row)
+class Parquet:
+    """Parquet files with a column of images; the release of a row is called by its number."""
+
+    called, absent = "Parquet file", "has no bytes of an image"
+
+    def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
+        """Yield the rows."""
+        for row, image in enumerate(Rows(file)):
+            held = image or b""
+            yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
+
+    def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
+        """Return the image of a row."""
+        with _open_unchanged(path, stamp):
+            image = _rows(path, stamp).at(member.start)
+        if image is None or len(image) != member.size:
+            raise Refused(*CHANGED)
+        return image
+
+    def columns(self, path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
+        """Return what reads the columns."""
+        with _open_unchanged(path, stamp) as file:
+            _check_columns(path, names, column_names(file, names))
+
+        def read() -> Any:
+            with _open_unchanged(path, stamp) as file:
+                return read_columns(file, names)
+
+        return read
+
+    def held(self, file: BinaryIO, size: int) -> Iterator[Held]:
+        """Yield the rows; raises `Refused` for any file that is none of releases."""
+        seen = set[int]()
+        for row, path, image, certificate, others in any_rows(file):
+            if row is None or not 0 <= row < 10**9:  # the digits of `ROW`
+                yield Held("#", problem=f"is a row of the number {row}")
+                continue
+            name = ROW.format(row)
+            if row in seen:
+                yield Held(name, problem=TWICE)
+            elif path not in (None, name):
+                problem = f"has the path {escape_text(path or '')!r}, which is not its name"
+                yield Held(name, problem=problem)
+            elif others and not {*others} <= {*_stated_columns(partial(_bounded, certificate or b""))}:
+                yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
+            else:
+                first = None if image is None else partial(_bounded, image)
+                yield Held(name, first, None if certificate is None else partial(_bounded, certificate))
+            seen.add(row)
+
+    def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
+        """Write releases in rows with their numbers."""
+        rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
+        write_parquet(file, rows, columns and columns())
+
+
+Archive = Tar | Parquet
+ARCHIVES: Final[dict[str, Archive]] = {".tar": Tar(), ".parquet": Parquet()}
+"""Files of many photos, by suffix in lower case."""
+
+
+def archive_of(path: Path) -> Archive | None:
+    """Return the kind of file of a path, by its suffix; None if it is none of many photos."""
+    return ARCHIVES.get(path.suffix.lower())
+
+
+def _split_sample(name: str) -> tuple[str, str]:
+    """Return the key and the suffix of a sample's member: up to the first dot, as WebDataset has it."""
+    folder, slash, last = name.rpartition("/")
+    stem, _, column = last.partition(".")
+    return f"{folder}{slash}{stem}", column
+
+
+def _stated_columns(read: Read) -> tuple[str, ...]:
+    try:
+        return certificate_from(read).columns
+    except CertificateError:  # whoever verifies the release says what is wrong
+        return ()
 
 
 def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
@@ -197,78 +313,12 @@ def _check(size: int, most: int) -> None:
         raise Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
-CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
-
-Release = tuple[str, bytes, bytes]
-"""Name, image and certificate."""
-Columns = Any
-"""What is kept of a file's samples: readers of members by name by key, or of a table with all rows."""
-
-
-@dataclass(frozen=True)
-class Archive:
-    """One kind of file.
-
-    `listed` yields what is in a file of so many bytes; `read` returns the contents of a member, if the file
-    is still as stamped; `columns` what of its samples is to be kept, by these names; `held` yields what is in
-    one of which nothing is known; and `write` writes one, with such columns. `absent` says why a member that
-    is not `plain` has no contents. All raise `Refused`; `columns` also `UsageError`, and `write` `OSError`.
-    """
-
-    called: str
-    absent: str
-    listed: Callable[[BinaryIO, int], Iterator[Member]]
-    read: Callable[[Path, Stamp, Member], bytes]
-    columns: Callable[[Path, Stamp, Sequence[str]], Columns]
-    held: Callable[[BinaryIO, int], Iterator[Held]]
-    write: Callable[[BinaryIO, Iterable[Release], Columns | None], None]
-
-    def releases(self, file: BinaryIO, size: int, most: int) -> Iterator[Release]:
-        """Yield what is in a file of so many bytes, images of at most so many; refuses all but releases."""
-        for held in self.held(file, size):
-            if held.problem or held.image is None or held.certificate is None:
-                problem = held.problem or "has no certificate, or no image"
-                raise Refused(f"holds {show_path(held.name)}, which {problem}", "")
-            yield held.name, held.image(most), held.certificate(MOST_BYTES)
-
-
-def archive_of(path: Path) -> Archive | None:
-    """Return the kind of file of a path, by its suffix; None if it is none of many photos."""
-    return ARCHIVES.get(path.suffix.lower())
-
-
 @contextmanager
 def _open_unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
     with opened_url(path, ahead=0) if isinstance(path, Url) else open_untrusted(path) as (file, status):
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
-
-
-def _read_member(path: Path, stamp: Stamp, member: Member) -> bytes:
-    with _open_unchanged(path, stamp) as file:
-        file.seek(member.start)
-        return file.read(member.size)
-
-
-def _member_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
-    found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
-    seen, kept = set[str](), list[Member]()
-    with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
-        for member in members(file, stamp[0]):
-            name = member.name.removeprefix("./")
-            key, column = _split_sample(name)
-            if column in names and member.plain and refusal_of(name) is None:
-                found[key][name] = partial(_read_member, path, stamp, member)
-                seen.add(column)
-                kept.append(member)
-        for member in kept:
-            file.seek(member.start)
-            if _is_picture(file.read(HEAD)) or member.size > MOST_MEMBER:
-                problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
-                raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
-    _check_columns(path, names, seen)
-    return found
 
 
 def _is_picture(head: bytes) -> bool:
@@ -284,34 +334,7 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
     for name in names:
         if name not in there:
             problem = f"{show_path(path)} has no {show_path(name)}"
-            hint = "leave it out of {keep_columns}"
-            raise UsageError(problem, hint=hint, arguments=COLUMNS)
-
-
-def _write_members(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
-    def files() -> Iterator[tuple[str, bytes]]:
-        waiting = dict(columns or {})
-        for name, image, text in releases:
-            yield name, image
-            yield f"{name}{SUFFIX}", text
-            # several pictures of one sample have its other members once
-            yield from ((each, read()) for each, read in waiting.pop(_split_sample(name)[0], {}).items())
-
-    write_tar(file, files())
-
-
-def _listed_rows(file: BinaryIO, size: int) -> Iterator[Member]:
-    for row, image in enumerate(Rows(file)):
-        held = image or b""
-        yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
-
-
-def _read_row(path: Path, stamp: Stamp, member: Member) -> bytes:
-    with _open_unchanged(path, stamp):
-        image = _rows(path, stamp).at(member.start)
-    if image is None or len(image) != member.size:
-        raise Refused(*CHANGED)
-    return image
+            raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
 
 
 @lru_cache(maxsize=2)
@@ -320,10 +343,11 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
     Of two files, so that one may be begun while another is not quite done.
     """
-    file, status = _kept_open(path)
+    if isinstance(path, Url):
+        file, _ = start_reading(path)
+    else:
+        file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
     try:
-        if (status.st_size, status.st_mtime_ns) != stamp:
-            raise Refused(*CHANGED)
         rows = Rows(file)
     except BaseException:
         file.close()
@@ -331,41 +355,6 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
     finalize(rows, file.close)
     return rows
 
-
-def _kept_open(path: Path) -> tuple[BinaryIO, os.stat_result | Status]:
-    if isinstance(path, Url):
-        return start_reading(path)
-    file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  closed with the rows
-    return file, os.fstat(file.fileno())
-
-
-def _row_columns(path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
-    with _open_unchanged(path, stamp) as file:
-        _check_columns(path, names, column_names(file, names))
-
-    def read() -> Any:
-        with _open_unchanged(path, stamp) as file:
-            return read_columns(file, names)
-
-    return read
-
-
-def _write_rows(file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
-    rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
-    write_parquet(file, rows, columns and columns())
-
-
-ARCHIVES: Final = {
-    ".tar": Archive(
-        *("shard", LINK, members, _read_member, _member_columns), held=held_members, write=_write_members
-    ),
-    ".parquet": Archive(
-        *("Parquet file", "has no bytes of an image", _listed_rows, _read_row, _row_columns),
-        held=held_rows,
-        write=_write_rows,
-    ),
-}
-"""Files of many photos, by suffix in lower case."""
 
 TIFFS: Final = frozenset({".tif", ".tiff"})
 MOST_FILE: Final = 1 << 30
@@ -415,29 +404,23 @@ ALL: Final = Scan()
 """All pages, in the usual resolution."""
 
 
-def is_document(path: Path) -> bool:
-    """Whether a file is one of pages: a PDF, by its suffix, or a TIFF of several. No object by URL is one."""
-    if isinstance(path, Url):
-        return False
-    return path.suffix.lower() == PDF or (may_be_document(path) and _has_several_pages(path))
-
-
 def may_be_document(path: Path) -> bool:
-    """Whether a PDF can be made of a file, by its suffix."""
+    """Whether a PDF can be made of a file, by its suffix. No object by URL is one."""
     return not isinstance(path, Url) and path.suffix.lower() in TIFFS | {PDF}
 
 
-def _has_several_pages(path: Path) -> bool:
+def is_document(path: Path) -> bool:
+    """Whether a file is one of pages: a PDF, by its suffix, or a TIFF of several."""
+    if not may_be_document(path) or path.suffix.lower() == PDF:
+        return may_be_document(path)
     try:
         status = path.stat()
         return Document(path, (status.st_size, status.st_mtime_ns)).pages > 1
-    except OSError:
-        return False
-    except Refused:
+    except (OSError, Refused):
         return False  # reading it tells what is wrong
 
 
-def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
+def pages_of(path: Path, scan: Scan) -> tuple[Stamp, list[Member]]:
     """Return the stamp of a document, and its chosen pages.
 
     Each has a number that stands for the document's bytes, the resolution and the page. Raises `Refused`.
@@ -446,38 +429,15 @@ def pages_of(path: Path, scan: Scan) -> tuple[Stamp, Iterator[Member]]:
         stamp = (status.st_size, status.st_mtime_ns)
         if status.st_size > MOST_FILE:
             raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
-        whole = digest(file)
+        whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
     count = _open_document(path, stamp).pages
     if count < 1:
         raise Refused("has no pages", "get an intact copy")
-    return stamp, (
-        Member(
-            page_name(number),
-            number,
-            1 + stamp[0] // count,
-            0,
-            plain=True,
-            digest=sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest(),
-        )
-        for number in scan.page_numbers(count)
-    )
-
-
-def digest(file: BinaryIO) -> bytes:
-    """Return the SHA-256 of the rest of a file."""
-    hashed = sha256()
-    while part := file.read(1 << 20):
-        hashed.update(part)
-    return hashed.digest()
-
-
-def read_page(path: Path, stamp: Stamp, member: Member, dpi: int, name: str, max_pixels: int) -> Photo:
-    """Return a page as a photo, always in colour if it is drawn, as its colours may be what is protected.
-
-    Raises `Refused`.
-    """
-    found = _open_document(path, stamp).draw(member.start - 1, dpi, max_pixels)
-    return Photo(found.levels, found.grid, found.notes)
+    pages = []
+    for number in scan.page_numbers(count):
+        digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
+        pages.append(Member(page_name(number), number, 1 + stamp[0] // count, 0, plain=True, digest=digest))
+    return stamp, pages
 
 
 @lru_cache(maxsize=2)
@@ -506,11 +466,6 @@ class Shard:
         return ARCHIVES[self.path.suffix.lower()]
 
     @property
-    def kind_name(self) -> str:
-        """What its kind is called; of a document, that of its target."""
-        return self.archive.called if self.scan is None else "PDF"
-
-    @property
     def stage(self) -> Path:
         """The hidden folder that has such folders."""
         return (stage_of(self.root) if isinstance(self.root, Url) else self.root) / STAGE
@@ -525,9 +480,16 @@ class Shard:
         return self.folder / f"{_hash(name)}{PurePosixPath(name).suffix}"
 
 
+def _hash(name: str) -> str:
+    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()
+
+
+NOTHING: Final = Member("", 0, 0, 0, plain=False)
+
+
 @dataclass(frozen=True)
 class Inside:
-    """A photo in a shard, the `name` of its release in the target, and what it may have been called before.
+    """A photo in a shard, and the `name` of its release in the target.
 
     `problem` says why it is not read, if so, and `remedy` what helps.
     """
@@ -536,7 +498,6 @@ class Inside:
     member: Member
     label: str
     name: str
-    others: tuple[str, ...] = ()
     problem: str = ""
     remedy: str = ""
 
@@ -567,30 +528,27 @@ class Inside:
         return None if self.problem else (member.size, time)
 
     def read(self, max_pixels: int) -> Photo:
-        """Return the photo; raises `PhotoError`."""
-        name, shard = show_path(self.source), self.shard
-        if shard.scan is None or self.problem:
-            return read_bytes(self.contents(most_bytes(max_pixels)), name, max_pixels=max_pixels)
-        try:
-            return read_page(shard.path, shard.stamp, self.member, shard.scan.dpi, name, max_pixels)
-        except Refused as refusal:
-            raise self._refusal_error(refusal) from None
+        """Return the photo; raises `PhotoError`, also if the shard has changed.
 
-    def contents(self, most: int) -> bytes:
-        """Return its bytes; raises `PhotoError` if they are more than `most`, or the shard has changed."""
+        A page is always in colour if it is drawn, as its colours may be what is protected.
+        """
+        name, shard, member, most = show_path(self.source), self.shard, self.member, most_bytes(max_pixels)
         try:
             if self.problem:
                 raise Refused(self.problem, self.remedy)
-            if self.member.size > most:
-                problem = f"has {self.member.size:,} bytes, more than any photo within the limit of pixels"
+            if shard.scan is not None:
+                found = _open_document(shard.path, shard.stamp).draw(
+                    member.start - 1, shard.scan.dpi, max_pixels
+                )
+                return Photo(found.levels, found.grid, found.notes)
+            if member.size > most:
+                problem = f"has {member.size:,} bytes, more than any photo within the limit of pixels"
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
-            return self.shard.archive.read(self.shard.path, self.shard.stamp, self.member)
+            contents = shard.archive.read(shard.path, shard.stamp, member)
         except Refused as refusal:
-            raise self._refusal_error(refusal) from None
-
-    def _refusal_error(self, refusal: Refused) -> PhotoError:
-        text = f"{show_path(self.source)} {refusal.problem}"
-        return PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments)
+            text = f"{name} {refusal.problem}"
+            raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
+        return read_bytes(contents, name, max_pixels=max_pixels)
 
 
 def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Inside]:
@@ -598,14 +556,12 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
 
     It is for the PDF `target`, or its pages are `loose` (`Shard`).
     """
-    shard = Shard(path, (0, 0), target, root, scan, loose)
     try:
-        stamp, members = pages_of(path, scan)
-        found = list(members)
+        stamp, found = pages_of(path, scan)
     except Refused as refusal:
-        nothing = Member("", 0, 0, 0, plain=False)
-        return [Inside(shard, nothing, "", "#", problem=refusal.problem, remedy=refusal.remedy)]
-    shard = replace(shard, stamp=stamp)
+        shard = Shard(path, (0, 0), target, root, scan, loose)
+        return [Inside(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
+    shard = Shard(path, stamp, target, root, scan, loose)
     return [Inside(shard, member, PurePosixPath(member.name).stem, member.name) for member in found]
 
 
@@ -621,59 +577,34 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
     try:
         with open_untrusted(path) as (file, status):
             shard = Shard(path, (status.st_size, status.st_mtime_ns), target, root)
-            for member in shard.archive.listed(file, status.st_size):
+            for member in shard.archive.members(file, status.st_size):
                 found.append(member)
     except Refused as refusal:
-        rest = ", and what follows in it is not released" if found else ""
-        damage = Refused(f"{refusal.problem}{rest}", refusal.remedy)
-    photos = list(_name_releases(shard, list(_photos(found, shard.archive.absent))))
+        damage = refusal
+    every = {member.name.removeprefix("./") for member in found}
+    photos, names = list[Inside](), set[str]()
+    for number, member in enumerate(found, 1):
+        name = member.name.removeprefix("./")
+        own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in every
+        hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
+        if own or hidden or PurePosixPath(name).suffix.lower() not in PICTURES:
+            continue
+        if unnamed := refusal_of(name, names):
+            photos.append(Inside(shard, member, f"#{number}", f"#{number}", unnamed.problem, unnamed.remedy))
+        elif not member.plain:
+            photos.append(Inside(shard, member, name, f"#{number}", shard.archive.absent, COPY_AGAIN))
+        else:
+            photos.append(Inside(shard, member, name, name))
+        names.add(name)
+    released = release_names(PurePosixPath(photo.name) for photo in photos if not photo.problem)
+    photos = [
+        photo if photo.problem else _called(photo, released[PurePosixPath(photo.name)]) for photo in photos
+    ]
     if damage is not None:
-        photos.append(_problem_entry(shard, Member("", 0, 0, 0, plain=False), "", "#", damage))
+        rest = ", and what follows in it is not released" if found else ""
+        photos.append(Inside(shard, NOTHING, "", "#", f"{damage.problem}{rest}", damage.remedy))
     return photos
 
 
-def _photos(found: list[Member], absent: str) -> Iterator[tuple[int, str, Member, Refused | None]]:
-    """Yield the number, name and problem of every photo; no name if it is the problem."""
-    names = {member.name.removeprefix("./") for member in found}
-    seen = set[str]()
-    for number, member in enumerate(found, 1):
-        name = member.name.removeprefix("./")
-        suffix = PurePosixPath(name).suffix.lower()
-        own = name.endswith(SUFFIX) or f"{name}{SUFFIX}" in names
-        hidden = any(part[:1] == "." and part not in (".", "..") for part in name.split("/"))
-        if suffix in PICTURES and not own and not hidden:
-            unnamed = refusal_of(name, seen)
-            problem = unnamed or (None if member.plain else Refused(absent, COPY_AGAIN))
-            yield number, "" if unnamed else name, member, problem
-            seen.add(name)
-
-
-def _name_releases(shard: Shard, photos: list[tuple[int, str, Member, Refused | None]]) -> Iterator[Inside]:
-    """Yield the photos with the names of their releases: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png
-    if several have it.
-    """
-    plain = [name for _, name, _, problem in photos if problem is None]
-    many = Counter(map(_short, plain))
-    full = {name: f"{name}{released_suffix(name)}" for name in plain}
-    chosen = {n: _short(n) if _short(n) == n or many[_short(n)] == 1 else full[n] for n in plain}
-    taken = Counter(chosen.values())
-    for number, name, member, problem in photos:
-        if problem is None and taken[chosen[name]] > 1:
-            problem = Refused(f"would be called {chosen[name]}, as another", RENAME)
-        if problem is not None:
-            yield _problem_entry(shard, member, name or f"#{number}", f"#{number}", problem)
-            continue
-        others = {_short(name), full[name]} - taken.keys()
-        yield Inside(shard, member, name, chosen[name], tuple(others))
-
-
-def _problem_entry(shard: Shard, member: Member, label: str, name: str, why: Refused) -> Inside:
-    return Inside(shard, member, label, name, problem=why.problem, remedy=why.remedy)
-
-
-def _short(name: str) -> str:
-    return str(PurePosixPath(name).with_suffix(released_suffix(name)))
-
-
-def _hash(name: str) -> str:
-    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()
+def _called(photo: Inside, name: PurePath) -> Inside:
+    return Inside(photo.shard, photo.member, photo.label, str(name))

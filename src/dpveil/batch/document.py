@@ -7,13 +7,13 @@ import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
-from dpveil.batch.archive_inputs import ARCHIVES, Archive, Held, Release, archive_of, digest
+from dpveil.batch.archive_inputs import ARCHIVES, Release, archive_of
 from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
@@ -26,7 +26,7 @@ from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
-from dpveil.release.keys import PublicKey, SigningKey, trusted_keys
+from dpveil.release.keys import SigningKey, trusted_keys
 from dpveil.release.saving import Pair, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
@@ -121,7 +121,8 @@ def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCert
     if any(page.sheet.size > most for page in stated.pages):
         raise Refused(*MORE)
     file.seek(0)
-    if status.st_size != stated.size or digest(file).hex() != stated.sha256:
+    found = file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
+    if status.st_size != stated.size or found != stated.sha256:
         raise Refused(*ALTERED)
 
 
@@ -150,22 +151,32 @@ def verify_document(
     """
     least = None if at_least is None else check_strength_name(at_least)
     trusted = trusted_keys(trust)
+    keys = None if trusted is None else list(trusted)
     failed = partial(Verification, path, inside=path)
     if not is_present(path) or not is_present(certificate_path(path)):
-        there = is_present(certificate_path(path))
-        yield failed("inconsistent" if there else "missing", (_absent(path, there),))
+        if is_present(certificate_path(path)):
+            yield failed("inconsistent", (GONE,))
+        else:
+            yield failed("missing", (BARE if is_present(path) else ABSENT,))
         return
     try:
         if is_link(path):
             raise Refused(LINK, "")
         stated = _read_certificate(path)
+        if not stated.signature_fits():
+            yield failed("inconsistent", (FORGED,))
+            return
         with open_untrusted(path) as (file, status):
-            if problem := _problem(stated, max_pixels):
-                yield failed("inconsistent", (problem,))
+            if any(page.sheet.width * page.sheet.height > max_pixels for page in stated.pages):
+                yield failed("inconsistent", (f"a page has more than the limit of {max_pixels:,} pixels",))
                 return
             _check(file, status, stated, most_bytes(max_pixels))
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
-                yield _verify_page(path, page, image, max_pixels, least, trusted, stated.together)
+                text = page.certificate.to_text().encode()
+                reads = (lambda most, image=image: image[: most + 1]), (lambda most, text=text: text)
+                pair = Pair(Path(f"{path}/{page.name}"), *reads)
+                found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
+                yield replace(found, inside=path, together=stated.together)
     except (Refused, CertificateError) as why:
         told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message
         yield failed("inconsistent", (escape_text(told),))
@@ -176,37 +187,6 @@ def verify_document(
         yield failed("consistent", refused=words)
     elif trusted is not None and not stated.signed_by(trusted):
         yield failed("consistent", untrusted=UNSIGNED)
-
-
-def _absent(path: Path, certificate: bool) -> str:
-    if certificate:
-        return GONE
-    return BARE if is_present(path) else ABSENT
-
-
-def _problem(stated: DocumentCertificate, max_pixels: int) -> str:
-    """Return what is wrong with a document's certificate, beyond its pages; empty if nothing is."""
-    if not stated.signature_fits():
-        return FORGED
-    if any(page.sheet.width * page.sheet.height > max_pixels for page in stated.pages):
-        return f"a page has more than the limit of {max_pixels:,} pixels"
-    return ""
-
-
-def _verify_page(
-    path: Path,
-    page: Page,
-    image: bytes,
-    max_pixels: int,
-    least: str | None,
-    trusted: Sequence[PublicKey] | None,
-    together: str,
-) -> Verification:
-    text = page.certificate.to_text().encode()
-    pair = Pair(Path(f"{path}/{page.name}"), lambda most: image[: most + 1], lambda most: text)
-    keys = None if trusted is None else list(trusted)
-    found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
-    return replace(found, inside=path, together=together)
 
 
 IMAGE: Final = "the image is missing"
@@ -233,39 +213,30 @@ def verify_inside(
         raise UnknownName("kind of file with many photos", path.suffix, ARCHIVES)
     least = None if at_least is None else check_strength_name(at_least)
     trusted, found = trusted_keys(trust), False
+    if not is_present(path):
+        yield Verification(path, "missing", (ABSENT,), inside=path)
+        return
     try:
-        for held in _members(path, kind):
-            found = True
-            if held.problem or held.image is None or held.certificate is None:
-                yield _unpaired_result(path, held)
-                continue
-            pair = Pair(Path(f"{path}/{held.name}"), held.image, held.certificate)
-            result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
-            yield replace(result, inside=path)
+        if is_link(path):
+            raise Refused(LINK, COPY)
+        with open_untrusted(path) as (file, status):
+            for held in kind.held(file, status.st_size):
+                found, place = True, Path(f"{path}/{held.name}")
+                if held.problem:
+                    yield Verification(place, "inconsistent", (f"it {held.problem}",), inside=path)
+                elif held.image is None and held.certificate is not None:
+                    yield Verification(place, "inconsistent", (IMAGE,), inside=path)
+                elif held.image is None or held.certificate is None:
+                    yield Verification(place, "missing", (BARE,), inside=path)
+                else:
+                    pair = Pair(place, held.image, held.certificate)
+                    result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
+                    yield replace(result, inside=path)
     except Refused as refusal:
         why = f"it {refusal.problem}" + (f", and {REST}" if found else "")
         remedy = f": {refusal.remedy}" if refusal.remedy else ""
-        status = "unchecked" if isinstance(refusal, Unread) else "inconsistent"
-        yield Verification(path, status, (f"{why}{remedy}",), inside=path)
+        unread = isinstance(refusal, Unread)
+        yield Verification(path, "unchecked" if unread else "inconsistent", (f"{why}{remedy}",), inside=path)
         return
     if not found:
-        yield Verification(path, "missing", (NOTHING if is_present(path) else ABSENT,), inside=path)
-
-
-def _members(path: Path, kind: Archive) -> Iterator[Held]:
-    if is_link(path):
-        raise Refused(LINK, COPY)
-    if not is_present(path):
-        return
-    with open_untrusted(path) as (file, status):
-        yield from kind.held(file, status.st_size)
-
-
-def _unpaired_result(path: Path, held: Held) -> Verification:
-    """Return the result for what is no release."""
-    place = Path(f"{path}/{held.name}")
-    if held.problem:
-        return Verification(place, "inconsistent", (f"it {held.problem}",), inside=path)
-    if held.image is None and held.certificate is not None:
-        return Verification(place, "inconsistent", (IMAGE,), inside=path)
-    return Verification(place, "missing", (BARE,), inside=path)
+        yield Verification(path, "missing", (NOTHING,), inside=path)

@@ -1,7 +1,8 @@
 """Several processes for one run: workers release photos, and this process pays, signs and reports.
 
 A worker has one photo at a time. Ledger and private keys are used here alone, so what is known here is all
-that was paid, whenever a worker dies: its photo is tried again if it was not paid for, and else reported.
+that was paid, whenever a worker dies: its photo is tried again if it was not paid for, and else looked for
+and reported.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,23 +24,18 @@ from typing import Any, Final, TypeVar
 import cv2
 
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.remote_output import deliver, matching_certificate
-from dpveil.batch.report import INTERRUPTED, RELEASED, UNSTARTED, Entry, Report, Untried
-from dpveil.batch.run import Given, Run, Seen, Shared
+from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, Entry, Report, Untried
+from dpveil.batch.run import Run, Shared
 from dpveil.batch.task import Choices, Task
-from dpveil.core.certificate import Certificate
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import keep_freed
-from dpveil.core.region import Covered
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
-from dpveil.release.keys import PublicKey, SigningKey
+from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.saving import Payment, tidy
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
-Done = TypeVar("Done")
 
 
 @contextmanager
@@ -55,79 +51,28 @@ def prefetch(
     ...     [(item, result()) for item, result in made]
     [(-1, 1), (2, 2)]
     """
-    at_once = min(at_once, len(items))
-    with _limit_opencv(at_once - 1):
-        workers = ThreadPoolExecutor(max(1, at_once), thread_name_prefix="prefetch")
-        try:
-            yield _in_turn(workers, make, items, at_once)
-        finally:
-            workers.shutdown(cancel_futures=True)
+    at_once = max(1, min(at_once, len(items)))
+    before, workers = cv2.getNumThreads(), ThreadPoolExecutor(at_once, thread_name_prefix="prefetch")
+    cv2.setNumThreads(max(1, before - at_once + 1))  # it runs one caller at a time on its threads
 
+    def in_turn() -> Iterator[tuple[Item, Callable[[], Made]]]:
+        later = iter(items)
+        begun = deque((item, workers.submit(make, item)) for item in islice(later, at_once + 1))
+        while begun:
+            item, now = begun.popleft()
+            begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
+            yield item, now.result
 
-def _in_turn(
-    workers: ThreadPoolExecutor, make: Callable[[Item], Made], items: Sequence[Item], at_once: int
-) -> Iterator[tuple[Item, Callable[[], Made]]]:
-    later = iter(items)
-    begun = deque((item, workers.submit(make, item)) for item in islice(later, at_once + 1))
-    while begun:
-        item, now = begun.popleft()
-        begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
-        yield item, now.result
-
-
-@contextmanager
-def _limit_opencv(cores: int) -> Iterator[None]:
-    """Limit OpenCV to fewer cores during the context, as it runs one caller at a time on its threads."""
-    before = cv2.getNumThreads()
-    cv2.setNumThreads(max(1, before - cores))
     try:
-        yield
+        yield in_turn()
     finally:
+        workers.shutdown(cancel_futures=True)
         cv2.setNumThreads(before)
 
 
 TARGET: Final = "dpveil.batch.jobs:serve"
 ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a worker is told first."""
-
-    choices: Choices
-    options: Mapping[str, str]
-    see: Callable[..., object]
-    pays: bool
-    public: PublicKey | None
-    mark: tuple[str, str] | None
-
-    @classmethod
-    def pack(cls, choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
-        """Return the message; raises `UsageError` if a method, finder or step cannot be sent."""
-        sign, mark = choices.sign, choices.mark
-        setup = cls(
-            choices=replace(choices, ledger=None, sign=None, mark=None),
-            options=options,
-            see=see,
-            pays=choices.ledger is not None,
-            public=None if sign is None else sign.public,
-            mark=None if mark is None else (mark.chain, mark.algorithm),
-        )
-        try:
-            return pickle.dumps(setup)
-        except Exception as error:
-            raise UsageError(
-                f"the method, or what finds its regions, cannot be sent to other processes: {error}",
-                hint="set {jobs} to 1",
-                arguments={"jobs": "jobs"},
-            ) from error
-
-    def choices_by(self, calls: Calls) -> Choices:
-        """Return the settings for a worker, with a ledger and keys that call for their owner."""
-        sign = None if self.public is None else SigningKey(self.public, _Signer(calls))  # type: ignore[arg-type]
-        mark = None if self.mark is None else Marker(*self.mark, partial(calls, "mark"))
-        return replace(self.choices, ledger=_Ledger(calls) if self.pays else None, sign=sign, mark=mark)
 
 
 def send(channel: Channel, message: object) -> None:
@@ -159,7 +104,7 @@ class Calls:
     """Calls to the run; threads take turns. If it is gone, the worker ends. It is a worker's `Around`."""
 
     def __init__(self, channel: Channel) -> None:
-        self._channel, self._alone, self._shared = channel, threading.Lock(), Shared()
+        self._channel, self._alone = channel, threading.Lock()
 
     def __call__(self, name: str, *given: Any, **more: Any) -> Any:
         """Return what the call returns, or raise what it raises."""
@@ -181,63 +126,44 @@ class Calls:
         """Let no other photo be drawn."""
         self("stop", reason)
 
-    def open(self, folder: Path) -> None:
-        """Have the run make a folder, or compare it with what it was at the run's first use of it."""
-        if folder in self._shared.made:
-            self._shared.open(folder)
-        else:
-            self._shared.made[folder] = self("open", folder)
 
+class _Owned:
+    """A ledger, a payment or a private key, whose methods are called where the run is."""
 
-class _Payment:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    def stored(self, sha256: str) -> None:
-        self._calls("stored", sha256)
-
-
-class _Ledger:
     files: tuple[Path, ...] = ()  # the worker opens none
 
     def __init__(self, calls: Calls) -> None:
         self._calls = calls
 
-    def debit(self, subject: str, guarantee: Guarantee, key: str | bytes, **more: Any) -> _Payment:
-        self._calls("debit", subject, guarantee, key, **more)
-        return _Payment(self._calls)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return partial(self._calls, name)
 
-    def knows(self, subject: str, sha256: str) -> bool:
-        return bool(self._calls("knows", subject, sha256))
-
-    def check_regions(self, covered: Covered) -> None:
-        self._calls("check_regions", covered)
-
-
-class _Signer:
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
-
-    def sign(self, data: bytes) -> bytes:
-        return bytes(self._calls("sign", data))
+    def debit(self, *given: Any, **more: Any) -> _Owned:
+        self._calls("debit", *given, **more)
+        return self
 
 
 def serve(channel: Channel) -> None:
     """Release the photos that the run gives out, one after another."""
-    import cv2
-
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
     calls, setup = Calls(channel), heard(channel)
-    choices, report, seen = setup.choices_by(calls), Report(setup.options), list[object]()
-    run = Run(choices, report, lambda *release: seen.append(setup.see(*release)), around=calls)
+    choices, options, see, pays, public, mark = setup
+    owned: Any = _Owned(calls)
+    choices = replace(
+        choices,
+        ledger=owned if pays else None,
+        sign=None if public is None else SigningKey(public, owned),
+        mark=None if mark is None else Marker(mark[0], mark[1], owned.mark),
+    )
+    report, seen = Report(options), list[object]()
+    run = Run(choices, report, lambda *release: seen.append(see(*release)), around=calls)
     done: tuple[Any, ...] = ()
-    while (given := calls("next", *done)) is not None:
-        task, known = given
-        run.found.add(task.output, known)
+    while (task := calls("next", *done)) is not None:
         reason = run.turn(task, partial(run.prepare, task))
-        found = run.found.take(task.output) if choices.dry else None
-        done = _with_public_error(report.entries.pop()), [*seen], reason, found
+        done = _with_public_error(report.entries.pop()), [*seen], reason
         seen.clear()
 
 
@@ -249,6 +175,9 @@ def _with_public_error(entry: Entry) -> Entry:
     own = (DPVeilError.__module__, BaseException.__module__)
     kind = next(kind for kind in failure.kind.__mro__ if kind.__module__ in own)
     return replace(entry, failure=replace(failure, kind=kind))
+
+
+# In the run
 
 
 MOST: Final = 256
@@ -276,36 +205,40 @@ def check_jobs(jobs: int) -> None:
 
 def usual_jobs(tasks: Sequence[Task]) -> int:
     """Return how many processes are worth their start: at most one for each core."""
-    size = 0
-    for task in tasks:
-        stamp = task.stamp
-        size += 0 if stamp is None else stamp[0]
+    size = sum(task.stamp[0] for task in tasks if task.stamp is not None)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(cores, MOST, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
 
 
+def pack_setup(choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
+    """Return what a worker is told first, without ledger and private keys.
+
+    Raises `UsageError` if a method, finder or step cannot be sent.
+    """
+    sign, mark = choices.sign, choices.mark
+    bare = replace(choices, ledger=None, sign=None, mark=None)
+    public = None if sign is None else sign.public
+    marks = None if mark is None else (mark.chain, mark.algorithm)
+    try:
+        return pickle.dumps((bare, options, see, choices.ledger is not None, public, marks))
+    except Exception as error:
+        raise UsageError(
+            f"the method, or what finds its regions, cannot be sent to other processes: {error}",
+            hint="set {jobs} to 1",
+            arguments={"jobs": "jobs"},
+        ) from error
+
+
 @dataclass(eq=False)
 class _Worker:
-    """A process, and the `place` of the photo that it has, which may be `drawn`, or was `refused` to be.
-
-    `payment` is that for the photo, and `sha256` that of its file once the ledger knows it.
-    """
+    """A process, and the `place` of the photo that it has, which may be `drawn`, or was `refused` to be."""
 
     child: Child
-    place: int | None = None
+    place: int = -1
     drawn: bool = False
     refused: bool = False
     payment: Payment | None = None
-    sha256: str = ""
     ready: bool = False
-
-
-@dataclass
-class _Made:
-    """What became of a photo: its entry, and what was seen of its release."""
-
-    entry: Entry
-    seen: list[Any] = field(default_factory=list)
 
 
 class Jobs:
@@ -315,11 +248,11 @@ class Jobs:
         self, run: Run, tasks: Sequence[Task], see: Callable[..., Any], seen: Callable[[Any], None]
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
-        self.setup = Setup.pack(run.choices, run.report.options, see)
+        self.setup = pack_setup(run.choices, run.report.options, see)
         self.shared, self.ledger = Shared(), run.choices.ledger
         self.waiting = deque(range(len(tasks)))
         self.deaths, self.unstarted = dict[int, int](), 0
-        self.made, self.workers = dict[int, _Made](), set[_Worker]()
+        self.made, self.workers = dict[int, tuple[Entry, list[Any]]](), set[_Worker]()
         self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
 
     def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
@@ -344,19 +277,20 @@ class Jobs:
 
     def _report(self, *, all_of_them: bool = False) -> None:
         """Add what is made to the report, in order; with `all_of_them`, all others as untried."""
-        entries, notes = self.run.report.entries, Report(self.run.report.options)
-        while len(entries) < len(self.tasks):
+        report = self.run.report
+        while len(report.entries) < len(self.tasks):
             with self.lock:
-                made = self.made.pop(len(entries), None)
-            if made is None and not all_of_them:
+                made = self.made.pop(len(report.entries), None)
+            if made is not None:
+                report.entries.append(made[0])
+                for seen in made[1]:
+                    self.seen(seen)
+            elif all_of_them:
+                task = self.tasks[len(report.entries)]
+                report.fail(task, Untried(self.shared.reason or UNSTARTED), tried=False)
+            else:
                 return
-            if made is None:
-                notes.fail(self.tasks[len(entries)], Untried(self.shared.reason or UNSTARTED), tried=False)
-                made = _Made(notes.entries.pop())
-            entries.append(made.entry)
-            for seen in made.seen:
-                self.seen(seen)
-        self.run.report.stopped = self.shared.reason or self.run.report.stopped
+        report.stopped = self.shared.reason or report.stopped
 
     def _stop(self, reason: str) -> None:
         """Let no other photo be drawn, and end the workers that draw none."""
@@ -373,37 +307,25 @@ class Jobs:
     def _work(self) -> None:
         """Run workers, one after another if they die, until there is nothing left for one."""
         try:
-            while self._has_tasks():
-                worker = self._start_worker()
-                if worker is None:
-                    continue
+            while self._goes_on():
+                worker = _Worker(Child(TARGET, one_thread=True))
+                with self.lock:
+                    self.workers.add(worker)
+                    if self.shared.reason:
+                        worker.child.process.kill()
                 try:
                     self._serve(worker)
                 finally:
                     worker.child.stop()
-                    with self.lock:
-                        self.workers.discard(worker)
-                    self._settle_ended_worker(worker)
-        except Exception:  # noqa: BLE001  nobody foresaw it: what is not done yet is reported as untried
+                    self._settle(worker)
+        except Exception:  # noqa: BLE001  none can start, or nobody foresaw it: the rest is told as untried
             self._stop(UNSTARTED)
         finally:
             self.inbox.put(LEFT)
 
-    def _has_tasks(self) -> bool:
+    def _goes_on(self) -> bool:
         with self.lock:
             return bool(self.waiting) and not self.shared.reason
-
-    def _start_worker(self) -> _Worker | None:
-        try:
-            worker = _Worker(Child(TARGET, one_thread=True))
-        except OSError:
-            self._stop(UNSTARTED)
-            return None
-        with self.lock:
-            self.workers.add(worker)
-            if self.shared.reason:
-                worker.child.process.kill()
-        return worker
 
     def _serve(self, worker: _Worker) -> None:
         """Answer the calls of a worker until it ends."""
@@ -411,140 +333,99 @@ class Jobs:
         with suppress(*ENDED):
             channel.send(None, self.setup)
             while True:
-                call = heard(channel)
+                name, given, more = heard(channel)
                 worker.ready = True
-                send(channel, self._answer(worker, *call))
+                try:
+                    answer: object = getattr(self, f"_call_{name}")(worker, *given, **more)
+                except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
+                    answer = error
+                send(channel, answer)
                 with self.lock:
                     if self.shared.reason and not worker.drawn:
                         worker.child.process.kill()
                         return
 
-    def _answer(self, worker: _Worker, name: str, given: tuple[Any, ...], more: dict[str, Any]) -> object:
-        try:
-            return getattr(self, f"_call_{name}")(worker, *given, **more)
-        except Exception as error:  # noqa: BLE001  it is the photo's error, as without workers
-            return error
-
-    # What workers call for
-
-    def _call_next(self, worker: _Worker, *done: Any) -> Given | None:
-        """Give out a photo, if there is another; with the last one written, a worker is `done`."""
-        if done:
-            self._finish(worker, *done)
-        with self.lock:
-            if self.shared.reason or not self.waiting:
-                return None
-            worker.place = self.waiting.popleft()
-            worker.drawn, worker.refused, worker.payment, worker.sha256 = False, False, None, ""
-        task = self.tasks[worker.place]
-        return task, self.run.found.seen.get(task.output)
-
-    def _call_stop_reason(self, worker: _Worker) -> str:
-        """Let a photo be drawn, unless the run has been stopped."""
-        with self.lock:
-            worker.drawn, worker.refused = not self.shared.reason, bool(self.shared.reason)
-            return self.shared.reason
-
-    def _call_stop(self, worker: _Worker, reason: str) -> None:
-        self._stop(reason)
-
-    def _call_open(self, worker: _Worker, folder: Path) -> object:
-        with self.lock:
-            self.shared.open(folder)
-            return self.shared.made[folder]
-
-    def _finish(
-        self, worker: _Worker, entry: Entry, seen: list[Any], reason: str, found: Seen | None
-    ) -> None:
-        """Take what became of a photo; of one that was not to be drawn any more, nothing."""
-        with self.lock:
-            place, worker.place = int(worker.place or 0), None
-            worker.drawn = False
-            self.run.found.add(self.tasks[place].output, found)
-            if not worker.refused:
-                self._keep(place, _Made(entry, seen))
-            if reason:
-                self._stop(reason)
-
-    def _keep(self, place: int, made: _Made) -> None:
-        self.made[place] = made
-        self.inbox.put(MADE)
-
-    def _settle_ended_worker(self, worker: _Worker) -> None:
+    def _settle(self, worker: _Worker) -> None:
         """Decide what becomes of the photo that a worker had when it ended."""
         with self.lock:
+            self.workers.discard(worker)
             self.unstarted = 0 if worker.ready else self.unstarted + 1
             if self.unstarted > TRIES:
                 self._stop(UNSTARTED)
-        if worker.place is None:
-            return
-        entry = self._clean_up_after(worker, self.tasks[worker.place])
-        with self.lock:
-            tried = self.deaths[worker.place] = self.deaths.get(worker.place, 0) + 1
-            if entry is None and (tried < TRIES or self.shared.reason):
-                self.waiting.append(worker.place)
+            if worker.place < 0:
+                return
+            place, task = worker.place, self.tasks[worker.place]
+            tidy(task.output.parent)
+            tried = self.deaths[place] = self.deaths.get(place, 0) + 1
+            if tried < TRIES or (self.shared.reason and task.output not in self.run.paid):
+                self.waiting.append(place)  # one that was paid for may be written: it is looked for
             else:
-                self._keep(worker.place, _Made(entry or self._lost_entry(self.tasks[worker.place])))
+                self._keep(place, self._lost(task))
 
-    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> None:
-        """Debit the price of a photo, as `Budget.debit`.
-
-        From here on the photo is paid for, also if its worker died while it waited.
-        """
-        worker.payment = self.ledger.debit(*given, **more)  # type: ignore[union-attr]
-        self.run.paid.add(self.tasks[int(worker.place or 0)].output)
-
-    def _call_stored(self, worker: _Worker, sha256: str) -> None:
-        """Let the ledger know the file of a release."""
-        worker.payment.stored(sha256)  # type: ignore[union-attr]
-        worker.sha256 = sha256
-
-    def _call_knows(self, worker: _Worker, subject: str, sha256: str) -> bool:
-        """Whether a subject paid for a file from the ledger."""
-        return bool(self.ledger.knows(subject, sha256))  # type: ignore[union-attr]
-
-    def _call_check_regions(self, worker: _Worker, covered: Covered) -> None:
-        """Raise `RegionsDiffer` if the photo was released with other regions before."""
-        self.ledger.check_regions(covered)  # type: ignore[union-attr]
-
-    def _call_sign(self, worker: _Worker, data: bytes) -> bytes:
-        """Return the signature of a certificate by the run's key."""
-        return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
-
-    def _call_mark(self, worker: _Worker, data: bytes) -> bytes:
-        """Return the signature of a manifest."""
-        return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]
-
-    # What becomes of photos of which workers died
-
-    def _clean_up_after(self, worker: _Worker, task: Task) -> Entry | None:
-        """Clean up after a worker that died of a photo; return its entry if nothing is to be drawn for it any
-        more: it was written, or paid for.
-        """
-        tidy(task.output.parent)
-        entry = self._find_written(task, worker.sha256) if worker.drawn else None
-        return self._lost_entry(task) if entry is None and task.output in self.run.paid else entry
-
-    def _find_written(self, task: Task, sha256: str) -> Entry | None:
-        """Return the entry of a photo that was written before its worker died, if it was."""
-        certificate: Certificate | None = None
-        with suppress(DPVeilError):
-            here = task.remote is not None or os.path.lexists(task.output)
-            certificate = matching_certificate(task, self.run.choices) if here else None
-        if certificate is None or certificate.output is None:
-            return None
-        if self.run.choices.force and certificate.output.sha256 != sha256:
-            return None  # it may be an earlier one
-        with suppress(DPVeilError):  # else it waits for the next run
-            deliver(task, self.run.choices)
-        report = Report(self.run.report.options)
-        report.record_release(RELEASED, task, task.output, certificate)
-        return report.entries.pop()
-
-    def _lost_entry(self, task: Task) -> Entry:
+    def _lost(self, task: Task) -> Entry:
         """Return the entry of a photo of which workers died."""
         report, hint = Report(self.run.report.options), "try it alone, with {jobs}"
         if task.output in self.run.paid:
             hint = "it was paid for, and releasing it again costs again"
         report.fail(task, DPVeilError(DIED, hint=hint, arguments={"jobs": "jobs=1"}))
         return report.entries.pop()
+
+    def _keep(self, place: int, entry: Entry, seen: Sequence[Any] = ()) -> None:
+        self.made[place] = entry, [*seen]
+        self.inbox.put(MADE)
+
+    # What workers call for
+
+    def _call_next(
+        self, worker: _Worker, entry: Entry | None = None, seen: Sequence[Any] = (), reason: str = ""
+    ) -> Task | None:
+        """Take what became of a worker's photo, and give out another, if there is one.
+
+        Of one that was not to be drawn any more, nothing becomes, unless it was paid for and lost before.
+        """
+        with self.lock:
+            place, worker.place, worker.drawn = worker.place, -1, False
+            paid = entry is not None and self.tasks[place].output in self.run.paid
+            if entry is not None and not worker.refused:
+                if entry.status == SKIPPED and place in self.deaths:  # its worker had written it
+                    entry = replace(entry, status=RELEASED)
+                self._keep(place, entry, seen)
+            elif paid:
+                self._keep(place, self._lost(self.tasks[place]))
+            if reason and not worker.refused:
+                self._stop(reason)
+            if self.shared.reason or not self.waiting:
+                return None
+            worker.place, worker.refused, worker.payment = self.waiting.popleft(), False, None
+            return self.tasks[worker.place]
+
+    def _call_stop_reason(self, worker: _Worker) -> str:
+        """Let a photo be drawn, unless the run has been stopped, or it was paid for and drawn before."""
+        with self.lock:
+            lost = DIED if self.tasks[worker.place].output in self.run.paid else ""
+            reason = self.shared.reason or lost
+            worker.drawn, worker.refused = not reason, bool(reason)
+            return reason
+
+    def _call_stop(self, worker: _Worker, reason: str) -> None:
+        self._stop(reason)
+
+    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> None:
+        """Debit the price of a photo, which is paid for from here on, also if its worker died meanwhile."""
+        worker.payment = self.ledger.debit(*given, **more)  # type: ignore[union-attr]
+        self.run.paid.add(self.tasks[worker.place].output)
+
+    def _call_stored(self, worker: _Worker, sha256: str) -> None:
+        worker.payment.stored(sha256)  # type: ignore[union-attr]
+
+    def _call_knows(self, worker: _Worker, *given: Any) -> bool:
+        return bool(self.ledger.knows(*given))  # type: ignore[union-attr]
+
+    def _call_check_regions(self, worker: _Worker, *given: Any) -> None:
+        self.ledger.check_regions(*given)  # type: ignore[union-attr]
+
+    def _call_sign(self, worker: _Worker, data: bytes) -> bytes:
+        return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
+
+    def _call_mark(self, worker: _Worker, data: bytes) -> bytes:
+        return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]

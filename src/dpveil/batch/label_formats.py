@@ -6,7 +6,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path, PurePosixPath
@@ -106,48 +106,37 @@ def _size(texts: Sequence[str | None]) -> Size:
     return None if width is None or height is None else (width, height)
 
 
-def _number(value: Any) -> bool:
-    return _whole(value) or (isinstance(value, float) and isfinite(value))
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _list_of(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(map(test, value))
-
-
-def _keypoints(value: Any) -> bool:
-    return _list_of(_number)(value) and len(value) % 3 == 0
-
-
-def _outline(value: Any) -> bool:
-    """Whether it is a list of polygons, or a mask's run lengths, which COCO also packs into 48 characters."""
-    if not isinstance(value, dict):
-        return _list_of(_list_of(_number))(value)
-    counts, size = value.get("counts"), value.get("size")
-    packed = isinstance(counts, str) and re.fullmatch("[0-o]*", counts)
-    return len(value) == 2 and _list_of(_whole)(size) and bool(packed or _list_of(_whole)(counts))
-
-
-COCO: Final[Mapping[str, Mapping[str, Callable[[Any], bool]]]] = {
-    "licenses": {"id": _whole, "name": _text, "url": _text},
-    "images": {"id": _whole, "file_name": _text, "width": _number, "height": _number, "license": _whole},
-    "annotations": {
-        **dict.fromkeys(("id", "image_id", "category_id", "iscrowd", "num_keypoints"), _whole),
-        **{"bbox": _list_of(_number), "area": _number, "segmentation": _outline, "keypoints": _keypoints},
-    },
-    "categories": {
-        **{"id": _whole, "name": _text, "supercategory": _text},
-        **{"keypoints": _list_of(_text), "skeleton": _list_of(_list_of(_whole))},
-    },
+COCO: Final = {
+    "licenses": "id name url",
+    "images": "id file_name width height license",
+    "annotations": "id image_id category_id iscrowd num_keypoints bbox area segmentation keypoints",
+    "categories": "id name supercategory keypoints skeleton",
 }
-"""The fields that are kept, and what each must be."""
+"""The fields that are kept. But for names they hold numbers alone, so that nothing else goes along."""
+WORDS: Final = ("file_name", "name", "url", "supercategory")
+
+
+def _fits(table: str, field: str, value: Any) -> bool:
+    if field in WORDS:
+        return isinstance(value, str)
+    if field == "keypoints" and table == "categories":
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if field == "keypoints":
+        return isinstance(value, list) and len(value) % 3 == 0 and all(map(_is_numeric, value))
+    return type(value) is int if field.endswith("id") else _is_numeric(value)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether it is a number, lists of them, or a mask's run lengths, which COCO packs into 48 characters."""
+    if isinstance(value, list):
+        return all(map(_is_numeric, value))
+    if isinstance(value, dict):
+        counts, size = value.get("counts"), value.get("size")
+        packed = isinstance(counts, str) and re.fullmatch("[0-o]*", counts)
+        return len(value) == 2 and _is_numeric(size) and bool(packed or _is_numeric(counts))
+    return isinstance(value, int | float) and isfinite(value)
+
+
 REQUIRED: Final = {"images": ("id", "file_name"), "annotations": ("image_id",)}
 
 
@@ -172,10 +161,11 @@ class Coco:
 
     def _rows(self, name: str, given: Any) -> Iterator[dict[str, Any]]:
         for number, row in enumerate(given if isinstance(given, list) else [given]):
-            kept = {key: row[key] for key in COCO[name] if row.get(key) is not None} if _object(row) else {}
-            wrong = [key for key, value in kept.items() if not COCO[name][key](value)]
+            told = row if isinstance(row, dict) else {}
+            kept = {key: told[key] for key in COCO[name].split() if told.get(key) is not None}
+            wrong = [key for key, value in kept.items() if not _fits(name, key, value)]
             wrong += [key for key in REQUIRED.get(name, ()) if key not in kept]
-            if wrong or not _object(row):
+            if wrong or not isinstance(row, dict):
                 raise refusal(self.path, f"is malformed: see {'.'.join([f'{name}[{number}]', *wrong[:1]])}")
             yield kept
 
@@ -187,9 +177,6 @@ class Coco:
         """Return the width and height that are stated."""
         image = photo.entry
         return (image["width"], image["height"]) if image.keys() >= {"width", "height"} else None
-
-    def check(self, photo: Labelled) -> None:
-        """Raise nothing: all was checked when it was read."""
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
         """Yield the one file; ids of numbered releases are numbers, too, as others may tell names."""
@@ -204,10 +191,6 @@ class Coco:
                 annotations.append({**row, **shown, **own, "image_id": new})
         made = {**self.rows, "images": images, "annotations": annotations}
         yield "", (json.dumps(made) + "\n").encode()
-
-
-def _object(value: Any) -> bool:
-    return isinstance(value, dict)
 
 
 def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[str]) -> dict[str, Any]:
@@ -256,10 +239,6 @@ class Cvat:
     def size(self, photo: Labelled) -> Size:
         """Return the width and height that are stated."""
         return _size((photo.entry.get("width"), photo.entry.get("height")))
-
-    def check(self, photo: Labelled) -> None:
-        """Raise `UsageError` for malformed labels."""
-        self._image(photo, UNSEEN)
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
         """Yield the one file; ids of numbered releases are numbers, too."""
@@ -323,10 +302,6 @@ class Voc:
         """Return the width and height that are stated."""
         root = _tree(photo.entry, _read(photo.entry))
         return _size((root.findtext("size/width"), root.findtext("size/height")))
-
-    def check(self, photo: Labelled) -> None:
-        """Raise `UsageError` for malformed labels."""
-        self.made(photo.entry, UNSEEN)
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
         """Yield the file for each release, with its stem."""

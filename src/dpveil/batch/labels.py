@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.label_formats import Coco, Labelled, Released, Size, read_labels, refusal
+from dpveil.batch.label_formats import UNSEEN, Coco, Labelled, Released, Size, read_labels, refusal
 from dpveil.batch.report import RELEASED, SKIPPED, Report
 from dpveil.batch.task import Task
 from dpveil.core.certificate import Certificate
@@ -95,7 +95,7 @@ class Labels:
                 problem = f"is ambiguous about {show_path(photo.name)}: {which}"
                 raise refusal(self.labels.path, problem, "release the folders one by one, or rename files")
             if fits:
-                self.labels.check(photo)
+                list(self.labels.files([(photo, UNSEEN)]))  # refuses malformed ones
                 found[fits[0]] = photo
         return found
 

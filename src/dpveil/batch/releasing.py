@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from dpveil.batch.interrupts import Interrupts
@@ -52,32 +51,32 @@ def release_all(
     than they cost together. What is being drawn at an interrupt is drawn and written. A caller that is to
     hear interrupts until it has told the report enters `interrupts` itself. With `options`, such as
     {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
-    `OutputError`, before anything is drawn, if an input or output belongs to the
-    ledger, `jobs` is no number of processes that the settings can be sent to, or another run with a ledger
-    writes to the same folder.
+    `OutputError`, before anything is drawn, if an input or output belongs to the ledger, `jobs` is no number
+    of processes that the settings can be sent to, or another run with a ledger writes to the same folder.
     """
     check_jobs(jobs)
-    check_shared(tasks, min(jobs, len(tasks)))
+    count = min(jobs, len(tasks))
+    check_shared(tasks, count)
     run = Run(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
-    shared: Mapping[str, Any] = {"states": run.states, "found": run.found}
-    dry = Run(replace(choices, dry=True), Report(options or {}), run.released, **shared)
-    apart = None if min(jobs, len(tasks)) < 2 else Jobs(run, tasks, see, seen)
+    dry = Run(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
+    apart = Jobs(run, tasks, see, seen) if count > 1 else None
     with ExitStack() as stack:
         around = stack.enter_context(Interrupts()) if interrupts is None else interrupts
         with around.raising():
-            stack.enter_context(_sole_payer(tasks, choices))
-            _check_writable(tasks, choices)
+            if choices.ledger is not None and not choices.dry:
+                stack.enter_context(_sole_payer(tasks))
+                _check_writable(tasks)
             shards = stack.enter_context(gather_shards(tasks, choices))
         try:
             with around.raising():
                 shards.unpack()
                 run.begin(tasks)
             if is_priced(choices, tasks):
-                planning = None if apart is None else Jobs(dry, tasks, see, seen)
-                _release(dry, planning, tasks, jobs, step, around)
+                planning = Jobs(dry, tasks, see, seen) if count > 1 else None
+                _release(dry, planning, tasks, count, step, around)
                 check_price(choices, dry.report)
                 priced(dry.report)
-            _release(run, apart, tasks, jobs, step, around)
+            _release(run, apart, tasks, count, step, around)
         except KeyboardInterrupt:
             run.stop(tasks, INTERRUPTED)
         except BudgetRefused as error:
@@ -87,48 +86,44 @@ def release_all(
         paid = run.paid - waiting
         run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
         if waiting and not choices.dry:
-            run.report.notes.append(
-                WAITING.format(number=len(waiting), folder=show_path(min(waiting).parent))
-            )
+            folder = show_path(min(waiting).parent)
+            run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
         shards.pack(run.report)
     return run.report
 
 
 @contextmanager
-def _sole_payer(tasks: Sequence[Task], choices: Choices) -> Iterator[None]:
+def _sole_payer(tasks: Sequence[Task]) -> Iterator[None]:
     """Keep other runs from paying for the same releases until this one ends, however it ends.
 
     A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each may
-    fill a folder side by side. The lock is beside the state file, and there is none where that has no place.
-    Files of many photos have locks of their own (`gather_shards`).
+    fill a folder side by side. The lock is beside the state file. Files of many photos have locks of their
+    own (`gather_shards`).
     """
-    alone_in = {_folder_of(task) if len(tasks) > 1 else task.output for task in tasks if task.shard is None}
     with ExitStack() as stack:
-        for place in sorted(alone_in) if choices.ledger is not None and not choices.dry else ():
+        places = set()
+        for task in tasks:
+            if task.shard is None:
+                # the output may be in a folder below; what is put elsewhere waits side by side
+                depth = 0 if task.remote is not None else task.name.count("/")
+                places.add(task.output.parents[depth] if len(tasks) > 1 else task.output)
+        for place in sorted(places):
             try:
                 stack.enter_context(hold_lock(state_path(place).with_suffix(".lock")))
-            except OSError as error:
+            except OSError as error:  # of another kind where a state file has no place
                 if error.errno == errno.EBUSY:
                     problem = f"another run is releasing to {show_path(place)}"
                     raise OutputError(problem, hint="wait until it has ended") from error
         yield
 
 
-def _check_writable(tasks: Sequence[Task], choices: Choices) -> None:
-    """Raise `OutputError` if a ledger would pay for releases that this user cannot write."""
-    for folder in (
-        sorted({task.output.parent for task in tasks}) if choices.ledger and not choices.dry else ()
-    ):
+def _check_writable(tasks: Sequence[Task]) -> None:
+    """Raise `OutputError` for releases that would be paid for, and that this user cannot write."""
+    for folder in sorted({task.output.parent for task in tasks}):
         there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             problem = f"cannot write to {show_path(folder)}: permission denied"
             raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
-
-
-def _folder_of(task: Task) -> Path:
-    """Return the folder that its run fills, of which its output may be in a folder below."""
-    depth = 0 if task.remote is not None else task.name.count("/")  # what is put elsewhere waits side by side
-    return task.output.parents[depth]
 
 
 def _release(
@@ -144,7 +139,7 @@ def _release(
     Once the run is stopped, no other photo is drawn, and one that is drawn, or being drawn, is written.
     """
     if apart is not None:
-        apart.release(min(jobs, len(tasks)), step, interrupts)
+        apart.release(jobs, step, interrupts)
         return
     at_once, shared = min(finder.at_once for finder in run.choices.regions), run.around
     with (
@@ -179,9 +174,8 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
     """
     if dry.stopped == INTERRUPTED:
         raise KeyboardInterrupt
-    due = [entry for entry in dry.of(PRICED) if not entry.paid]
-    promises = [entry.promise for entry in due if entry.promise is not None]
-    paid = [promise.total for promise in promises if promise.total is not None]
+    totals = [entry.promise.total for entry in dry.of(PRICED) if entry.promise and not entry.paid]
+    paid = [total for total in totals if total is not None]
     if len(paid) < fewest:
         return
     ledger: Any = choices.ledger
@@ -190,14 +184,9 @@ def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
     except BudgetExceeded as error:
         if len(paid) == 1:
             raise
-        raise _too_dear(error, len(paid)) from error
-
-
-def _too_dear(error: BudgetExceeded, photos: int) -> BudgetRefused:
-    """Return the error for a run of several photos, with advice for all of them together."""
-    more = show(exact(error.asked) - exact(error.left))
-    have = f"{error.subject} has {error.unit} {error.left} left"
-    return BudgetRefused(
-        f"{have}, and {photos:,} photos cost {error.asked} together",
-        hint=f"release fewer, use what costs nothing, such as fill, or raise its limit by {more}",
-    )
+        more = show(exact(error.asked) - exact(error.left))
+        have = f"{error.subject} has {error.unit} {error.left} left"
+        raise BudgetRefused(
+            f"{have}, and {len(paid):,} photos cost {error.asked} together",
+            hint=f"release fewer, use what costs nothing, such as fill, or raise its limit by {more}",
+        ) from error

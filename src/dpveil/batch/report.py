@@ -15,12 +15,11 @@ from dpveil.batch.task import Task, check_private, is_beside_output
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.origin import FACE
+from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.release.plan import Plan
-from dpveil.release.quote import Noisy, noisiest
 from dpveil.release.saving import certificate_path
 
 RELEASED: Final = "released"
@@ -53,15 +52,14 @@ class Untried(DPVeilError):
 class Promise:
     """The guarantees of a release: one for each region and their `total`, which is None for a copy.
 
-    `faces` says whether all regions are faces, and `kinds` has the kind of each, where it is known.
-    `kept` names what was kept of the original's EXIF, or of its sample in a shard or Parquet file.
+    `kinds` has the kind of each region. `kept` names what was kept of the original's EXIF, or of its sample
+    in a shard or Parquet file.
     """
 
     guarantees: tuple[Guarantee, ...]
     total: Guarantee | None
     strength: str | None
-    faces: bool
-    kinds: tuple[str, ...] = ()
+    kinds: tuple[str, ...]
     kept: tuple[str, ...] = ()
 
     @classmethod
@@ -71,7 +69,6 @@ class Promise:
             guarantees=certificate.guarantees,
             total=certificate.composition,
             strength=certificate.strength,
-            faces=all(record.origin.kind == FACE for record in certificate.regions),
             kinds=tuple(record.origin.kind for record in certificate.regions),
             kept=(*(certificate.output.metadata if certificate.output else ()), *certificate.columns),
         )
@@ -111,9 +108,8 @@ class Failure:
 class Entry:
     """The outcome of one input.
 
-    Nothing of this run is at the `output` of one that failed. `noisy` is the noisiest region of a photo that
-    a dry run priced, if it would be practically pure noise, and `doubts` what the detector was not sure of.
-    `paid` says that a dry run priced what is paid already.
+    Nothing of this run is at the `output` of one that failed. `doubts` is what the detector was not sure of,
+    and `left` the places that may be faces and stay. `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
     The `certificate` is in the file beside the output if it is not stated.
     """
@@ -124,8 +120,8 @@ class Entry:
     promise: Promise | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
-    noisy: Noisy | None = None
     doubts: tuple[str, ...] = ()
+    left: Sequence[Region] = ()
     discarded: bool = False
     paid: bool = False
     certificate: Path | None = None
@@ -212,23 +208,22 @@ class Report:
         output: Path,
         certificate: Certificate,
         warnings: Sequence[str] = (),
+        left: Sequence[Region] = (),
     ) -> None:
         """Record a release, made now or earlier."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        self.entries.append(Entry(status, task.source, task.remote or output, promise, every))
+        self.entries.append(Entry(status, task.source, task.remote or output, promise, every, left=left))
 
     def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         kinds = tuple(region.origin.kind for region in planned.regions)
-        faces = {*kinds} <= {FACE}
-        promise = Promise(planned.guarantees, planned.total, planned.strength, faces=faces, kinds=kinds)
-        noise = None if planned.quote is None else noisiest(planned.quote)
+        promise = Promise(planned.guarantees, planned.total, planned.strength, kinds)
         every = notes_with_options(
             (*map(Caution, planned.cautions), *planned.remarks, *warnings), self.options
         )
         doubts = notes_with_options(planned.doubts, self.options)
-        entry = Entry(PRICED, task.source, None, promise, every, noisy=noise, doubts=doubts)
+        entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts, left=planned.doubtful)
         self.entries.append(entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:

@@ -3,36 +3,22 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from dpveil.batch.interrupts import delay_interrupts
 from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
-from dpveil.batch.report import (
-    RELEASED,
-    SKIPPED,
-    UNPAYABLE,
-    UNWRITABLE,
-    Report,
-    Untried,
-)
-from dpveil.batch.resume import other_outputs, output_taken
+from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
+from dpveil.batch.resume import output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.core.certificate import Certificate
-from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import make_folder
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
 from dpveil.io.reading import read_metadata
-from dpveil.regions.faces import Detections, detections_of, remember
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
 
@@ -46,16 +32,12 @@ class Around(Protocol):
     def stop(self, reason: str) -> None:
         """Let no other photo be drawn."""
 
-    def open(self, folder: Path) -> None:
-        """Make the folder of the first output in it; raises `OutputError` if it was replaced since."""
-
 
 @dataclass
 class Shared:
-    """The run itself. `made` has the identity of every output folder at its first use."""
+    """The run itself."""
 
     reason: str = ""
-    made: dict[Path, object] = field(default_factory=dict)
 
     def stop_reason(self, task: Task) -> str:
         """Return why nothing is drawn any more, if so."""
@@ -65,96 +47,12 @@ class Shared:
         """Let no other photo be drawn; the first reason stays."""
         self.reason = self.reason or reason
 
-    def open(self, folder: Path) -> None:
-        """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
-        unmounting.
-        """
-        if folder not in self.made:
-            make_folder(folder)
-            self.made[folder] = identity(folder)
-        elif self.made[folder] != identity(folder):
-            raise OutputError(
-                f"cannot write {show_path(folder)}: it was removed or replaced since the run began",
-                hint="check that its disk is still there, and run the same command again",
-            )
-
-
-MOST_BYTES: Final = 1 << 26
-"""Memory for what was found in all photos of a run; those beyond it are searched again."""
-OVERHEAD: Final = 2048
-"""Bytes that a photo takes besides its detections, rounded up."""
-
-
-@dataclass(frozen=True, eq=False)
-class Seen:
-    """What detectors saw in a photo, by their settings, and the SHA-256 of its pixels."""
-
-    digest: bytes
-    detections: Mapping[object, Detections]
-
-    @property
-    def size(self) -> int:
-        """About how many bytes it takes."""
-        found = self.detections.values()
-        return OVERHEAD + sum(each.faces.nbytes + each.inside.nbytes + each.doubtful.nbytes for each in found)
-
-
-Given = tuple[Task, Seen | None]
-"""A photo for a worker, and what was seen in it."""
-
-
-@dataclass
-class Found:
-    """What was seen in the photos of a run, by their outputs; threads may share it."""
-
-    seen: dict[Path, Seen] = field(default_factory=dict)
-    _bytes: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def about(self, output: Path, photo: Photo, *, keep: bool) -> Iterator[None]:
-        """Let detectors see what was seen before in the very same pixels; at the end, `keep` what they saw.
-
-        That is kept also of a photo that is refused within, for it is going to be read again.
-        """
-        known = self.seen.get(output)
-        if known is not None and known.digest == _digest(photo):
-            remember(photo, known.detections)
-        try:
-            yield
-        finally:
-            if keep and (detections := detections_of(photo)):
-                self.add(output, Seen(_digest(photo), detections))
-
-    def add(self, output: Path, seen: Seen | None) -> None:
-        """Keep what was seen in a photo, if there is room and nothing is kept of it yet."""
-        with self._lock:
-            if seen is None or output in self.seen:
-                return
-            if self._bytes + seen.size <= MOST_BYTES:
-                self._bytes += seen.size
-                self.seen[output] = seen
-
-    def take(self, output: Path) -> Seen | None:
-        """Return what is kept of a photo, and let go of it."""
-        with self._lock:
-            seen = self.seen.pop(output, None)
-            self._bytes -= 0 if seen is None else seen.size
-        return seen
-
-
-def _digest(photo: Photo) -> bytes:
-    digest = hashlib.sha256(f"{photo.image.shape}\n".encode())
-    digest.update(photo.image.data)
-    return digest.digest()
-
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
 ITSELF: Final = (
     "it is a release already, as the certificate beside it says: for its original, the costs of both add"
 )
-AGAIN: Final = "{} may be an earlier release of it: if it is, their costs add"
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 
@@ -186,9 +84,9 @@ class _Payer:
 class Run:
     """One run: its settings, the states of its output folders, and the outcomes so far.
 
-    `released` is called with each release, and in a dry run with each plan, without one.
-    `around` is what is decided for all photos together, `paid` has
-    the outputs whose draws a ledger paid for, and `found` what was seen in photos that were priced.
+    `released` is called with each release, and in a dry run with each plan, without one. `around` is what is
+    decided for all photos together, `paid` has the outputs whose draws a ledger paid for, and `folders` what
+    each output folder was at its first use.
     """
 
     choices: Choices
@@ -197,7 +95,7 @@ class Run:
     around: Around = field(default_factory=Shared)
     states: dict[Path, State] = field(default_factory=dict)
     paid: set[Path] = field(default_factory=set)
-    found: Found = field(default_factory=Found)
+    folders: dict[Path, object] = field(default_factory=dict)
 
     def begin(self, tasks: Sequence[Task]) -> None:
         """Clean up after killed runs (if not dry), read the folders' states."""
@@ -215,7 +113,6 @@ class Run:
 
         If the input cannot be inspected, reading it reports the error before the output is considered.
         """
-        task.check_alone()
         choices, stamp = self.choices, task.stamp
         if (there := self._there(task, stamp)) is not None:
             return there
@@ -223,15 +120,14 @@ class Run:
         texts = {}
         if choices.metadata:
             texts = read_metadata(task.source, choices.metadata, max_pixels=choices.max_pixels)
-        with self.found.about(task.output, photo, keep=choices.dry):
-            planned = plan(
-                photo,
-                choices.method,
-                regions=choices.regions,
-                if_none=choices.if_none,
-                post_processing=choices.post_processing,
-                at_least=choices.at_least,
-            )
+        planned = plan(
+            photo,
+            choices.method,
+            regions=choices.regions,
+            if_none=choices.if_none,
+            post_processing=choices.post_processing,
+            at_least=choices.at_least,
+        )
         return _Ready(planned, stamp, texts)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
@@ -261,12 +157,13 @@ class Run:
             if not isinstance(prepared, _Ready):
                 if not choices.dry:
                     deliver(task, choices)
-                about = self._about(task, prepared[1].composition)
-                self.report.record_release(SKIPPED, task, *prepared, about)
+                self.report.record_release(SKIPPED, task, *prepared, _notes_on(task))
             elif choices.dry:
-                self._compare(prepared.plan)
+                covered = prepared.plan.covered
+                if choices.ledger is not None and covered is not None and not choices.other_regions:
+                    choices.ledger.check_regions(covered)
                 self.released(task, prepared.plan, None)
-                self.report.price(task, prepared.plan, self._about(task, prepared.plan.total))
+                self.report.price(task, prepared.plan, _notes_on(task))
             elif reason := self.around.stop_reason(task):
                 raise Untried(reason)
             else:
@@ -295,10 +192,15 @@ class Run:
         self.report.stopped = reason
 
     def _write(self, task: Task, ready: _Ready, release: Release) -> None:
-        self.around.open(task.output.parent)
+        folder = task.output.parent
+        if folder not in self.folders:
+            make_folder(folder)
+        if self.folders.setdefault(folder, identity(folder)) != identity(folder):  # its disk was unmounted
+            problem = f"cannot write {show_path(folder)}: it was removed or replaced since the run began"
+            hint = "check that its disk is still there, and run the same command again"
+            raise OutputError(problem, hint=hint)
         try:
-            with delay_interrupts():
-                self._save(task, ready, release)
+            self._save(task, ready, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -307,9 +209,7 @@ class Run:
                 raise output_taken(task.output) from error
             discard(task)
             # Another run over the same photos was faster: its release stays, and ours is discarded.
-            self.report.record_release(
-                SKIPPED, task, task.output, there, self._about(task, there.composition)
-            )
+            self.report.record_release(SKIPPED, task, task.output, there, _notes_on(task))
         else:
             self.released(task, ready.plan, release)
 
@@ -325,25 +225,8 @@ class Run:
         )
         stored = self._remember(task, certificate, ready.stamp)
         deliver(task, chosen)
-        notes = (*release.notes, *self._about(task, certificate.composition), *stored)
-        self.report.record_release(RELEASED, task, task.output, certificate, notes)
-
-    def _compare(self, planned: Plan) -> None:
-        """Raise `RegionsDiffer` if a ledger would refuse a planned photo for its earlier releases."""
-        ledger, covered = self.choices.ledger, planned.covered
-        if ledger is not None and covered is not None and not self.choices.other_regions:
-            ledger.check_regions(covered)
-
-    def _about(self, task: Task, total: Guarantee | None) -> tuple[str, ...]:
-        """Return notes on other releases of the same photo whose costs add, if it costs anything.
-
-        That the photo is a release itself is said in any case.
-        """
-        itself = (ITSELF,) * is_release(task.source)
-        if total is not None and total.free:
-            return itself
-        again = [AGAIN.format(show_path(place)) for place in other_outputs(task)]
-        return (*itself, *again)
+        notes = (*release.notes, *_notes_on(task), *stored)
+        self.report.record_release(RELEASED, task, task.output, certificate, notes, ready.plan.doubtful)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Store the input's stamp with its release; return a note if that fails."""
@@ -354,6 +237,10 @@ class Run:
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()
+
+
+def _notes_on(task: Task) -> tuple[str, ...]:
+    return (ITSELF,) * is_release(task.source)
 
 
 def _errno(error: OutputError) -> int | None:

@@ -114,21 +114,19 @@ class Choices:
 class Task:
     """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
 
-    `elsewhere` are other outputs that may be earlier releases of it, as the same input in another format has,
-    and `numbered` says that the name of the output does not tell that of the input. The
-    `source` of a photo `inside` of a shard names it, and nothing is at this path. One that is put elsewhere,
-    at the URL `remote`, waits at its `output` until it is there. A `rival` is another input with the same
-    output, so that neither is released.
+    `numbered` says that the name of the output does not tell that of the input. The `source` of a photo
+    `inside` of a shard names it, and nothing is at this path. One that is put elsewhere, at the URL `remote`,
+    waits at its `output` until it is there. What is `earlier` may be a release of it from a run that gave it
+    a shorter name, as no other photo had it.
     """
 
     source: Path
     output: Path
     name: str
-    elsewhere: tuple[Path, ...] = ()
     numbered: bool = False
     inside: Inside | None = None
     remote: Url | None = None
-    rival: Path | None = None
+    earlier: Path | None = None
 
     @property
     def stamp(self) -> Stamp | None:
@@ -140,22 +138,12 @@ class Task:
         photo = self.source if self.inside is None else self.inside.read(max_pixels)
         return read(photo, max_pixels=max_pixels, trust_source=trust_source)
 
-    def check_alone(self) -> None:
-        """Raise `DPVeilError` if the photo has a rival."""
-        if self.rival is not None:
-            raise DPVeilError(
-                f"its release would have the name of another, that of {show_path(self.rival)}",
-                hint="rename one, or release them into different folders",
-            )
-
     @property
     def paths(self) -> list[Path]:
         """Every file that a run may open for it."""
-        outputs = [self.output, *self.elsewhere]
-        if self.inside is not None:
-            outputs.append(self.inside.shard.target)
-        whole = () if self.inside is None else (self.inside.shard.path,)
-        return [self.source, *outputs, *map(certificate_path, outputs), *whole]
+        shard = [] if self.inside is None else [self.inside.shard.path, self.inside.shard.target]
+        outputs = [self.output, *shard[1:]]
+        return [self.source, *outputs, *map(certificate_path, outputs), *shard[:1]]
 
     @property
     def shard(self) -> Shard | None:

@@ -42,36 +42,22 @@ if TYPE_CHECKING:
 
 LOW: Final = {NONE: "weak", "weak": "moderate"}
 """Strengths that are warned of, and the least --at-least that refuses each."""
-STANDING: Final = {NONE: {1: ", is not publishable", 2: ", are not publishable"}, "weak": {}}
 
 
 def warnings(files: Sequence[Listed], total: Guarantee) -> Iterator[str]:
     """Yield a line for each kind of what hardly protects anybody."""
     for grade, least in LOW.items():
-        yield from _low_files(files, grade, least)
+        stated = [(one.name, one.guarantee) for one in files if one.guarantee is not None]
+        low = [f"{escape_text(name)} ({each})" for name, each in stated if strength(each) == grade]
+        if low:
+            many = count_noun(len(low), "release")
+            yield f"{grade}: {many}, such as {low[0]}; --at-least {least} refuses such"
     if strength(total) in LOW:
         yield f"{strength(total)} in all: {_promise(total)}, as one person may be in every photo"
 
 
-def is_of_set(files: Sequence[Listed]) -> bool:
-    """Whether files are those of a synthetic set, which have no certificates of their own."""
-    return all(one.certificate is None for one in files)
-
-
 def _promise(total: Guarantee) -> str:
     return f"{total}: {worth(total, strength(total))}"
-
-
-def _low_files(files: Sequence[Listed], grade: str, least: str) -> Iterator[str]:
-    """Yield a line about releases of this strength, if there are some."""
-    stated = [(one.name, one.guarantee) for one in files if one.guarantee is not None]
-    low = [one for one in stated if strength(one[1]) == grade]
-    if low:
-        name, guarantee = low[0]
-        such, them = ("", "it") if len(low) == 1 else ("such as ", "them")
-        standing = STANDING[grade].get(min(len(low), 2), "")
-        told = f"{count_noun(len(low), 'release')}, {such}{escape_text(name)} ({guarantee}){standing}"
-        yield f"{grade}: {told}; --at-least {least} refuses {them}"
 
 
 SUFFIXES: Final = (".json", ".jsonld")
@@ -137,7 +123,11 @@ def _read(
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
     if not is_set(folder):
-        _check_no_sets(folder)
+        if sets := sets_below(folder):
+            first = escape_text(show_path(sets[0]))
+            problem = f"{escape_text(show_path(folder))} holds {count_noun(len(sets), 'synthetic data set')}"
+            hint = f"make a card for each set: dpveil card {first} --out {first}.json"
+            raise CertificateError(f"{problem}, and a card is about releases or about one set", hint=hint)
         files = releases(folder, [*results([folder], max_pixels, least, trusted)])
         return files, together(files), None
     found = verify(folder, at_least=least, trust=trusted)
@@ -146,21 +136,6 @@ def _read(
         raise CertificateError(f"{escape_text(show_path(folder))}: {why}", hint=CHECK)
     made = found.certificate
     return pictures(made), made.composition, made
-
-
-def _check_no_sets(folder: Path) -> None:
-    """Raise `CertificateError` if synthetic sets lie below a folder: a card is about releases, or one set."""
-    if sets := sets_below(folder):
-        first, more = escape_text(show_path(sets[0])), f" and {len(sets) - 1:,} more" if len(sets) > 1 else ""
-        problem = (
-            f"{escape_text(show_path(folder))} holds"
-            f" {count_noun(len(sets), 'synthetic data set')}, {first}{more}"
-        )
-        why = (
-            "whose pictures have no certificates of their own, and a card is about releases or about one set"
-        )
-        hint = f"make a card for each set: dpveil card {first} --out {first}.json"
-        raise CertificateError(f"{problem}, {why}", hint=hint)
 
 
 def _tell(
@@ -172,7 +147,7 @@ def _tell(
         told = {"total": total.to_json(), "strength": strength(total)}
         say.document({"card": str(out), "files": len(files), **told, "to_fill": empty})
     else:
-        of = " of a synthetic data set" * is_of_set(files)
+        of = " of a synthetic data set" * all(one.certificate is None for one in files)
         say.answer(f"{out}: {count_noun(len(files), 'file')}{of}")
         say.answer(f"per person    at most {_promise(total)}")
     for line in warnings(files, total):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from errno import ENOENT
 from pathlib import Path
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from dpveil.batch.task import Choices, Task
     from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
-    from dpveil.video.facts import Track
     from dpveil.video.obfuscating import ClipRun
     from dpveil.video.plan import VideoPlan
 
@@ -52,7 +51,7 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
         "frames": plan.facts.frames,
         "seconds": float(plan.facts.seconds),
         "cuts": list(plan.cuts),
-        "tracks": [_track(track) for track in plan.tracks],
+        "tracks": [{name: getattr(track, name) for name in TRACK} for track in plan.tracks],
         "draws": plan.quote.draw_count,
         "guarantee": plan.total.to_json(),
         "guarantees": [guarantee.to_json() for guarantee in plan.guarantees],
@@ -64,8 +63,18 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
 
 def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
     """Say what a plan replaces, what it costs, and all that warns of it."""
-    for line in _lines(plan):
-        tell(line)
+    from dpveil.video.facts import clock
+    from dpveil.video.sheets import end_text, times_of
+
+    seconds = times_of(plan.facts)
+    for track in plan.tracks:
+        first, last = clock(seconds[track.first]), clock(seconds[track.last])
+        score = "" if track.score is None else f", score {track.score:.2f}"
+        person = "" if track.person is None else f", person {track.person}"
+        end = f", {end_text(track)}" + ", stays as it is" * track.visible
+        tell(f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}")
+    length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
+    tell(f"{length}: {count_noun(plan.quote.draw_count, 'draw')}, {plan.total} ({plan.strength})")
     for text in notes_with_options(plan.warnings, OPTIONS):
         say.note(f"warning: {text}")
     if plan.left_out:
@@ -87,32 +96,12 @@ def tell_private(sheet: Path) -> None:
     say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
-def _lines(plan: VideoPlan) -> Iterator[str]:
-    from dpveil.video.facts import clock
-    from dpveil.video.sheets import end_text, times_of
-
-    seconds = times_of(plan.facts)
-    for track in plan.tracks:
-        first, last = clock(seconds[track.first]), clock(seconds[track.last])
-        score = "" if track.score is None else f", score {track.score:.2f}"
-        person = "" if track.person is None else f", person {track.person}"
-        end = f", {end_text(track)}" + ", stays as it is" * track.visible
-        yield f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}"
-    length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    yield f"{length}: {count_noun(plan.quote.draw_count, 'draw')}, {plan.total} ({plan.strength})"
-
-
-def _track(track: Track) -> dict[str, Any]:
-    names = ("number", "kind", "first", "last", "end", "score", "person", "visible")
-    return {name: getattr(track, name) for name in names}
-
-
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
+TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
 OPTIONS: Final = {"over_time": "--over-time", "protect": "--protect"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: the same command goes on, and pays nothing twice"
-OTHER_NAME: Final = "{out} {name}: a clip is released as a clip"
 
 
 def is_clip(path: Path) -> bool:
@@ -143,8 +132,12 @@ def planned_clips(
     from dpveil.batch.task import Task
     from dpveil.batch.tasks import check_outputs
 
-    _check_name(inputs, out)
-    if _is_one(inputs, out):
+    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
+    other_name = UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)
+    named = out.suffix and not isinstance(out, Url) and not is_folder(out)
+    if named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0]):
+        if out.suffix.lower() not in WRITTEN:
+            raise other_name
         if not is_folder(out.parent):
             raise refusal(out, FileNotFoundError(ENOENT, ""))
         photos, clips = [], [Task(inputs[0], out, out.name)]
@@ -153,52 +146,27 @@ def planned_clips(
         found = [task for task in tasks if task.inside is None and is_clip(task.source)]
         photos = [task for task in tasks if task not in found]
         for clip in found:
-            _check(clip, out, names)
+            called = f"{show_path(clip.source)} is a clip, and clips"
+            if clip.output == out:
+                raise other_name
+            if names != "keep":
+                raise UsageError(f"{called} keep their names", hint="leave out --names")
+            if clip.remote is not None or isinstance(clip.source, Url):
+                hint = "copy the clip to this disk, and name a folder as --out"
+                raise UsageError(f"{called} are not read or put by URL", hint=hint)
         clips = [_as_clip(task) for task in found]
     every = [*photos, *clips]
     if clips:
-        every = check_outputs(every, [task.source for task in every])
-        photos, clips = every[: len(photos)], every[len(photos) :]
+        check_outputs(every, [task.source for task in every])
     options.check_clips(bool(clips))
     options.settings()
     return every, photos, clips
 
 
-def _is_one(inputs: Sequence[Path], out: Path) -> bool:
-    """Whether one clip is to be released to a file with the name of one."""
-    named = out.suffix.lower() in WRITTEN and not isinstance(out, Url) and not is_folder(out)
-    return named and len(inputs) == 1 and not is_folder(inputs[0]) and is_clip(inputs[0])
-
-
-def _check_name(inputs: Sequence[Path], out: Path) -> None:
-    """Raise `UsageError` for one clip that is to be released to a file in a format that is none of clips."""
-    named = out.suffix and not isinstance(out, Url) and not is_folder(out)
-    if named and out.suffix.lower() not in WRITTEN and len(inputs) == 1 and is_clip(inputs[0]):
-        raise _output_name_error(out)
-
-
-def _output_name_error(out: Path) -> UsageError:
-    hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
-    return UsageError(OTHER_NAME.format(out="--out", name=show_path(out)), hint=hint)
-
-
-def _check(clip: Task, out: Path, names: str) -> None:
-    if clip.output == out:
-        raise _output_name_error(out)
-    if names != "keep":
-        text = f"{show_path(clip.source)} is a clip, and clips keep their names"
-        raise UsageError(text, hint="leave out --names")
-    if clip.remote is not None or isinstance(clip.source, Url):
-        hint = "copy the clip to this disk, and name a folder as --out"
-        raise UsageError(
-            f"{show_path(clip.source)} is a clip, and clips are not read or put by URL", hint=hint
-        )
-
-
 def _as_clip(task: Task) -> Task:
     """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
     output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
-    return replace(task, output=output, name=name, elsewhere=())
+    return replace(task, output=output, name=name)
 
 
 def release_clips(

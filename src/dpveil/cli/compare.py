@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -183,8 +182,7 @@ def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
 
 def cell_of(view: Box) -> tuple[int, int]:
     """Return the width and height of a picture on the sheet: wide enough for captions, and not too tall."""
-    stretch = math.sqrt(view.w / view.h)
-    width = min(round(WIDE * stretch), 640)
+    width = min(round(WIDE * math.sqrt(view.w / view.h)), 640)
     return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
 
 
@@ -205,6 +203,23 @@ class Compared:
     measures: dict[str, float]
     picture: Levels
 
+    @classmethod
+    def of(cls, planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
+        """Return a release within its regions, and what is seen of it in the view of the photo."""
+        method, photo = planned.method, planned.photo
+        boxes = [region.box for region in planned.regions]
+        crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
+        scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
+        seen = release.image[view.slices]
+        smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
+        measures = {
+            name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
+            for name, measure in METRICS.items()
+        }
+        picture = np.asarray(fit_picture(seen, cell)) if smaller else seen.copy()
+        noise = max((scale for scale in scales if scale is not None), default=None)
+        return cls(planned, noise, measures, picture)
+
     @property
     def guarantee(self) -> Guarantee:
         """The guarantee of the whole photo."""
@@ -223,25 +238,19 @@ class Compared:
             **finite,
         }
 
-    def lines(self) -> tuple[str, ...]:
-        """Return the lines of the picture's caption."""
-        return self.promise(), self.noise(), "   ".join(self.measure_lines())
-
-    def noise(self) -> str:
-        """Return the line with the noise scale; face methods have none."""
-        return "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
-
-    def promise(self) -> str:
-        """Return the guarantee and its strength, without the name of a metric, which is too long."""
-        text, metric = str(self.guarantee), self.guarantee.metric
-        text = text.replace(f", d = {metric}", "") if metric else text
-        return f"{text}: {self.plan.strength}" if self.guarantee.formal else text
-
-    def measure_lines(self) -> Iterator[str]:
-        """Yield every measure with its unit."""
+    def cells(self) -> tuple[str, str, str]:
+        """Return the promise and its strength, without the name of a metric, which is too long; the noise;
+        and all measures.
+        """
+        promise, metric = str(self.guarantee), self.guarantee.metric
+        promise = promise.replace(f", d = {metric}", "") if metric else promise
+        promise += f": {self.plan.strength}" * self.guarantee.formal
+        noise = "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
+        measures = []
         for name, value in self.measures.items():
             number = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
-            yield f"{name.upper()} {number if math.isfinite(value) else 'infinite'}"
+            measures.append(f"{name.upper()} {number if math.isfinite(value) else 'infinite'}")
+        return promise, noise, "  ".join(measures)
 
 
 @dataclass(frozen=True)
@@ -259,62 +268,82 @@ class Comparison:
     cell: tuple[int, int]
     lines: tuple[tuple[Line, tuple[Compared | None, ...]], ...]
 
+    @property
+    def made(self) -> list[Compared]:
+        """The releases."""
+        return [each for _, row in self.lines for each in row if each is not None]
+
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object, without the sheet's name."""
         regions: list[Json] = [
             {"label": label, "box": [box.x, box.y, box.w, box.h]}
             for label, box in zip(self.labels, self.boxes, strict=True)
         ]
-        releases: list[Json] = [made.to_json() for _, row in self.lines for made in row if made]
-        return {"regions": regions, "compared": releases, "warning": NOT_PRIVATE}
+        return {
+            "regions": regions,
+            "compared": [made.to_json() for made in self.made],
+            "warning": NOT_PRIVATE,
+        }
 
-    def in_words(self) -> Iterator[str]:
-        """Yield a line of column heads, and one for every release."""
-        made = [each for _, row in self.lines for each in row if each is not None]
-        rows = [(m.plan.method.name, _settings_text(m.plan.method), m.promise(), m.noise()) for m in made]
-        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
-        measured = [(NEARNESS,), *(tuple(one.measure_lines()) for one in made)]
-        for row, measures in zip([COLUMNS, *rows], measured, strict=True):
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            yield "  ".join((*cells, *measures))
+    def rows(self) -> Iterator[tuple[str, ...]]:
+        """Yield the heads of columns, and the cells of every release."""
+        yield COLUMNS
+        for made in self.made:
+            method, told = made.plan.method, settings(made.plan.method)
+            if "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None:
+                told = ", ".join(filter(None, (told, f"neighbourhood {ALL}")))
+            yield (method.name, told, *made.cells())
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the sheet as an image, one row a line."""
-        count = sum(made is not None for _, row in self.lines for made in row)
+        count, whole = len(self.made), Box(0, 0, self.photo.width, self.photo.height)
         each = " per region" if len(self.boxes) > 1 else ""
-        columns = [
-            next((e for e in budgets if e is not None), None)
-            for budgets in zip(*(map(_budget, line.methods) for line, _ in self.lines), strict=True)
-        ]
+        heads = []
+        for column in zip(*(line.methods for line, _ in self.lines), strict=True):
+            epsilon = next((e for e in (getattr(one, "epsilon", None) for one in column) if e), None)
+            heads.append("" if epsilon is None else f"epsilon = {show(epsilon)}{each}")
+        box = self.boxes[0]
+        size = f"{box.w} by {box.h} pixels"
+        about = f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
+        if len({frozenset(region.origin.kind for region in one.plan.regions) for one in self.made}) > 1:
+            about = "The whole photo, or every face: each method's own"
+        elif len(self.boxes) > 1:
+            about = f"{len(self.boxes)} regions together"
+        elif box == whole:
+            about = f"The whole photo, {size}"
         sheet = Sheet(
             warning=NOT_PRIVATE,
             title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
             lines=WORDS,
             original=self.photo.image,
-            boxes=() if self.view == Box(0, 0, self.photo.width, self.photo.height) else self.boxes,
-            columns=tuple((self._region_text(), _head(e, each)) for e in columns),
-            rows=tuple(_row(line, row) for line, row in self.lines),
+            boxes=() if self.view == whole else self.boxes,
+            columns=tuple((about, head) for head in heads),
+            rows=tuple(sheet_row(line, row) for line, row in self.lines),
             cell=self.cell,
         )
         return draw_sheet(sheet)
 
-    def _region_text(self) -> str:
-        made = (each for _, row in self.lines for each in row if each is not None)
-        if len({frozenset(region.origin.kind for region in one.plan.regions) for one in made}) > 1:
-            return "The whole photo, or every face: each method's own"
-        if len(self.boxes) > 1:
-            return f"{len(self.boxes)} regions together"
-        box = self.boxes[0]
-        size = f"{box.w} by {box.h} pixels"
-        return (
-            f"The whole photo, {size}"
-            if box == Box(0, 0, self.photo.width, self.photo.height)
-            else f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
-        )
+
+def sheet_row(line: Line, row: Sequence[Compared | None]) -> Row:
+    """Return the row of the sheet, whose label defines neighbours; the column's head has epsilon."""
+    tiles = (
+        None if e is None else Tile(e.picture, e.cells(), loud(e.plan.strength, e.noise_scale)) for e in row
+    )
+    made = next(entry for entry in row if entry is not None)
+    relation, said = made.guarantee.relation, ["epsilon"]
+    if not made.guarantee.formal:
+        words = ["heuristic:", "nothing is promised"]
+    elif relation.m is not None:
+        words, said = ["neighbours differ in", f"at most {pixels(relation.m)}"], ["epsilon", "neighbourhood"]
+    elif relation.name == "singular-values":
+        words = ["neighbours share", "U and V"]
+    else:
+        words = ["neighbours differ", "in any way"]
+    chosen = settings(made.plan.method, but=said)
+    return Row(line.name, (*words, *[chosen] * bool(chosen)), tuple(tiles))
 
 
-COLUMNS: Final = ("METHOD", "SETTINGS", "PROMISE", "NOISE")
-NEARNESS: Final = "NEARNESS TO THE ORIGINAL"
+COLUMNS: Final = ("METHOD", "SETTINGS", "PROMISE", "NOISE", "NEARNESS TO THE ORIGINAL")
 WORDS: Final = (
     "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
@@ -342,10 +371,20 @@ def compare(
     `NoRegion` if nothing is found by any, and the errors of `plan`.
     """
     refused: dict[str, DPVeilError] = {}
-    planned = [
-        (line, [_plan_or_refusal(photo, m, regions, every, refused) for m in line.methods]) for line in lines
-    ]
-    planned = [(line, row) for line, row in planned if any(row)]
+    planned: list[tuple[Line, list[Plan | None]]] = []
+    for line in lines:
+        row: list[Plan | None] = []
+        for method in line.methods:
+            try:
+                own = None if method is None else plan(photo, method, regions=regions[method.regions])
+                row.append(own)
+            except (UsageError, RegionError) as error:
+                if not every:
+                    raise
+                refused[line.name] = error
+                row.append(None)
+        if any(row):
+            planned.append((line, row))
     if not planned:
         unfound = (error for error in refused.values() if isinstance(error, NoRegion))
         none = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
@@ -355,87 +394,12 @@ def compare(
     boxes = {region.box: region.origin.in_words() for region in first.regions}
     view = bounding_view([region.box for made in plans for region in made.regions], photo)
     cell = cell_of(view)
-    rows = tuple(
-        (line, tuple(None if p is None else _compare(p, p.release(bits=bits), view, cell) for p in row))
-        for line, row in planned
-    )
+    rows: list[tuple[Line, tuple[Compared | None, ...]]] = []
+    for line, each in planned:
+        made = (p if p is None else Compared.of(p, p.release(bits=bits), view, cell) for p in each)
+        rows.append((line, tuple(made)))
     notes = left_out(refused, options or {})
-    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
-
-
-def _plan_or_refusal(
-    photo: Photo,
-    method: Method | None,
-    regions: Mapping[str, Sequence[Spec]],
-    every: bool,
-    refused: dict[str, DPVeilError],
-) -> Plan | None:
-    if method is None:
-        return None
-    try:
-        return plan(photo, method, regions=regions[method.regions])
-    except (UsageError, RegionError) as error:
-        if not every:
-            raise
-        refused[method.name] = error
-        return None
-
-
-def _compare(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
-    method, photo = planned.method, planned.photo
-    boxes = [region.box for region in planned.regions]
-    crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
-    scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
-    seen = release.image[view.slices]
-    smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
-    return Compared(
-        plan=planned,
-        noise_scale=max((scale for scale in scales if scale is not None), default=None),
-        measures={
-            name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
-            for name, measure in METRICS.items()
-        },
-        picture=np.asarray(fit_picture(seen, cell)) if smaller else seen.copy(),
-    )
-
-
-def _settings_text(method: Method) -> str:
-    """Return the settings of a method, including a neighbourhood of all pixels."""
-    every = "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None
-    return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)
-
-
-def _budget(method: Method | None) -> Fraction | None:
-    """Return the epsilon of a method that has one."""
-    epsilon: Fraction | None = getattr(method, "epsilon", None)
-    return epsilon
-
-
-def _head(epsilon: Fraction | None, each: str) -> str:
-    return "" if epsilon is None else f"epsilon = {show(epsilon)}{each}"
-
-
-def _row(line: Line, row: Sequence[Compared | None]) -> Row:
-    made = next(entry for entry in row if entry is not None)
-    tiles = (
-        None if e is None else Tile(e.picture, e.lines(), loud(e.plan.strength, e.noise_scale)) for e in row
-    )
-    # The column's head has epsilon, and the row's label the neighbourhood.
-    said = ("epsilon",) if made.guarantee.relation.m is None else ("epsilon", "neighbourhood")
-    chosen = settings(made.plan.method, but=said)
-    return Row(line.name, (*_neighbours(made.guarantee), *[chosen] * bool(chosen)), tuple(tiles))
-
-
-def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
-    """Return the two lines under a method's name that define neighbours."""
-    relation = guarantee.relation
-    if not guarantee.formal:
-        return "heuristic:", "nothing is promised"
-    if relation.m is not None:
-        return "neighbours differ in", f"at most {pixels(relation.m)}"
-    if relation.name == "singular-values":
-        return "neighbours share", "U and V"
-    return "neighbours differ", "in any way"
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, tuple(rows)), notes
 
 
 BUDGETS = ("1", "5", "20")
@@ -506,8 +470,7 @@ def compare_command(
     if json:
         say.document({"sheet": str(out), **compared.to_json()})
     else:
-        for text in compared.in_words():
-            say.answer(text)
+        say.table(compared.rows())
         say.answer(f"wrote {out}")
     say.note(f"{out}: {NOT_PRIVATE}")
     return exits.DONE

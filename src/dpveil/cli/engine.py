@@ -30,23 +30,8 @@ if TYPE_CHECKING:
 
 ENGINES: Final = ("ray",)
 WITHOUT: Final = (
-    "names",
-    "format_",
-    "labels",
-    "new_points",
-    "keep_metadata",
-    "keep_columns",
-    "review",
-    "sign",
-    "c2pa",
-    "c2pa_key",
-    "force",
-    "seed",
-    "other_regions",
-    "dry_run",
-    "dpi",
-    "pages",
-    "trust_source",
+    "names format_ labels new_points keep_metadata keep_columns review sign c2pa c2pa_key force seed"
+    " other_regions dry_run dpi pages trust_source"
 )
 """Options of `obfuscate` that a store does not have."""
 
@@ -95,18 +80,15 @@ def _check(engine: str, context: typer.Context, store: Path) -> None:
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
     options = options_of(context)
-    for name in WITHOUT:
+    for name in WITHOUT.split():
         source = context.get_parameter_source(name)
         if source is not None and source.name != "DEFAULT":
             hint = f"leave it out, or release without --engine {engine}"
             raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
+    out, kind = f"{options['out']} {show_path(store)}", f"a store of --engine {engine}"
     if isinstance(store, Url):
-        problem = (
-            f"{options['out']} {show_path(store)} has no locks, which a store of --engine {engine} needs"
-        )
+        problem = f"{out} has no locks, which {kind} needs"
         raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
     if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
-        problem = (
-            f"{options['out']} {show_path(store)} holds something else than a store of --engine {engine}"
-        )
-        raise UsageError(problem, hint="name a new folder that all machines see")
+        hint = "name a new folder that all machines see"
+        raise UsageError(f"{out} holds something else than {kind}", hint=hint)

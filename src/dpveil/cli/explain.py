@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,7 +31,6 @@ from dpveil.io import read
 from dpveil.io.names import show_path
 from dpveil.release.explain import Explanation, explain, percent_above
 from dpveil.release.plan import explain_largest, plan, plan_json, size_of
-from dpveil.release.quote import Quote
 from dpveil.release.saving import CLIPS, is_release
 from dpveil.release.words import in_short
 
@@ -136,14 +134,11 @@ def explain_command(
         if size is not None:
             raise InvalidParameter("--size", None, "is not for a photo", hint="leave one of them out")
         if is_release(photo):
-            raise UsageError(
-                f"{show_path(photo)} is a release", hint="dpveil verify --verbose says what it promises"
-            )
+            hint = "dpveil verify --verbose says what it promises"
+            raise UsageError(f"{show_path(photo)} is a release", hint=hint)
         if photo.suffix.lower() in (*CLIPS, ".pdf"):
-            raise UsageError(
-                "clips and documents are not explained",
-                hint=f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised",
-            )
+            hint = f"dpveil obfuscate {show_path(photo)} --out FILE --dry-run says what would be promised"
+            raise UsageError("clips and documents are not explained", hint=hint)
         _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         return 0
     for option in regions.given_options:
@@ -163,40 +158,22 @@ def explain_command(
 
 
 def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> None:
-    """Print the plan of one photo: every region, the total, and the meaning of the largest region's
-    guarantee.
+    """Print the plan of one photo: every region, the total, the meaning of the largest region's guarantee,
+    and warnings.
     """
-    planned = plan(photo, method, regions=regions.finders([method.regions]))
-    if planned.quote is None:
-        raise TypeError("a plan without a fallback has regions")
-    options = options_of(context)
-    if json:
+    planned, options = plan(photo, method, regions=regions.finders([method.regions])), options_of(context)
+    quote = planned.quote
+    if json or quote is None:
         say.document(plan_json(planned, options))
-    else:
-        _tell_quote(planned.quote, notes_with_options(planned.warnings, options))
-
-
-def _tell_quote(quote: Quote, warnings: Sequence[str]) -> None:
-    """Print the guarantee of every region, the total, what that of the largest region means, and warnings."""
+        return
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
         say.answer(f"{region.in_words()}: {in_short(each, of='')}")
     say.answer(f"total: {in_short(quote.total, of='')} ({quote.strength})")
     say.answer("")
-    explanation = explain_largest(quote)
     largest = max(quote.regions, key=lambda region: region.box.w * region.box.h)
-    _tell(explanation, largest.in_words())
-    for text in warnings:
+    _tell(explain_largest(quote), largest.in_words())
+    for text in notes_with_options(planned.warnings, options):
         say.note(text if isinstance(text, Aside) else f"warning: {text}")
-
-
-def _tell_others(explanation: Explanation) -> None:
-    """Print the same release's guarantees of other kinds, aligned."""
-    others = explanation.same_noise
-    wide = max((len(str(other)) for other in others), default=0)
-    for other in others:
-        pair = percent_above(success_bound(other, 2))
-        told = f"{other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
-        say.answer(f"also holds    {told}")
 
 
 def _tell(explanation: Explanation, size: str) -> None:
@@ -208,7 +185,12 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
-    _tell_others(explanation)
+    wide = max((len(str(other)) for other in explanation.same_noise), default=0)
+    for other in explanation.same_noise:
+        pair = percent_above(success_bound(other, 2))
+        say.answer(
+            f"also holds    {other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
+        )
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:
@@ -218,7 +200,10 @@ def _tell(explanation: Explanation, size: str) -> None:
     _tell_distances(explanation)
     where = " for any two faces, however far apart" if explanation.metric else ""
     for need in explanation.needs:
-        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale)}{where}")
+        numbers = ", ".join(f"{name} {value:.4g}" for name, value in (need.budget or {}).items())
+        noise = "" if need.noise_scale is None else f" (noise scale {need.noise_scale:,.4g})"
+        told = "not in reach by another budget" if need.budget is None else f"needs {numbers}{noise}"
+        say.answer(f"{need.strength:<13} {told}{where}")
     if not guarantee.free:
         say.answer("")
     for entry in guarantee.scope.in_the_clear:
@@ -248,7 +233,6 @@ def _tell_distances(explanation: Explanation) -> None:
     """Print what ε·d means at several distances; the bounds above are for the largest one."""
     if explanation.metric is None:
         return
-
     for one in (*explanation.metric.at, *explanation.metric.people):
         factor = "more than 1e308" if math.isinf(one.factor) else show(Fraction(one.factor))
         whom = "" if one.share is None else f"; {100 * one.share:g} % of pairs of people lie no further apart"
@@ -258,11 +242,3 @@ def _tell_distances(explanation: Explanation) -> None:
         say.answer(f"{name:<13} between half of all pairs of people: epsilon {epsilon:.4g} or less")
     for sentence in explanation.metric.sentences:
         say.answer(sentence)
-
-
-def _need(budget: dict[str, float] | None, scale: float | None) -> str:
-    if budget is None:
-        return "not in reach by another budget"
-    numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
-    noise = "" if scale is None else f" (noise scale {scale:,.4g})"
-    return f"needs {numbers}{noise}"

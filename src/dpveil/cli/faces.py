@@ -71,6 +71,8 @@ def faces_command(
     Scores are between 0 and 1. A face without a box would stay visible: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: in a photo no face was found.
     """
+    from dpveil.batch.tasks import photos_in
+
     finder = regions.faces()
     finder.prepare()
     several = len(photos) > 1 or is_folder(photos[0])
@@ -80,7 +82,10 @@ def faces_command(
     check_apart_from(photos, {"--preview": preview}, replace=force)
     alone = is_default(context) and not (finder.only or finder.exclude or finder.likeness)
     looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
-    for path in _find_photos(photos) if several else photos:
+    found = photos_in(photos) if several else photos
+    if not found:
+        raise PhotoError("there are no photos", hint="name image files, or folders that contain some")
+    for path in found:
         try:
             picture = read(path, max_pixels=max_pixels)
             looks.append(_Look.at(path, picture, finder, None if alone else method, method))
@@ -89,11 +94,15 @@ def faces_command(
                 raise
             failed.append((path, error))
     if preview is not None:
-        looks[0].draw(picture, preview, replace=force)
+        drawn = draw_preview(picture, [*looks[0].doubtful, *looks[0].kept, *looks[0].found])
+        write_together([(preview, encode(drawn, "png"))], replace=force)
+        say.note(f"wrote {show_path(preview)}: it shows the original photo, so keep it as private")
     if json:
-        say.document(_document(looks, failed) if several else looks[0].to_json())
+        wrong = [{"photo": str(path), "error": e.message, "hint": e.hint} for path, e in failed]
+        every = [{"photo": str(look.path), **look.to_json()} for look in looks]
+        say.document({"photos": every, "failed": wrong} if several else looks[0].to_json())
     for look in looks:
-        for line in look.faces():
+        for line in look.lines():
             (say.note if json else say.answer)(f"{show_path(look.path)}: {line}" if several else line)
     _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
@@ -141,48 +150,16 @@ class _Look:
         other = planned is None and finder.detect(photo) != detected
         return cls(path, found, places, finder.smallest_in(photo), other, kept)
 
-    def faces(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         """Yield a line about every face."""
         for face in sorted((*self.found, *self.kept), key=lambda one: one.number or 0):
             yield f"face {face.number}: {_place(face)}{', stays as it is' * face.kept}"
 
-    def notes(self) -> Iterator[str]:
-        """Yield a line about everything else that is to be known about this photo."""
-        if not self.found:
-            yield NONE
-        for place in self.doubtful:
-            yield DOUBTFUL.format(place=_place(place))
-
-    def draw(self, photo: Photo, preview: Path, *, replace: bool) -> None:
-        """Write the preview. Raises `OutputError`."""
-        drawn = draw_preview(photo, [*self.doubtful, *self.kept, *self.found])
-        write_together([(preview, encode(drawn, "png"))], replace=replace)
-        say.note(f"wrote {show_path(preview)}: it shows the original photo, so keep it as private")
-
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of one photo."""
-        return {
-            "faces": [*map(_face, self.found)],
-            **({"kept": [*map(_face, self.kept)]} if self.kept else {}),
-            "smallest": self.smallest,
-            "doubtful": [{"box": _box(place), "score": place.score} for place in self.doubtful],
-        }
-
-
-def _find_photos(photos: Sequence[Path]) -> list[Path]:
-    """Return the photos among files and folders. Raises `PhotoError` if there are none."""
-    from dpveil.batch.tasks import photos_in
-
-    found = photos_in(photos)
-    if not found:
-        raise PhotoError("there are no photos", hint="name image files, or folders that contain some")
-    return found
-
-
-def _document(looks: Sequence[_Look], failed: Sequence[tuple[Path, DPVeilError]]) -> dict[str, Any]:
-    """Return the JSON document about several photos."""
-    wrong = [{"photo": str(path), "error": e.message, "hint": e.hint} for path, e in failed]
-    return {"photos": [{"photo": str(look.path), **look.to_json()} for look in looks], "failed": wrong}
+        faces, kept = ([{"number": f.number, **_json(f)} for f in some] for some in (self.found, self.kept))
+        more = {"kept": kept} if kept else {}
+        return {"faces": faces, **more, "smallest": self.smallest, "doubtful": [*map(_json, self.doubtful)]}
 
 
 def _tell(
@@ -207,7 +184,8 @@ def _tell(
     if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
     for look in looks:
-        for text in look.notes():
+        places = [DOUBTFUL.format(place=_place(place)) for place in look.doubtful]
+        for text in (*[NONE] * (not look.found), *places):
             say.note(f"{show_path(look.path)}: {text}")
     for path, error in failed:
         say.note(f"{show_path(path)}: {say.one_line(error)}")
@@ -222,11 +200,6 @@ def _place(face: Shown) -> str:
     return f"{box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score or 0:.2f}"
 
 
-def _face(face: Shown) -> dict[str, Any]:
-    """Return the JSON object of a face."""
-    return {"number": face.number, "box": _box(face), "score": face.score}
-
-
-def _box(face: Shown) -> list[int]:
-    """Return a face's left, top, width and height in pixels."""
-    return [face.box.x, face.box.y, face.box.w, face.box.h]
+def _json(face: Shown) -> dict[str, Any]:
+    """Return a face's left, top, width and height in pixels, and its score."""
+    return {"box": [face.box.x, face.box.y, face.box.w, face.box.h], "score": face.score}

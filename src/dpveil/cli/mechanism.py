@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -69,15 +69,9 @@ Seed = Annotated[
 def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
     """Return the range written as LOW:HIGH with its gaps; raises `InvalidParameter`."""
     if text is None:
-        raise InvalidParameter(
-            "--range", None, "is missing", hint=f"what is publicly known of the answer; {HINT}"
-        )
+        hint = f"what is publicly known of the answer; {HINT}"
+        raise InvalidParameter("--range", None, "is missing", hint=hint)
     return Range.parse(text, gaps or ())
-
-
-def parse_options(**values: str | None) -> dict[str, Any]:
-    """Return the options that were given, with integers as int and other numbers as exact text."""
-    return {name: number(value) for name, value in values.items() if value is not None}
 
 
 def built(
@@ -87,7 +81,8 @@ def built(
 
     Raises `InvalidParameter` and `UnknownName`.
     """
-    query = {**parse_options(**numbers), "range": range_of(allowed, gaps), "relation": relation}
+    given = {name: number(value) for name, value in numbers.items() if value is not None}
+    query = {**given, "range": range_of(allowed, gaps), "relation": relation}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
     return build(name, **query)
@@ -100,21 +95,21 @@ def source(seed: int | None) -> BitSource:
 
 def parse_numbers(text: str | None, name: str) -> list[Any] | None:
     """Return the numbers of a comma-separated list, or None; raises `InvalidParameter`."""
-    if text is None:
-        return None
-    parts = [part.strip() for part in text.split(",")]
-    if not all(parts):
+    parts = [part.strip() for part in (text or "").split(",")]
+    if text is not None and not all(parts):
         raise InvalidParameter(name, text, "is not a list of numbers", hint="such as 0,1,2.5")
-    return [number(part) for part in parts]
+    return None if text is None else [number(part) for part in parts]
 
 
-def table(rows: list[list[str]], indent: str = "") -> None:
-    """Print rows of cells, with the first column left-aligned and the others right-aligned."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [row[0].ljust(widths[0])]
-        cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-        say.answer(indent + "  ".join(cells).rstrip())
+def tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[str]) -> None:
+    """Print what belongs to an answer, and what it promises and does not hide."""
+    say.answer("")
+    for name, text in {**first, "guarantee": guarantee}.items():
+        say.answer(f"{name:<13} {text}")
+    for entry in guarantee.scope.in_the_clear:
+        say.answer(f"not hidden    {entry}")
+    for warning in warnings:
+        say.note(f"warning: {warning}")
 
 
 def list_command(json: AsJson = False) -> int:
@@ -124,25 +119,25 @@ def list_command(json: AsJson = False) -> int:
     Example:
       dpveil mechanism list
     """
-    rows: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "relations": list(kind.relations),
-            "both_ends": kind.finite_only,
-            "summary": kind.summary,
-            "source": kind.source,
-        }
-        for name, kind in TABLE.items()
-    ]
     if json:
+        rows = [
+            {
+                "name": name,
+                "relations": list(kind.relations),
+                "both_ends": kind.finite_only,
+                "summary": kind.summary,
+                "source": kind.source,
+            }
+            for name, kind in TABLE.items()
+        ]
         say.document({"mechanisms": rows})
-        return 0
-    for row in rows:
-        ends = "a range with both ends" if row["both_ends"] else "any range"
-        say.answer(f"{row['name']}  {row['summary']}")
-        say.answer(f"    takes: {ends}; holds: {' or '.join(row['relations'])}")
-        say.answer(f"    source: {row['source']}")
-    return 0
+        return exits.DONE
+    for name, kind in TABLE.items():
+        ends = "a range with both ends" if kind.finite_only else "any range"
+        say.answer(f"{name}  {kind.summary}")
+        say.answer(f"    takes: {ends}; holds: {' or '.join(kind.relations)}")
+        say.answer(f"    source: {kind.source}")
+    return exits.DONE
 
 
 def release_command(
@@ -187,15 +182,8 @@ def release_command(
         return exits.DONE
     for response in responses:
         say.answer(f"{response:.15g}")
-    say.answer("")
-    say.answer(f"guarantee     {total}")
-    say.answer(f"neighbours    {total.relation.in_words()}")
-    if len(answers) > 1:
-        say.answer(f"composition   {words}")
-    for entry in total.scope.in_the_clear:
-        say.answer(f"not hidden    {entry}")
-    for warning in warnings:
-        say.note(f"warning: {warning}")
+    first = {"composition": words} if len(answers) > 1 else {}
+    tell(total, {**first, "neighbours": total.relation.in_words()}, warnings)
     return exits.DONE
 
 
@@ -380,18 +368,11 @@ def _tell_answer(answer: Answer, column: str) -> None:
         say.answer(f"{answer.query} of {column}: {answer.shown}")
     else:
         say.answer(f"{answer.query} of {column}")
-        table([list(pair) for pair in zip(names, answer.shown.split(", "), strict=True)], "  ")
-    error = answer.expected_error
-    say.answer("")
-    say.answer(f"mechanism     {answer.mechanism.name}, range {answer.mechanism.range}")
-    if error is not None:
-        say.answer(f"error         {error:.3g} expected (absolute, on average over the range)")
-    say.answer(f"guarantee     {answer.guarantee}")
-    say.answer(f"about         {answer.guarantee.scope.covers}")
-    for entry in answer.guarantee.scope.in_the_clear:
-        say.answer(f"not hidden    {entry}")
-    for warning in answer.warnings:
-        say.note(f"warning: {warning}")
+        say.table(zip(names, answer.shown.split(", "), strict=True), indent="  ", numbers=True)
+    told = {"mechanism": f"{answer.mechanism.name}, range {answer.mechanism.range}"}
+    if answer.expected_error is not None:
+        told["error"] = f"{answer.expected_error:.3g} expected (absolute, on average over the range)"
+    tell(answer.guarantee, {**told, "about": answer.guarantee.scope.covers}, answer.warnings)
 
 
 WIDE = 12
@@ -428,19 +409,38 @@ def matrix_command(
     rows = _points(chosen, "responses", responses)
     columns = _points(chosen, "answers", answers)
     matrix = chosen.matrix(responses=rows, answers=columns).tolist()
+    found = chosen.certificate
+    names = ("epsilon", "per_distance", "overall")
+    counted = None if found is None else {name: float_above(getattr(found, name)) for name in names}
     if json:
         document = {
             "matrix": matrix,
             "responses": [to_json(row) for row in rows],
             "answers": [to_json(column) for column in columns],
             "guarantee": chosen.guarantee().to_json(),
-            "certificate": _certificate(chosen),
+            "certificate": counted,
             "mechanism": chosen.name,
             "parameters": chosen.parameters(),
         }
         say.document(document)
-    else:
-        _tell_matrix(chosen, matrix, rows, columns)
+        return exits.DONE
+    say.answer(f"{chosen.name} on {chosen.range}: {chosen.guarantee()}")
+    say.answer("rows are responses, columns true answers")
+    say.answer("")
+    lines = [["", *(show(column, 6) for column in columns[:WIDE])]]
+    for response, chances in zip(rows, matrix, strict=True):
+        cells = (f"{one:.3e}" if 0 < one < 5e-4 else f"{one:.4f}" for one in chances[:WIDE])
+        lines.append([show(response, 6), *cells])
+    say.table(lines, numbers=True)
+    if len(columns) > WIDE:
+        say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
+    say.answer("")
+    if counted is None:
+        say.answer("certificate   none: the law has no end, and its proof takes the place of a table")
+        return exits.DONE
+    say.answer(f"certificate   {counted['epsilon']:.9g} for one record, as counted over the whole table")
+    say.answer(f"              {counted['per_distance']:.9g} for each sensitivity between two answers")
+    say.answer(f"              {counted['overall']:.9g} for any two answers")
     return exits.DONE
 
 
@@ -450,45 +450,9 @@ def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fracti
     """
     given = chosen.numbers(name, parse_numbers(text, name))
     if any(a >= b for a, b in pairwise(given)):
-        raise InvalidParameter(
-            name, text, "are not in order", hint="each larger than the last, such as 0,1,2"
-        )
+        hint = "each larger than the last, such as 0,1,2"
+        raise InvalidParameter(name, text, "are not in order", hint=hint)
     return given
-
-
-def _certificate(chosen: ScalarMechanism) -> dict[str, Any] | None:
-    found = chosen.certificate
-    if found is None:
-        return None
-    names = ("epsilon", "per_distance", "overall")
-    return {name: float_above(getattr(found, name)) for name in names}
-
-
-def _tell_matrix(
-    chosen: ScalarMechanism, matrix: list[list[float]], rows: list[Fraction], columns: list[Fraction]
-) -> None:
-    say.answer(f"{chosen.name} on {chosen.range}: {chosen.guarantee()}")
-    say.answer("rows are responses, columns true answers")
-    say.answer("")
-    shown = columns[:WIDE]
-    lines = [["", *(show(column, 6) for column in shown)]]
-    for response, chances in zip(rows, matrix, strict=True):
-        lines.append([show(response, 6), *(_chance(chance) for chance in chances[:WIDE])])
-    table(lines)
-    if len(columns) > WIDE:
-        say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
-    certificate = _certificate(chosen)
-    say.answer("")
-    if certificate is None:
-        say.answer("certificate   none: the law has no end, and its proof takes the place of a table")
-        return
-    say.answer(f"certificate   {certificate['epsilon']:.9g} for one record, as counted over the whole table")
-    say.answer(f"              {certificate['per_distance']:.9g} for each sensitivity between two answers")
-    say.answer(f"              {certificate['overall']:.9g} for any two answers")
-
-
-def _chance(chance: float) -> str:
-    return f"{chance:.3e}" if 0 < chance < 5e-4 else f"{chance:.4f}"
 
 
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)

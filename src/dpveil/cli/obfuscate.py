@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -64,11 +63,8 @@ from dpveil.release.origins import kind_of
 
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
-    from dpveil.cli.review import Review
-    from dpveil.core.region import Region
+    from dpveil.cli.review import Part
     from dpveil.mechanisms.method import Method
-    from dpveil.release.plan import Plan
-    from dpveil.release.saving import Release
 
 
 TEXT_STAYS = (
@@ -131,60 +127,16 @@ Out = Annotated[
 """Where releases go."""
 
 
-def notes_on(inputs: Sequence[Path], tasks: Sequence[Task], out: Path) -> list[str]:
-    """Return notes on what is left out of folders, and on releases among originals, if any.
-
-    Raises `PhotoError` if there is nothing to release.
-    """
-    from dpveil.batch.tasks import among_originals, left_out
-
-    notes, around = [], among_originals(inputs, tasks, out)
-    for what, paths in left_out(inputs, out).items():
-        if paths:
-            notes.append(
-                f"left out: {count_noun(len(paths), what)}, such as"
-                f" {show_path(paths[0])}: name it to release it"
-            )
-    if around is not None:
-        where = f"releases in {show_path(out)} lie among the originals of {show_path(around)}"
-        notes.append(f"{where}: keep them apart, so that no original is published for one")
-    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
-    if named:
-        which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
-        notes.append(f"{which} may name a person: --names number, or another file name, tells none")
+def notes_on(tasks: Sequence[Task]) -> list[str]:
+    """Return a note on outputs whose names may be of people; raises `PhotoError` if there are no tasks."""
     if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *notes])
-        raise PhotoError(problem, hint="name image files, or folders that contain some")
-    return notes
-
-
-@dataclass
-class Seen:
-    """The places that may be faces and stay, by photo, and the parts of a review page, of some releases."""
-
-    left: dict[str, Sequence[Region]] = field(default_factory=dict)
-    pages: list[Review] = field(default_factory=list)
-
-    def add(self, other: Seen) -> None:
-        """Add what was seen of others."""
-        self.left |= other.left
-        self.pages += other.pages
-
-
-def see(task: Task, plan: Plan, release: Release | None) -> Seen:
-    """Return the places that may be faces and stay in one photo, which may only be planned."""
-    return Seen({show_path(task.source): plan.doubtful} if plan.doubtful else {})
-
-
-def see_closely(task: Task, plan: Plan, release: Release | None) -> Seen:
-    """Return the same with the photo's part of a review page, if it is released."""
-    from dpveil.cli.review import Review
-
-    seen = see(task, plan, release)
-    if release is not None:
-        seen.pages.append(Review())
-        seen.pages[0].add(task, plan, release)
-    return seen
+        raise PhotoError(
+            "there are no photos among the inputs",
+            hint="name image files, or folders that contain some, without links and hidden files",
+        )
+    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
+    which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}" if named else ""
+    return [f"{which} may name a person: --names number, or another file name, tells none"] * bool(named)
 
 
 @takes_clips
@@ -353,10 +305,10 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.batch.jobs import usual_jobs
+    from dpveil.batch.jobs import ignore_release, usual_jobs
     from dpveil.batch.labels import Labels
     from dpveil.batch.report import write_manifest
-    from dpveil.batch.task import Choices
+    from dpveil.cli.review import review_part, write_review
 
     voice = Voice.of(quiet=quiet, verbose=verbose)
     payer = paying(ledger, subject, other_regions, seed, (manifest, review))
@@ -391,7 +343,7 @@ def obfuscate_command(
     if review is not None and clips and not photos:
         raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
     check_documents(tasks, dpi, pages, choices, voice)
-    notes = notes_on(inputs, tasks, out)
+    notes = notes_on(tasks)
     _check_metadata(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     if new_points and labels is None:
@@ -401,7 +353,9 @@ def obfuscate_command(
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
     many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
-    report, seen = _release_all(context, photos, choices, many, heard, voice, closely=review is not None)
+    parts: list[Part | None] = []
+    see = ignore_release if review is None else review_part
+    report = _release_all(context, photos, choices, many, heard, voice, see, parts)
     release_clips(report, clips, choices, clip, heard, voice)
     report.notes += notes
     if any(entry.promise and {*FREE} & {*entry.promise.kept} for entry in report.released):
@@ -409,12 +363,12 @@ def obfuscate_command(
     listed = max(
         0 if labelled is None or dry_run else write_file(labelled.place, partial(labelled.write, report)),
         write_file(manifest, partial(write_manifest, report)),
-        write_file(review, partial(_write_review, seen.pages, report)),
+        write_file(review, partial(write_review, parts, report)),
     )
-    tell_dry(choices, report, seen.left, voice)
+    tell_dry(choices, report, voice)
     print_report(report, json, voice, out=out, seeded=seed is not None)
     if report.released:
-        tell_left(seen.left, voice)
+        tell_left(report.released, voice)
         tell_chosen(method, voice)
     shown = [entry for entry in report.released or report.priced if not is_clip(entry.source)]
     tell_clear([entry.promise for entry in shown if entry.promise], voice)
@@ -422,12 +376,6 @@ def obfuscate_command(
         tell_terms((method, *choices.post_processing), voice)
     tell_budget(payer.get("ledger"), subject, voice)
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
-
-
-def _write_review(parts: Sequence[Review], report: Report, path: Path) -> None:
-    from dpveil.cli.review import write_review
-
-    write_review(parts, report, path)
 
 
 def _check_metadata(tasks: Sequence[Task], choices: Choices) -> None:
@@ -473,30 +421,29 @@ def _release_all(
     jobs: int,
     interrupts: Interrupts,
     voice: Voice,
-    *,
-    closely: bool,
-) -> tuple[Report, Seen]:
-    """Release all photos; return the report, and what was seen of the releases."""
+    see: Callable[..., Any],
+    parts: list[Any],
+) -> Report:
+    """Release all photos, and add what `see` returns of each to the `parts`; return the report."""
+    options = options_of(context)
     if not tasks:
-        return Report(options_of(context), dry=choices.dry), Seen()
+        return Report(options, dry=choices.dry)
     keep_freed()
-    seen, planning = Seen(), choices.dry or is_priced(choices, tasks)
+    planning = choices.dry or is_priced(choices, tasks)
     with bar(len(tasks), "planning" if planning else "releasing", quiet=voice.quiet) as step:
 
         def on_price(dry: Report) -> None:
-            tell_price(choices, dry, seen.left, voice)
-            seen.left = {}  # of plans
+            tell_price(choices, dry, voice)
             step.restart("releasing")
 
-        report = release_all(
+        return release_all(
             tasks,
             choices,
             jobs=jobs,
             step=step,
-            see=see_closely if closely else see,
-            seen=seen.add,
+            see=see,
+            seen=parts.append,
             priced=on_price,
-            options=options_of(context),
+            options=options,
             interrupts=interrupts,
         )
-    return report, seen

@@ -73,35 +73,20 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     default method if none is named. A command that is `free` spends nothing, and needs no budget.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
-    given = inspect.signature(command, eval_str=True)
     words = (
         "See `dpveil methods`; with --help, shows the method's own options as well. Default: every face"
         " becomes a synthetic one."
     )
     name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
-    @wraps(command)
-    def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
-        own = context.meta.get(GIVEN, {})
+    def build_it(given: dict[str, Any], options: Mapping[str, Any]) -> Method:
+        method, own = given.get("method"), options["context"].meta.get(GIVEN, {})
         if method is None and not any(own.values()):
-            method = _method_for_objects(arguments.get("regions"))
-        chosen = build_method(method, **(_with_typical(method, own) if free else own))
-        if "context" in given.parameters:
-            arguments["context"] = context
-        return command(method=chosen, **arguments)
+            method = _method_for_objects(options.get("regions"))
+        return build_method(method, **(_with_typical(method, own) if free else own))
 
-    reserved = ("method", "context")
-    kept = [parameter for parameter in given.parameters.values() if parameter.name not in reserved]
-    before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]
-    after = [parameter for parameter in kept if parameter.default is not inspect.Parameter.empty]
-    own = [
-        inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
-        *before,
-        inspect.Parameter("method", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=name),
-        *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in after),
-    ]
+    with_method = splice_options(command, "method", {"method": name}, build_it)
     with_method.command_class = MethodCommand  # type: ignore[attr-defined]
-    with_method.__signature__ = given.replace(parameters=own)  # type: ignore[attr-defined]
     return with_method
 
 
@@ -123,7 +108,7 @@ class MethodCommand(Command):
         """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
         if any(param.name == "preset" for param in self.params):
             args = with_preset(args)
-        name = ctx.meta[NAME] = named_method(args)
+        name = ctx.meta[NAME] = last_value("--method", args)
         own = {param.name for param in self.params}
         options = [o for o in method_options(name) if o.name not in own]
         ctx.meta[OPTIONS] = options
@@ -133,13 +118,11 @@ class MethodCommand(Command):
             if type(error).__name__ != "NoSuchOption":  # a class that Typer does not export
                 raise
             option = str(getattr(error, "option_name", ""))
-            refusal = (
-                UsageError(f"no such option: {option}", hint=NO_OUT) if option in ("--out", "-o") else None
-            )
-            refusal = refusal or _foreign(option, name, ctx)
-            if refusal is None:
-                raise
-            raise refusal from error
+            if option in ("--out", "-o"):
+                raise UsageError(f"no such option: {option}", hint=NO_OUT) from error
+            if refusal := _foreign(option, name, ctx):
+                raise refusal from error
+            raise
         ctx.meta[GIVEN] = {option.name: ctx.params.pop(option.name) for option in options}
         return rest
 
@@ -193,11 +176,6 @@ def help_page(context: Any) -> str:
 def is_default(context: Any) -> bool:
     """Return whether a command line has neither --method nor an option of the default method."""
     return context.meta.get(NAME) is None and not any(context.meta.get(GIVEN, {}).values())
-
-
-def named_method(arguments: Sequence[str]) -> str | None:
-    """Return the method that a command line names, or None."""
-    return last_value("--method", arguments)
 
 
 def last_value(option: str, arguments: Sequence[str]) -> str | None:
@@ -256,21 +234,16 @@ def _mark(name: str, row: MethodRow) -> str:
 
     value, (usual, *others) = row["parameters"].get(name), row["budgets"] or [[]]
     if value == REQUIRED:
-        instead = [_names(other) for other in others if name not in other]
-        return f"  [required{', or ' + ', or '.join(instead) if instead else ''}]"
-    for budget in others:
-        if name in budget:
-            beside = [each for each in budget if each != name]
-            replaced = [each for each in usual if each not in budget]
-            words = [f"with {_names(beside)}"] * bool(beside) + [f"instead of {_names(replaced)}"] * bool(
-                replaced
-            )
-            return f"  [{', '.join(words)}]"
+        instead = "".join(f", or {_names(other)}" for other in others if name not in other)
+        return f"  [required{instead}]"
+    if budget := next((budget for budget in others if name in budget), None):
+        beside = [each for each in budget if each != name]
+        return f"  [with {_names(beside)}]" if beside else f"  [instead of {_names(usual)}]"
     return "" if value is None or value is False else f"  [default: {value}]"
 
 
 def _names(parameters: Sequence[str]) -> str:
-    return " and ".join("--" + name.replace("_", "-") for name in parameters)
+    return " and ".join(map(_option_name, parameters))
 
 
 def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
@@ -295,10 +268,9 @@ def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
 
 
 def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
-    written = "--" + name.replace("_", "-")
-    annotation: Any = Annotated[Text, typer.Option(written, metavar=metavar, help=words)]
-    if metavar == FLAG:
-        annotation = Annotated[bool | None, typer.Option(written, help=words)]
+    flag, written = metavar == FLAG, _option_name(name)
+    kind = typer.Option(written, help=words) if flag else typer.Option(written, metavar=metavar, help=words)
+    annotation: Any = Annotated[bool | None if flag else Text, kind]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
@@ -528,31 +500,29 @@ def splice_options(
     command: Callable[..., int],
     parameter: str,
     table: Mapping[str, Any],
-    build: Callable[[dict[str, Any]], Any],
+    build: Callable[[dict[str, Any], Mapping[str, Any]], Any],
 ) -> Callable[..., int]:
     """Return `command` with the options of a table in the place of one parameter.
 
-    That gets what `build` makes of the options that were given.
+    That gets what `build` makes of the options that were given, and of all others.
     """
     given = inspect.signature(command, eval_str=True)
 
     @wraps(command)
-    def with_options(*arguments: Any, **options: Any) -> int:
+    def with_options(**options: Any) -> int:
         values = {name: options.pop(name) for name in table}
         chosen = {name: value for name, value in values.items() if value not in (None, False, [])}
-        return command(*arguments, **{parameter: build(chosen)}, **options)
+        return command(**{parameter: build(chosen, options)}, **options)
 
-    kept = list(given.parameters.values())
+    kept, only = list(given.parameters.values()), inspect.Parameter.KEYWORD_ONLY
     place = next(n for n, each in enumerate(kept) if each.name == parameter)
-    only = inspect.Parameter.KEYWORD_ONLY
     own = [
         inspect.Parameter(name, only, default=False if get_args(kind)[0] is bool else None, annotation=kind)
         for name, kind in table.items()
     ]
     after = [each.replace(kind=only) for each in kept[place + 1 :]]
-    with_options.__signature__ = given.replace(  # type: ignore[attr-defined]
-        parameters=[*kept[:place], *own, *after]
-    )
+    parameters = [*(each.replace(kind=only) for each in kept[:place]), *own, *after]
+    with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
     return with_options
 
 
@@ -564,7 +534,7 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     table = {"regions": REGIONS, **CHOICE, **SEARCH, "device": RUNS_ON}
     others = ("regions", "classes", "text_like") if faces_only else ()
 
-    def build(given: dict[str, Any]) -> Chosen:
+    def build(given: dict[str, Any], _: Mapping[str, Any]) -> Chosen:
         if (device := given.pop("device", None)) is not None:
             from dpveil.assets.engines import use_device
 

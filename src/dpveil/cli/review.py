@@ -98,31 +98,24 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     from PIL import ImageDraw  # with fonts it takes 20 ms, and is seldom needed
 
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
-    page = Image.fromarray(_tint_masks(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
-    page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
-    draw = ImageDraw.Draw(page)
-    line = max(2, max(page.size) // 500)
-    for face, place in [(face, _outline(draw, face, times, line)) for face in faces]:  # labels last
-        _label(draw, face, place, page.size)
-    return np.asarray(page)
-
-
-def _tint_masks(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the image with the pixels of each face's mask tinted."""
-    tinted = image.copy()
+    image = np.broadcast_to(photo.image, (photo.height, photo.width, 3)).copy()
     for face in faces:
         if face.mask is not None:
-            part = tinted[face.box.slices]
+            part = image[face.box.slices]
             part[face.mask] = part[face.mask] // 2 + np.array(EDGE, np.uint8) // 2
-    return tinted
-
-
-def _outline(draw: ImageDraw.ImageDraw, face: Shown, times: int, line: int) -> Place:
-    box = face.box
-    corners = box.x * times, box.y * times, (box.x + box.w) * times - 1, (box.y + box.h) * times - 1
-    draw.rectangle(corners, outline=INK, width=line + 2)
-    draw.rectangle(corners, outline=face.colour, width=line)
-    return corners
+    page = Image.fromarray(image)
+    page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
+    draw = ImageDraw.Draw(page)
+    line, places = max(2, max(page.size) // 500), list[Place]()
+    for face in faces:
+        box = face.box
+        corners = box.x * times, box.y * times, (box.x + box.w) * times - 1, (box.y + box.h) * times - 1
+        draw.rectangle(corners, outline=INK, width=line + 2)
+        draw.rectangle(corners, outline=face.colour, width=line)
+        places.append(corners)
+    for face, place in zip(faces, places, strict=True):  # labels last
+        _label(draw, face, place, page.size)
+    return np.asarray(page)
 
 
 def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int, int]) -> None:
@@ -155,38 +148,19 @@ START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
 
-class Review:
-    """Collects the releases of a run for one HTML page (`page`) without scripts or further files.
+Part = tuple[float, bytes, str]
+"""A photo's part of the page: how sure the detector was of its least certain region, HTML, or a problem."""
 
-    `entries` are photos with how sure the detector was of their least certain region, the first to look at.
-    """
 
-    def __init__(self) -> None:
-        self.entries, self.problems = list[tuple[float, bytes]](), list[str]()
-
-    def add(self, task: Task, plan: Plan, release: Release) -> None:
-        """Add one release; a photo that cannot be shown is listed: its release is written and stands."""
-        try:
-            self.entries.append(_entry(task.source, plan, release))
-        except Exception as error:  # noqa: BLE001
-            why = f"cannot be shown ({type(error).__name__}): look at it yourself"
-            self.problems.append(f"{show_path(task.source)}: {why}")
-
-    def page(self, report: Report) -> bytes:
-        """Return the page as HTML in UTF-8."""
-        rest = [
-            f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure is not None
-        ]
-        notes = "".join(
-            f"<li>{html.escape(say.escape_controls(text))}</li>" for text in (*self.problems, *rest)
-        )
-        template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
-        page = Template(template).substitute(
-            count=count_noun(len(self.entries), "release"),
-            notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
-        )
-        parts = [text for _, text in sorted(self.entries, key=lambda entry: entry[0])]
-        return b"".join([page.encode("utf-8", "backslashreplace"), *parts, b"</html>\n"])
+def review_part(task: Task, plan: Plan, release: Release | None) -> Part | None:
+    """Return one release's part of the page; a photo that cannot be shown is listed: its release stands."""
+    if release is None:
+        return None
+    try:
+        return (*_entry(task.source, plan, release), "")
+    except Exception as error:  # noqa: BLE001
+        why = f"cannot be shown ({type(error).__name__}): look at it yourself"
+        return 0.0, b"", f"{show_path(task.source)}: {why}"
 
 
 def _entry(source: Path, plan: Plan, release: Release) -> tuple[float, bytes]:
@@ -232,15 +206,23 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     check_private(path, tasks, what="review", start=None, replace=replace)
 
 
-def write_review(parts: Sequence[Review], report: Report, path: Path) -> None:
-    """Write the page, readable by the user only; raises `OutputError`."""
-    review = Review()
-    for part in parts:
-        review.entries += part.entries
-        review.problems += part.problems
-    write_together([(path, review.page(report))], replace=True, private=True)
+def write_review(parts: Sequence[Part | None], report: Report, path: Path) -> None:
+    """Write one HTML page without scripts or further files, readable by the user only, the photos first of
+    which the detector was least sure; raises `OutputError`.
+    """
+    shown = sorted((part for part in parts if part and part[1]), key=lambda part: part[0])
+    problems = [part[2] for part in parts if part and part[2]]
+    problems += [f"{show_path(e.source)}: {e.failure.message}" for e in report.entries if e.failure]
+    notes = "".join(f"<li>{html.escape(say.escape_controls(text))}</li>" for text in problems)
+    template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
+    page = Template(template).substitute(
+        count=count_noun(len(shown), "release"),
+        notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
+    )
+    text = [page.encode("utf-8", "backslashreplace"), *(part[1] for part in shown), b"</html>\n"]
+    write_together([(path, b"".join(text))], replace=True, private=True)
     if earlier := len(report.skipped):
-        on_it, photos = len(review.entries), count_noun(len(report.entries), "photo")
+        on_it, photos = len(shown), count_noun(len(report.entries), "photo")
         say.note(f"{show_path(path)} shows {on_it} of {photos}: {earlier} were released by an earlier run")
 
 

@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +25,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.origin import FACE, MASK, PLATE, TEXT, WHOLE
+from dpveil.core.origin import MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,
@@ -41,7 +40,6 @@ from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.task import Choices
-    from dpveil.core.region import Region
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
@@ -107,14 +105,12 @@ def print_report(
         voice.note(f"warning: {text}")
     warn(report.released, voice)
     if report.skipped:
-        voice.note(
-            SKIPPED.format(photos=say.first_and_count([show_path(entry.source) for entry in report.skipped]))
-        )
+        voice.note(SKIPPED.format(photos=_first(report.skipped)))
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             voice.note(text)
     if lost := report.discarded:
-        voice.note(DISCARDED.format(photos=say.first_and_count([show_path(entry.source) for entry in lost])))
+        voice.note(DISCARDED.format(photos=_first(lost)))
     if report.dry or (len(report.entries) > 1 and len(report.released) < len(report.entries)):
         voice.note(_counts(report))
 
@@ -142,22 +138,19 @@ PAGES: Final = (".pdf", ".tif", ".tiff")
 VECTORS: Final = ", and the singular vectors of what was replaced"
 
 
-def _many(count: int, kind: str) -> str:
-    """Return a count of regions of a kind, such as 2 lines of text."""
-    one, many = NOUNS.get(kind, (kind, f"{kind}s"))
-    return f"{count:,} {one if count == 1 else many}"
-
-
 def _kinds(promises: Iterable[Promise]) -> Counter[str]:
     """Return how many regions of each kind were replaced."""
-    usual = {True: FACE, False: "region"}
-    each = (promise.kinds or [usual[promise.faces]] * len(promise.guarantees) for promise in promises)
-    return Counter(kind for kinds in each for kind in kinds)
+    return Counter(kind for promise in promises for kind in promise.kinds)
 
 
 def _regions(kinds: Mapping[str, int]) -> str:
-    """Return how many regions there are of each kind, in words."""
-    return " and ".join(_many(count, kind) for kind, count in kinds.items())
+    """Return how many regions there are of each kind, such as 2 lines of text."""
+    nouns = {kind: NOUNS.get(kind, (kind, f"{kind}s"))[count != 1] for kind, count in kinds.items()}
+    return " and ".join(f"{count:,} {nouns[kind]}" for kind, count in kinds.items())
+
+
+def _first(entries: Iterable[Entry]) -> str:
+    return say.first_and_count([show_path(entry.source) for entry in entries])
 
 
 def cost(promise: Promise) -> str:
@@ -165,7 +158,7 @@ def cost(promise: Promise) -> str:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=4, relation=Relation("any-image"), scope=Scope("a face"))
-    >>> cost(Promise((one, one), one, "weak", faces=True))
+    >>> cost(Promise((one, one), one, "weak", ("face", "face")))
     '2 faces, each ε = 4, together ε = 4 (weak)'
     """
     if promise.total is None:
@@ -262,11 +255,7 @@ def _counts(report: Report) -> str:
         first = f"would release {count:,} of {what}"
     else:
         first = f"released {len(report.released):,} of {what}"
-    counts = {
-        "failed": report.failed,
-        "were released before": report.skipped,
-        "not tried": report.untried,
-    }
+    counts = {"failed": report.failed, "were released before": report.skipped, "not tried": report.untried}
     told = [f"{len(entries):,} {name}" for name, entries in counts.items() if entries]
     told += [f"in {len(report.no_region):,} nothing was found to replace"] * bool(report.no_region)
     return "; ".join([first, *told]) + (DRY if report.dry else "")
@@ -295,10 +284,8 @@ def _tell_refused(report: Report) -> None:
     if left := [name for names in [*refused.values()][MOST_REFUSED:] for name in names]:
         say.note(f"and {count_noun(len(left), 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
-        what = say.first_and_count([show_path(entry.source) for entry in untried])
-        say.note(
-            f"{'nothing was drawn' if report.stopped == UNAFFORDABLE else what}: {_failure_text(untried[0])}"
-        )
+        what = "nothing was drawn" if report.stopped == UNAFFORDABLE else _first(untried)
+        say.note(f"{what}: {_failure_text(untried[0])}")
 
 
 def _failure_text(entry: Entry) -> str:
@@ -319,11 +306,8 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
     for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
         texts = [*photos.values()]
         told = texts[0] + " (and others alike)" * (len({*texts}) > 1)
-        named = (
-            ""
-            if len(photos) == len(entries) and len({*texts}) == 1
-            else f"{say.first_and_count([*photos])}: "
-        )
+        alike = len(photos) == len(entries) and len({*texts}) == 1
+        named = "" if alike else f"{say.first_and_count([*photos])}: "
         if isinstance(texts[0], Aside):
             voice.detail(f"{named}{told}")
         else:
@@ -337,14 +321,14 @@ def _rank(text: str) -> int:
 LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
 
 
-def tell_left(left: Mapping[str, Sequence[Region]], voice: Voice, *, before: bool = False) -> None:
+def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -> None:
     """Print the places that may be faces and are not replaced, by photo, `before` their release or after."""
-    if places := [place for regions in left.values() for place in regions]:
+    if places := [place for entry in entries for place in entry.left]:
         from dpveil.release.words import lowest
 
         many = count_noun(len(places), "place") + " that may show a face"
         look = "dpveil faces shows each" if before else "--review shows each"
-        photos = say.first_and_count([*left])
+        photos = _first(entry for entry in entries if entry.left)
         voice.note(LEFT.format(places=many, photos=photos, look=look, least=lowest(places)))
 
 
@@ -356,7 +340,7 @@ def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
 
 
 def costliest(promises: Sequence[Promise]) -> Promise | None:
-    """Return the promise of the release that costs most, of equal ones that with most faces or regions.
+    """Return the promise of the release that costs most, of equal ones that with most regions.
 
     One without a formal guarantee costs more than any other. Copies do not count.
     """
@@ -366,16 +350,16 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
         total: Any = promise.total
         paid = tuple(getattr(total, name) or 0 for name in ("epsilon", "rho", "delta"))
         reach = inf if total.kind == "metric" and total.diameter is None else total.diameter or 0
-        return (not total.formal, *paid, reach, promise.faces, len(promise.guarantees))
+        return (not total.formal, *paid, reach, len(promise.guarantees))
 
     return max(kept, key=amount, default=None)
 
 
-FREE: Final = {"gallery": "--gallery heads", "outside": "--outside none"}
-"""What does without a trained file, by the parameter that names one."""
 NON_COMMERCIAL: Final = "non-commercial"
-RESEARCH: Final = "licence: for non-commercial research only, as is a trained file that was used"
-WITHOUT: Final = "; with {}, for any use"
+RESEARCH: Final = (
+    "licence: for non-commercial research only, as is a trained file that was used; --gallery heads and"
+    " --outside none do without"
+)
 
 
 def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
@@ -385,13 +369,9 @@ def tell_terms(users: Sequence[object], voice: Voice = say.PLAIN) -> None:
     """
     from dpveil.assets.reference import Reference, terms_of
 
-    held = [
-        (name, getattr(user, name)) for user in users for name in getattr(user, "__dataclass_fields__", ())
-    ]
-    bound = {name for name, file in held if isinstance(file, Reference) and NON_COMMERCIAL in file.terms}
-    if bound:
-        free = " ".join(FREE[name] for name in FREE if name in bound)
-        voice.note(RESEARCH + WITHOUT.format(free) * (bound <= FREE.keys()))
+    held = [getattr(user, name) for user in users for name in getattr(user, "__dataclass_fields__", ())]
+    if any(isinstance(file, Reference) and NON_COMMERCIAL in file.terms for file in held):
+        voice.note(RESEARCH)
     for name, text in terms_of(users).items():
         voice.detail(f"licence of {name.split()[0]}: {text}")
 
@@ -445,10 +425,8 @@ def paying(
     return {"ledger": opened, "subject": subject, "other_regions": other_regions}
 
 
-def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
-    """Say what a run will cost, and all that warns of the releases, which the report of its dry run tells,
-    and the places that may be faces and are `left`.
-    """
+def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
+    """Say what a run will cost, and all that warns of the releases, as the report of its dry run tells."""
     due = [entry for entry in dry.priced if not entry.paid]
     totals = [entry.promise.total for entry in due if entry.promise is not None]
     ledger: Any = choices.ledger
@@ -456,16 +434,8 @@ def tell_price(choices: Choices, dry: Report, left: Mapping[str, Sequence[Region
         paid = [total for total in totals if total is not None]
         tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
     yet = YET.format(done="drawn" if ledger is None else "paid")
-    _tell_noise(choices, dry, yet, voice)
-    warn([_without_noise(entry) for entry in dry.priced], voice if choices.dry else voice.brief, yet)
-    tell_left(left, voice, before=True)
-
-
-def _without_noise(entry: Entry) -> Entry:
-    """Return an entry without the warnings of pure noise, which are told for all photos together."""
-    from dpveil.release.words import NOISE
-
-    return replace(entry, warnings=tuple(text for text in entry.warnings if f": {NOISE}" not in text))
+    warn(dry.priced, voice if choices.dry else voice.brief, yet)
+    tell_left(dry.priced, voice, before=True)
 
 
 def tell_cost(
@@ -485,7 +455,7 @@ def tell_cost(
         voice.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
 
 
-def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Region]], voice: Voice) -> None:
+def tell_dry(choices: Choices, report: Report, voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
@@ -500,18 +470,7 @@ def tell_dry(choices: Choices, report: Report, left: Mapping[str, Sequence[Regio
     except BudgetRefused as error:
         say.note(f"dpveil: nothing would be released: {say.one_line(error)}")
         report.stopped = UNAFFORDABLE
-    tell_price(choices, report, left, voice)
-
-
-def _tell_noise(choices: Choices, dry: Report, yet: str, voice: Voice) -> None:
-    """Say which photos would be practically pure noise, if any."""
-    from dpveil.release.words import pure_noise
-
-    noisy = {show_path(entry.source): entry.noisy for entry in dry.priced if entry.noisy is not None}
-    if not noisy:
-        return
-    worst = max(noisy.values(), key=lambda one: one.scale)
-    voice.note(f"{yet}{say.first_and_count([*noisy])}: {pure_noise(choices.method, **worst.size)}")
+    tell_price(choices, report, voice)
 
 
 def tell_budget(ledger: Ledger | None, subject: str | None, voice: Voice = say.PLAIN) -> None:

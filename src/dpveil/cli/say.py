@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -14,6 +14,18 @@ from dpveil.errors import DPVeilError, UsageError
 def answer(text: str) -> None:
     """Print one line of the human-readable answer."""
     print(escape_controls(text))  # noqa: T201  the command line's own voice
+
+
+def table(rows: Iterable[Sequence[str]], *, indent: str = "", numbers: bool = False) -> None:
+    """Print rows of cells in columns, all but the first right-aligned if they are `numbers`."""
+    every = [*rows]
+    widths = [max(map(len, column)) for column in zip(*every, strict=True)]
+    for row in every:
+        cells = [
+            cell.rjust(width) if numbers and place else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        answer(indent + "  ".join(cells).rstrip())
 
 
 def document(data: Mapping[str, Any]) -> None:

@@ -161,12 +161,8 @@ def fit_picture(picture: UInt8[np.ndarray, "h w c"], cell: tuple[int, int]) -> I
     """Return a picture as large as it fits into a cell of this width and height, in colour."""
     height, width = picture.shape[:2]
     ratio = min(cell[0] / width, cell[1] / height)
-    return resize_picture(picture, (max(1, round(width * ratio)), max(1, round(height * ratio))))
-
-
-def resize_picture(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.Image:
-    """Return `image` in colour at `size` = (width, height), enlarged by nearest neighbour."""
-    colour = Image.fromarray(np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3))))
-    if size[0] > colour.width or size[1] > colour.height:
+    size = max(1, round(width * ratio)), max(1, round(height * ratio))
+    colour = Image.fromarray(np.ascontiguousarray(np.broadcast_to(picture, (height, width, 3))))
+    if size[0] > width or size[1] > height:
         return colour.resize(size, Image.Resampling.NEAREST)
     return colour.resize(size, Image.Resampling.LANCZOS, reducing_gap=3)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 import numpy as np
 import typer
 
-from dpveil.batch.interrupts import delay_interrupts
-from dpveil.bench.items import Item, ShardPhoto
-from dpveil.bench.layouts import LAYOUTS, SUFFIXES, Layout, items_of, layout_of, one_person_each
+from dpveil.batch.interrupts import Interrupts
+from dpveil.bench.items import Item
+from dpveil.bench.layouts import LAYOUTS, Layout, items_of, layout_of, one_person_each
 from dpveil.cli import exits, say
 from dpveil.cli.ledger import check_limited
 from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
@@ -28,7 +28,7 @@ from dpveil.errors import DataError, PhotoError, UnknownName, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
-from dpveil.io.folders import real, walk
+from dpveil.io.folders import real
 from dpveil.io.names import escape_text, show_path
 from dpveil.ledger import Ledger, Reservation
 from dpveil.mechanisms.placement import Image
@@ -52,19 +52,12 @@ def _paying(url: str | None, subject: str, plan: Plan, out: Path) -> Iterator[Re
     if url is None:
         yield None
         return
-    paid = None
-    with Ledger(url) as opened:
-        try:
-            with delay_interrupts():
-                paid = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
-                say.note(opened.show(subject).in_words())
-                yield paid
-        except KeyboardInterrupt as error:
-            if error.__context__ is not None:  # what failed is to be told
-                raise error.__context__ from None
-            if paid is None:  # it came before signals were held
-                raise
-            raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete") from error
+    with Ledger(url) as opened, Interrupts() as interrupts, interrupts.heard(lambda: None):
+        paid = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
+        say.note(opened.show(subject).in_words())
+        yield paid
+    if interrupts.presses:
+        raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete")
 
 
 def _check_price(url: str, subject: str, plan: Plan, *, dry: bool) -> None:
@@ -85,10 +78,6 @@ Crop = Callable[[Photo], Image]
 NOBODY = (
     "{} photos have no person's name and count as a person each: somebody in several of them is protected in"
     " one of them only; if somebody may be, give each person a folder"
-)
-MISPLACED = (
-    "{} in the folder left out: links, or too deep, or not where this layout has photos; --people folders"
-    " reads a folder for each person, whatever it looks like"
 )
 FOLDERS = "folders"
 """The value of --people for folders that are people."""
@@ -146,9 +135,6 @@ class Album:
         if bare:
             one = "one photo has no person's name and counts as a person"
             notes.append(one if bare == 1 else NOBODY.format(f"{bare:,}"))
-        there = sum(path.suffix.lower() in SUFFIXES for path, _ in walk(folder))
-        if (missed := there - sum(not isinstance(item, ShardPhoto) for item in items)) > 0:
-            notes.append(MISPLACED.format(count_noun(missed, "photo")))
         return cls(items, tuple(known[item.person] for item in items), tuple(notes))
 
 
@@ -166,20 +152,15 @@ def check_apart(out: Path, folder: Path) -> None:
 
     Its pictures would count as a person's.
     """
+    why = "pictures would count as a person's"
     if real(out).is_relative_to(real(folder)):
-        problem = (
-            f"{{out}} {show_path(out)} lies in {show_path(folder)}, where its pictures"
-            " would count as a person's"
-        )
+        problem = f"{{out}} {show_path(out)} lies in {show_path(folder)}, where its {why}"
         raise UsageError(problem, hint="choose one beside it", arguments={"out": "out"})
     inside = [place for place in folder.iterdir() if not place.is_symlink()] if folder.is_dir() else []
     for place in (folder, *inside):
         if is_present(place / NAME):
-            problem = (
-                f"{show_path(place)} is a synthetic data set, and its pictures would count as a person's"
-            )
-            hint = "name the folder of the photos, and keep sets apart from them"
-            raise UsageError(problem, hint=hint)
+            problem = f"{show_path(place)} is a synthetic data set, and its {why}"
+            raise UsageError(problem, hint="name the folder of the photos, and keep sets apart from them")
 
 
 def _layout(folder: Path) -> Layout:
@@ -294,11 +275,11 @@ def synthesize_command(
     check_new(out)
     check_apart(out, folder)
     album = Album.of(folder, folders=people is not None)
-    _note(album.notes)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
-    _note(_expectations(plan))
+    for text in (*album.notes, *_expectations(plan)):
+        say.note(f"note: {text}")
     if ledger is not None:
         _check_price(ledger, str(subject), plan, dry=dry_run)
     simulator = Simulator(plan.codec.held)
@@ -315,11 +296,6 @@ def synthesize_command(
         certificate = save(out, plan, made.pictures, source, paid)
         _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
-
-
-def _note(notes: Iterable[str]) -> None:
-    for text in notes:
-        say.note(f"note: {text}")
 
 
 def _expectations(plan: Plan) -> list[str]:

@@ -107,7 +107,10 @@ def verify_command(
     if not (sound or bad):
         hint = "name released images, or folders that contain some"
         raise PhotoError("there is nothing to verify", hint=hint)
-    note = trust_text(trusted)
+    note = UNCHECKED  # else by whom everything that passed is signed
+    if trusted is not None:
+        first = f"{trusted[0].name} ({trusted[0].fingerprint})"
+        note = f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
     if json:
         verified = [entry for entry in entries if "error" not in entry]
         failures = [entry for entry in entries if "error" in entry]
@@ -165,14 +168,6 @@ def _tell_inside(file: Path, several: Sequence[Verification], least: str | None,
         say.answer(f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}")
 
 
-def trust_text(trusted: Sequence[PublicKey] | None) -> str:
-    """Return by whom everything that passed is signed, or that nobody was asked for."""
-    if trusted is None:
-        return UNCHECKED
-    first = f"{trusted[0].name} ({trusted[0].fingerprint})"
-    return f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
-
-
 def results(
     outputs: Iterable[Path],
     max_pixels: int,
@@ -226,13 +221,12 @@ def _entry(result: Verification) -> dict[str, Any]:
     from dpveil.synthesis.plan import NAME
     from dpveil.verifying import SetVerification
 
-    certificate, document = result.certificate, result.inside
+    certificate, file = result.certificate, result.inside
+    in_document = file is not None and file.suffix.lower() == PDF
+    beside = certificate_path(file if file is not None and in_document else result.path)
     if isinstance(result, SetVerification):
         beside = result.path / NAME
-    elif document is None or document.suffix.lower() != PDF:
-        beside = certificate_path(result.path)
-    else:
-        beside = certificate_path(document)
+    total = None if certificate is None else certificate.composition
     entry: dict[str, Any] = {
         "output": str(result.path),
         **({} if result.inside is None else {"inside": str(result.inside)}),
@@ -240,7 +234,7 @@ def _entry(result: Verification) -> dict[str, Any]:
         "status": "untrusted" if result.status == "consistent" and result.untrusted else result.status,
         "publishable": result.publishable,
         "objections": list(result.objections),
-        "guarantee": None if certificate is None else promise(result),
+        "guarantee": None if total is None else str(total),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "in_the_clear": list(result.in_the_clear),
@@ -316,12 +310,6 @@ def sets_below(folder: Path) -> list[Path]:
     return [*found]
 
 
-def promise(result: Verification) -> str | None:
-    """Return the total of a release in words, or None."""
-    composition = None if result.certificate is None else result.certificate.composition
-    return None if composition is None else str(composition)
-
-
 def standing(result: Verification, least: str | None) -> str:
     """Return what is promised, and whether and why the release may be published or not.
 
@@ -342,14 +330,11 @@ def standing(result: Verification, least: str | None) -> str:
     )
 
 
-def clip_lines(result: Verification) -> tuple[str, ...]:
+def clip_lines(result: Verification) -> list[str]:
     """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
-    if not is_clip(result.path):
-        return ()
-    from dpveil.video.verification import ClipVerification
+    if not is_clip(result.path) or result.status != "consistent":
+        return []
     from dpveil.video.words import lines
 
-    if not isinstance(result, ClipVerification) or result.certificate is None:
-        return ()
-    sound = result.status == "consistent"
-    return tuple(map(escape_text, lines(result.certificate.quote))) if sound else ()
+    quote: Any = getattr(result.certificate, "quote", None)
+    return [] if quote is None else [*map(escape_text, lines(quote))]

@@ -73,6 +73,7 @@ def _root() -> None:
 @takes_regions
 @takes_method
 def analyze_command(
+    context: typer.Context,  # of which the method is read
     source: Annotated[Path, typer.Argument(metavar="CLIP", help="A clip: MP4, MOV, MKV, WebM, AVI or MPEG.")],
     out: Annotated[Path, typer.Option(metavar="PLAN.json", help="Where the plan goes. Keep it private.")],
     method: Method,

@@ -117,4 +117,8 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `clip`, which gets a `ClipOptions`."""
-    return splice_options(command, "clip", {**COMMON, **(PLANNING if planning else {})}, ClipOptions)
+    return splice_options(command, "clip", {**COMMON, **(PLANNING if planning else {})}, _clip_options)
+
+
+def _clip_options(given: dict[str, Any], _: Mapping[str, Any]) -> ClipOptions:
+    return ClipOptions(given)

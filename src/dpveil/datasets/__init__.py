@@ -7,14 +7,13 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.transform import DPVeil, ReleasedDataset, RepeatedSpend, release, released_samples
+    from dpveil.datasets.transform import DPVeil, ReleasedDataset, release, released_samples
 
 __all__ = [
     "Cache",
     "DPVeil",
     "ReleasedDataset",
     "Releaser",
-    "RepeatedSpend",
     "Stored",
     "release",
     "released_samples",
@@ -25,6 +24,6 @@ __getattr__, __dir__ = lazy(
     {
         "cache": "Cache Stored",
         "releaser": "Releaser",
-        "transform": "release released_samples DPVeil ReleasedDataset RepeatedSpend",
+        "transform": "release released_samples DPVeil ReleasedDataset",
     },
 )

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
-import warnings
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
 
-from dpveil.accounting.compose import compose
 from dpveil.core.arrays import UInt8
-from dpveil.core.guarantee import Guarantee
-from dpveil.core.parameters import check_count
-from dpveil.core.photo import Photo
 from dpveil.datasets.cache import Cache
 from dpveil.datasets.releaser import ENDS, Releaser
-from dpveil.errors import BudgetRefused, DPVeilError, InvalidParameter, NoRegion, PhotoError, UsageError
-from dpveil.io import FORMATS, Source, read
+from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, PhotoError, UsageError
+from dpveil.io import FORMATS, Source
 from dpveil.io.folders import UNWRITTEN
 from dpveil.mechanisms.method import Method
 
@@ -235,31 +228,17 @@ def _is_image(name: str) -> bool:
     return str(name).lower().rpartition(".")[2] in PICTURES
 
 
-SPENT: Final = (
-    "without a cache every epoch draws and spends anew: {epochs} epochs cost a photo {total} in all,"
-    " where one costs {one}; cache='FOLDER' draws once"
-)
-HOW_OFTEN: Final = "give cache='FOLDER', which draws each photo once, or epochs=N, which spends N times"
-MOST_EPOCHS: Final = 100_000
-
-
-class RepeatedSpend(UserWarning):
-    """Each photo is released, and spends its budget, once for every epoch."""
-
-
 class DPVeil:
     """A transform as those of albumentations: `veil(image=photo)["image"]` is a release of `photo`.
 
-    Either `cache` names a folder, and each photo is drawn and spent once, whatever the number of epochs; or
-    `epochs` says how often each photo is drawn at most. Then the first release warns of the total
-    (`RepeatedSpend`), and a photo that this object is to draw more often is refused with `BudgetRefused`.
-    Each worker of a data loader has an object of its own, with counts of its own: what bounds all of them is
-    a `ledger`. `cache`, `ledger`, `subject`, `regions` and all other settings are those of `Releaser.of`.
-    Nothing random may come before it: a photo that was cropped or flipped is another photo, which is drawn
-    and spent anew. Raises errors of `dpveil.errors`, and then returns no image at all.
+    `cache` names a folder, and each photo is drawn and spent once, whatever the number of epochs. `cache`,
+    `ledger`, `subject`, `regions` and all other settings are those of `Releaser.of`. Nothing random may come
+    before it: a photo that was cropped or flipped is another photo, which is drawn and spent anew. Raises
+    errors of `dpveil.errors`, and then returns no image at all.
 
-    >>> veil = DPVeil("fill", epochs=1)
-    >>> veil(image=np.full((4, 4), 9, np.uint8), label=7)["label"]
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     DPVeil("fill", cache=folder)(image=np.full((4, 4), 9, np.uint8), label=7)["label"]
     7
     """
 
@@ -267,20 +246,9 @@ class DPVeil:
     """The targets that it changes, for `albumentations.Compose`."""
 
     def __init__(
-        self,
-        method: str | Method | None = None,
-        *,
-        cache: Cache | str | Path | None = None,
-        epochs: int | None = None,
-        **settings: Any,
+        self, method: str | Method | None = None, *, cache: Cache | str | Path, **settings: Any
     ) -> None:
-        if (cache is None) == (epochs is None):
-            problem = "is missing" if epochs is None else "is given with a cache, which draws once"
-            raise InvalidParameter("epochs", epochs, problem, hint=HOW_OFTEN)
         self.releaser = Releaser.of(method, cache=cache, **settings)
-        self.epochs = None if epochs is None else _check_epochs(epochs)
-        self._drawn: Counter[bytes] = Counter()
-        self._warned = False
 
     def __call__(self, *, image: Source, **others: Any) -> dict[str, Any]:
         """Return the other targets unchanged, and `image` released: uint8, levels 0..255.
@@ -294,37 +262,8 @@ class DPVeil:
 
         It is a loader for `torchvision.datasets.ImageFolder`, and a function for `albumentations.Lambda`.
         """
-        given = read(photo, max_pixels=self.releaser.max_pixels)
-        if self.epochs is not None:
-            self._count(given, self.epochs)
-        stored = self.releaser.release(given)
-        if self.epochs is not None and not self._warned:
-            self._warned = True
-            self._warn(stored.certificate.composition, self.epochs)
-        levels = stored.photo().image
+        levels = self.releaser.release(photo).photo().image
         return np.array(levels.reshape(photo.shape) if isinstance(photo, np.ndarray) else levels)
-
-    def _count(self, photo: Photo, epochs: int) -> None:
-        """Count a draw of a photo before it is made; raises `BudgetRefused` for one too many."""
-        digest = hashlib.sha256(f"{photo.image.shape}\n".encode() + photo.image.tobytes()).digest()
-        if self._drawn[digest] >= epochs:
-            problem = f"a photo was drawn {epochs} times, which are all that epochs={epochs} allows"
-            raise BudgetRefused(problem, hint=HOW_OFTEN)
-        self._drawn[digest] += 1
-
-    @staticmethod
-    def _warn(one: Guarantee | None, epochs: int) -> None:
-        """Warn of what all epochs cost a photo like the first one."""
-        if one is not None and epochs > 1:
-            words = SPENT.format(epochs=epochs, total=compose([one] * epochs), one=one)
-            warnings.warn(words, RepeatedSpend, stacklevel=4)
-
-
-def _check_epochs(epochs: object) -> int:
-    count = check_count(epochs, "epochs")
-    if count > MOST_EPOCHS:
-        raise InvalidParameter("epochs", count, "is out of range", hint=f"choose at most {MOST_EPOCHS:,}")
-    return count
 
 
 class MapStyle(Protocol):

@@ -158,16 +158,6 @@ CACHE: Final[WeakKeyDictionary[Photo, dict[object, Detections]]] = WeakKeyDictio
 """Detections of photos in memory, by settings, so that several plans of one photo search it once."""
 
 
-def detections_of(photo: Photo) -> dict[object, Detections]:
-    """Return what was seen in a photo so far, by the settings with which it was searched."""
-    return dict(CACHE.get(photo, {}))
-
-
-def remember(photo: Photo, seen: Mapping[object, Detections]) -> None:
-    """Take what was seen in a photo with the very same pixels: searches with these settings are done."""
-    CACHE.setdefault(photo, {}).update(seen)
-
-
 @dataclass(frozen=True)
 class FaceFound:
     """A detected face: its box with margin, in pixels of the oriented photo, and its score from 0 to 1."""

@@ -30,7 +30,6 @@ from dpveil.release.words import (
     CHOSEN,
     MISSING,
     POSED,
-    PURE_NOISE,
     bit_cautions,
     cautions,
     clear_parts,
@@ -232,22 +231,3 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
         left += size["width"]
     height = max(size["height"] for size in sizes) + 1
     return Quote(method, tuple(records), width=left + 1, height=height, channels=sizes[0]["channels"])
-
-
-@dataclass(frozen=True)
-class Noisy:
-    """A region that would be practically pure noise: its size, and the noise's scale in grey levels."""
-
-    size: Size
-    scale: float
-
-
-def noisiest(quote: Quote) -> Noisy | None:
-    """Return the noisiest region of a quote, if one would be practically pure noise."""
-    found = []
-    for height, width in dict.fromkeys((record.box.h, record.box.w) for record in quote.regions):
-        size: Size = {"height": height, "width": width, "channels": quote.channels}
-        scale = quote.method.noise_scale(**size)
-        if scale is not None and scale > PURE_NOISE:
-            found.append(Noisy(size, scale))
-    return max(found, key=lambda noisy: noisy.scale, default=None)

@@ -218,7 +218,9 @@ def release_files(
     setup = Setup.of(method, store=store, files=True, urls=bool(urls), seconds=seconds, **settings)
     check_shared(setup)
     finished, inputs = setup.outcomes.finished_names(), list(map(_Input.of, paths))
-    refused = _record_refusals(setup, inputs)
+    refused = {each.name: row for each in inputs if (row := each.refusal) is not None}
+    if refused:
+        setup.outcomes.add(setup.run).add([*refused.values()])
     todo = [each for each in inputs if each.name not in finished and each.name not in refused]
     for _ in range(len(inputs) - len(todo)):
         step()
@@ -226,22 +228,17 @@ def release_files(
     problem = _release_files(setup, todo, workers, step, report)
     known = {name(row.key, row.stamp): row for row in setup.outcomes.final(setup.run)}
     for each in inputs:
-        skipped = each.name in finished
-        report.entries.append(
-            Entry(SKIPPED, each.path) if skipped else _entry(each, known.get(each.name), setup, problem)
-        )
+        row = known.get(each.name)
+        if each.name in finished:
+            entry = Entry(SKIPPED, each.path)
+        elif row is None:
+            entry = Entry(UNTRIED, each.path, failure=Failure.of(problem, {}))
+        else:
+            output = Path(setup.store, RELEASES, row.release) if row.status == RELEASED else None
+            entry = Entry(row.status, each.path, output, failure=row.failure)
+        report.entries.append(entry)
     setup.outcomes.write_failed(setup.run)
     return report
-
-
-def _record_refusals(setup: Setup, inputs: Sequence[_Input]) -> set[bytes]:
-    """Write down the inputs that no worker gets, and return their names."""
-    rows = [row for each in inputs if (row := each.refusal) is not None]
-    if rows:
-        log = setup.outcomes.add(setup.run)
-        log.add(rows)
-        log.close()
-    return {name(row.key, row.stamp) for row in rows}
 
 
 def _release_files(
@@ -282,11 +279,3 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
     released = map_batches(dataset, mapper, workers=most, batch=batch, least=None)
     for batch in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
         yield from batch.to_pylist()
-
-
-def _entry(each: _Input, row: Row | None, setup: Setup, problem: DPVeilError) -> Entry:
-    """Return the entry of a file that no earlier run released."""
-    if row is None:
-        return Entry(UNTRIED, each.path, failure=Failure.of(problem, {}))
-    output = Path(setup.store, RELEASES, row.release) if row.status == RELEASED else None
-    return Entry(row.status, each.path, output, failure=row.failure)

@@ -6,13 +6,11 @@ import errno
 import hashlib
 import json
 import os
-import platform
-import re
 import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields, replace
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +24,7 @@ from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.datasets.cache import KEY, RELEASES, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
-from dpveil.io import is_present, locking, make_folder, write_together
+from dpveil.io import is_present, make_folder, write_together
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
@@ -35,8 +33,6 @@ from dpveil.mechanisms.method import Method
 from dpveil.processes import limit_seconds
 
 STATUSES: Final = (RELEASED, FAILED, NO_REGION, UNTRIED)
-NAME: Final = re.compile(r"[0-9a-f]{2}/[0-9a-f]{62}\.png")
-"""Names of releases in a store's folder of them."""
 
 
 @dataclass(frozen=True)
@@ -81,16 +77,10 @@ class Row:
     def parse(cls, line: str) -> Row | None:
         """Return the row of a line that `to_line` wrote, or None: a process may be killed while it writes."""
         try:
-            given = json.loads(line)
-        except (ValueError, RecursionError):
+            row = cls(**json.loads(line))
+        except (ValueError, TypeError):
             return None
-        names = [field.name for field in fields(cls)]
-        if not isinstance(given, dict) or sorted(given) != sorted(names):
-            return None
-        if not all(isinstance(value, str) for value in given.values()) or given["status"] not in STATUSES:
-            return None
-        named = bool(NAME.fullmatch(given["release"]))
-        return cls(**given) if named == (given["status"] == RELEASED) else None
+        return row if row.status in STATUSES else None
 
 
 FOLDER: Final = "outcomes"
@@ -160,26 +150,17 @@ class Log:
     """A file to which one process appends what became of its rows; it is made by the first of them."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._handle = path, -1
+        self._path = path
 
     def add(self, rows: list[Row]) -> None:
         """Append these rows; raises `OutputError`."""
-        data = "".join(row.to_line() for row in rows).encode()
         try:
-            if self._handle < 0:
-                make_folder(self._path.parent)
-                flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-                self._handle = os.open(self._path, flags, OWN)
-            while data:
-                data = data[os.write(self._handle, data) :]
+            make_folder(self._path.parent)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            with os.fdopen(os.open(self._path, flags, OWN), "ab") as file:
+                file.write("".join(row.to_line() for row in rows).encode())
         except OSError as error:
             raise refusal(self._path, error) from error
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._handle >= 0:
-            os.close(self._handle)
-            self._handle = -1
 
 
 def name(key: str, stamp: str) -> bytes:
@@ -190,16 +171,12 @@ def name(key: str, stamp: str) -> bytes:
 TRIES_FOLDER: Final = "tries"
 MOST: Final = 2
 """How many processes may die of a row."""
-PAUSE: Final = 0.05
-"""Seconds between two attempts to get a row that another process has."""
 SECONDS: Final = 100
 """The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
 """Errors of a store where another process has the photo: the one that waits for long, or comes second."""
 DIED: Final = "the processes that released it ended: killed, out of memory, crashed on it, or out of time"
 POSTGRES: Final = "use PostgreSQL, such as postgresql://host/budgets"
-BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
-"""Where Linux names the machine, and all containers on it, until it starts again."""
 ALONE: Final = "look at the photo; another run tries it again, and pays again for what was drawn"
 
 
@@ -207,14 +184,12 @@ ALONE: Final = "look at the photo; another run tries it again, and pays again fo
 class Setup:
     """What every worker of a run is told; `of` makes one. It can be pickled, and holds no key of the store.
 
-    `run` is the run's name, `fingerprint` that of the store, `version` that of dpveil, and `machine` where it
-    was made.
+    `run` is the run's name, `fingerprint` that of the store, and `version` that of dpveil.
     """
 
     store: str
     fingerprint: str
     version: str
-    machine: str
     run: str
     files: bool
     urls: bool
@@ -250,7 +225,6 @@ class Setup:
             store=str(cache.folder),
             fingerprint=cache.fingerprint,
             version=version("dpveil"),
-            machine=this_machine(),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
             files=files,
             urls=urls,
@@ -272,15 +246,12 @@ class Setup:
     def ready(self) -> Releaser:
         """Return the releaser for a process, with the store opened.
 
-        Raises `UsageError` for another version of dpveil and for a SQLite ledger on another machine, and
-        `OutputError` unless the folder is the run's store: on a machine that lacks it, every photo would be
-        drawn again.
+        Raises `UsageError` for another version of dpveil, and `OutputError` unless the folder is the run's
+        store: on a machine that lacks it, every photo would be drawn again.
         """
         if version("dpveil") != self.version:
             problem = f"a machine has dpveil {version('dpveil')}, and the run {self.version}"
             raise UsageError(problem, hint="install one version on all of them")
-        if self.has_file_ledger and this_machine() != self.machine:
-            raise UsageError("a SQLite ledger is for one machine, and this is another", hint=POSTGRES)
         folder = Path(self.store)
         if is_present(folder / KEY):
             cache = Cache(folder)
@@ -288,14 +259,6 @@ class Setup:
                 return replace(self.releaser, cache=cache)
         problem = f"{show_path(folder)} is not the store of this run on every machine"
         raise OutputError(problem, hint="name a folder that all machines see, such as one on a network disk")
-
-
-def this_machine() -> str:
-    """Return what tells this machine from others while it runs."""
-    try:
-        return BOOT.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeError):
-        return platform.node()
 
 
 class Worker:
@@ -329,11 +292,6 @@ class Worker:
             except OutputError as error:
                 self._stopped = self._stopped or error
         return done
-
-    def close(self) -> None:
-        """Close the worker's files."""
-        if self._log is not None:
-            self._log.close()
 
     def _row(self, key: str, stamp: str, content: object) -> Row:
         try:
@@ -379,8 +337,7 @@ class Worker:
 class Tries:
     """Counts in `folder`, in one of its folders for each `run`, which all processes of the run share.
 
-    A row has a file with one byte for every process that died of it, and one more while a process has it,
-    which holds the lock beside it: no other process has the row then, so that nobody takes it for dead.
+    A row has a file with one byte for every process that died of it, and one more while a process has it.
     Deaths are never taken back, and another run counts from zero.
     """
 
@@ -389,45 +346,25 @@ class Tries:
 
     @contextmanager
     def of(self, name: str) -> Iterator[int]:
-        """Have the row `name`, for which others wait; yield how many processes died of it before.
+        """Have the row `name`; yield how many processes died of it before.
 
-        An interrupt, or a signal that ends the process, counts as a death. Raises `OutputError`, also if
-        another process has the row for too long.
+        An interrupt, or a signal that ends the process, counts as a death. Raises `OutputError`.
         """
         path = self._folder / name[:2] / name[2:]
-        with ExitStack() as stack:
-            try:
-                _lock(path.with_name(f"{path.name}.lock"), stack)
-                before = _count_try(path)
-            except OSError as error:
-                raise refusal(path, error) from error
-            try:
-                yield before
-            except Exception:
-                _take_back(path, before)
-                raise
-            _take_back(path, before)
-
-
-def _lock(path: Path, stack: ExitStack) -> None:
-    until = time.monotonic() + locking.PATIENCE
-    while True:
         try:
-            stack.enter_context(locking.hold_lock(path))
+            make_folder(path.parent)
+            with path.open("ab") as file:
+                file.write(b".")
+                file.flush()
+                before = os.fstat(file.fileno()).st_size - 1
         except OSError as error:
-            if error.errno != errno.EBUSY or time.monotonic() > until:
-                raise
-            time.sleep(PAUSE)
-        else:
-            return
-
-
-def _count_try(path: Path) -> int:
-    """Count one more try; return how many there were before."""
-    with path.open("ab") as file:
-        file.write(b".")
-        file.flush()
-        return os.fstat(file.fileno()).st_size - 1
+            raise refusal(path, error) from error
+        try:
+            yield before
+        except Exception:
+            _take_back(path, before)
+            raise
+        _take_back(path, before)
 
 
 def _take_back(path: Path, before: int) -> None:
@@ -500,28 +437,15 @@ class Mapper:
         if not (_is_text(held) if self._setup.files else any(each(held) for each in binary)):
             hint = "give the bytes of image files, as ray.data.read_binary_files does"
             raise InvalidParameter("column", self._column, f"holds {held}", hint=hint)
-        self._check_names(schema)
-        self._check_passed(schema)
+        self._check_kinds(schema)
 
-    def _check_names(self, schema: Any) -> None:
-        """Raise `InvalidParameter` unless keys are text or whole numbers, and stamps these or times.
+    def _check_kinds(self, schema: Any) -> None:
+        """Raise `InvalidParameter` unless keys are text or whole numbers, and stamps these or times, and for
+        columns that are passed on and could hold photos; those of nulls cannot.
 
         A number of another type has no single name: where pandas misses a key of a batch, it writes 7 as 7.0,
         and the photo of that row would be drawn and paid for again.
         """
-        import pyarrow.types as kinds
-
-        for named, column in (("key", self._key), ("stamp", self._stamp)):
-            if column is None:
-                continue
-            kind = schema.field(column).type
-            timed = named == "stamp" and kinds.is_temporal(kind)
-            if not (_is_text(kind) or kinds.is_integer(kind) or kinds.is_null(kind) or timed):
-                hint = "use text, or whole numbers: pandas turns 7 into 7.0 where one is missing"
-                raise InvalidParameter(named, column, f"holds {kind}", hint=hint)
-
-    def _check_passed(self, schema: Any) -> None:
-        """Raise `InvalidParameter` if a column that is passed on could hold photos; one of nulls cannot."""
         import pyarrow.types as kinds
 
         for name in (self._key, *self._keep):
@@ -529,6 +453,13 @@ class Mapper:
             if not (kinds.is_primitive(kind) or kinds.is_null(kind) or _is_text(kind)):
                 named, hint = "key" if name == self._key else "keep", "keep numbers and text only"
                 raise InvalidParameter(named, name, f"could hold an original: {kind}", hint=hint)
+        for named, column in (("key", self._key), ("stamp", self._stamp)):
+            kind = None if column is None else schema.field(column).type
+            timed = named == "stamp" and kind is not None and kinds.is_temporal(kind)
+            plain = kind is None or _is_text(kind) or kinds.is_integer(kind) or kinds.is_null(kind)
+            if not (plain or timed):
+                hint = "use text, or whole numbers: pandas turns 7 into 7.0 where one is missing"
+                raise InvalidParameter(named, column, f"holds {kind}", hint=hint)
 
     def __call__(self, table: Any) -> Any:
         """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`.
@@ -536,9 +467,11 @@ class Mapper:
         Raises `InvalidParameter` if a column that is passed on could hold photos, or keys are not text or
         whole numbers.
         """
-        pyarrow = _pyarrow()
-        self._check_passed(table.schema)
-        self._check_names(table.schema)
+        try:
+            import pyarrow
+        except ImportError as error:
+            raise UsageError("pyarrow is not installed", hint=INSTALL) from error
+        self._check_kinds(table.schema)
         keys = table.column(self._key)
         named, stamps = _texts(keys), [""] * len(keys)
         if self._stamp is not None:
@@ -549,12 +482,6 @@ class Mapper:
         made = {name: pyarrow.array([_cell(row, name) for row in rows], pyarrow.string()) for name in MADE}
         kept = {name: table.column(name) for name in self._keep}
         return type(table).from_pydict({self._key: keys, **kept, **made})
-
-    def close(self) -> None:
-        """Close the files of this process; they are opened again for another table."""
-        worker, self._worker = self._worker, None
-        if worker is not None:
-            worker.close()
 
 
 def _is_text(kind: Any) -> bool:
@@ -569,14 +496,6 @@ def _texts(column: Any) -> list[str]:
 
 
 def _cell(row: Row, column: str) -> str:
-    if column == "problem":
-        return f"{row.problem}: {row.hint}" if row.hint else row.problem
+    if column == "problem" and row.hint:
+        return f"{row.problem}: {row.hint}"
     return str(getattr(row, column))
-
-
-def _pyarrow() -> Any:
-    try:
-        import pyarrow
-    except ImportError as error:
-        raise UsageError("pyarrow is not installed", hint=INSTALL) from error
-    return pyarrow

@@ -111,7 +111,6 @@ class ClipRun:
         after an interrupt, the same call goes on where this one was.
         """
         choices = self.choices
-        task.check_alone()
         name_of(task.source)
         if not choices.force and (there := self._find_finished(task)) is not None:
             return _skip_entry(task, there)
@@ -155,7 +154,7 @@ class ClipRun:
         )
         payment.check(plan, nonce)
         faces = all(track.kind == FACE for draw in plan.draws for track in draw.tracks)
-        promise = Promise(plan.guarantees, plan.total, plan.strength, faces=faces)
+        promise = Promise(plan.guarantees, plan.total, plan.strength, _kinds(plan.guarantees, faces))
         goes_on = [Aside(GOES_ON)] * (nonce is not None)
         told = (*goes_on, *plan.quote.warnings, *_about(plan))
         return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
@@ -232,9 +231,13 @@ def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, 
     """Return the entry of a clip that is released, now or earlier."""
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
-    promise = Promise(quote.guarantees, quote.total, quote.strength, faces=faces)
+    promise = Promise(quote.guarantees, quote.total, quote.strength, _kinds(quote.guarantees, faces))
     cautions = (text if isinstance(text, Note) else Caution(text) for text in stated.warnings)
     return Entry(status, task.source, task.output, promise, (*cautions, *notes))
+
+
+def _kinds(each: Sequence[object], faces: bool) -> tuple[str, ...]:
+    return (FACE if faces else "region",) * len(each)
 
 
 def _about(plan: VideoPlan) -> tuple[str, ...]:

@@ -16,29 +16,14 @@ PAGES: Final[Mapping[str, str]] = {INDEX: "index.html", "/video": "video.html"}
 FOLDER: Final = "/page"
 """The folder of the addresses of everything else."""
 TEXT: Final = "text/javascript; charset=utf-8"
+MODULES: Final = (
+    "api archive boxes budget dom keep media names page paying photos plan result review said stage thumbs"
+    " video work zip"
+)
 TABLE: Final[Mapping[str, str]] = {
     "page.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
-    "api.mjs": TEXT,
-    "archive.mjs": TEXT,
-    "boxes.mjs": TEXT,
-    "budget.mjs": TEXT,
-    "dom.mjs": TEXT,
-    "keep.mjs": TEXT,
-    "media.mjs": TEXT,
-    "names.mjs": TEXT,
-    "page.mjs": TEXT,
-    "paying.mjs": TEXT,
-    "photos.mjs": TEXT,
-    "plan.mjs": TEXT,
-    "result.mjs": TEXT,
-    "review.mjs": TEXT,
-    "said.mjs": TEXT,
-    "stage.mjs": TEXT,
-    "thumbs.mjs": TEXT,
-    "video.mjs": TEXT,
-    "work.mjs": TEXT,
-    "zip.mjs": TEXT,
+    **{f"{name}.mjs": TEXT for name in MODULES.split()},
 }
 """The files and their media types."""
 PATHS: Final = (*PAGES, *(f"{FOLDER}/{name}" for name in TABLE))
