@@ -56,7 +56,7 @@ SETTINGS = {
     "ssim-exponential": {
         "usual": {"epsilon": 1000, "block": 2},
         "block larger than the image": {"epsilon": "1/3", "block": 1000},
-        "every option": {"rho": 9, "block": 3, "window": 2, "levels": 3, "constant_time": True},
+        "every option": {"rho": 9, "block": 3, "window": 2, "levels": 3},
         "pure noise": {"epsilon": "0.001", "levels": 16},
         "with delta": {"epsilon": 30, "delta": "1e-6", "block": 2, "window": 2, "levels": 8},
     },

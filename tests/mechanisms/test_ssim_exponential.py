@@ -30,9 +30,6 @@ def test_quality_is_the_printed_formula():
         assert all(0 <= quality(np.array(x, np.uint8), y.astype(np.uint8)) <= 1 for y in shown)
 
 
-# The law over all neighbours
-
-
 # Shapes
 
 
@@ -70,11 +67,9 @@ def test_budgets_in_three_currencies():
     assert more.epsilon(delta) > 20
 
 
-def test_time_is_in_the_clear_unless_it_is_constant():
-    size = {"height": 9, "width": 9, "channels": 1}
-    plain, constant = (SSIMExponential(epsilon=1, constant_time=c).guarantee(**size) for c in (False, True))
-    assert any("how long" in entry for entry in plain.scope.in_the_clear)
-    assert not any("how long" in entry for entry in constant.scope.in_the_clear)
+def test_time_is_in_the_clear():
+    scope = SSIMExponential(epsilon=1).guarantee(height=9, width=9, channels=1).scope
+    assert any("how long" in entry for entry in scope.in_the_clear)
 
 
 @pytest.mark.parametrize("given", [{"levels": 1}, {"levels": 257}, {"window": 65}])
@@ -82,19 +77,6 @@ def test_settings_out_of_range_are_refused(given):
     with pytest.raises(InvalidParameter) as refusal:
         SSIMExponential(epsilon=1, **given)
     assert refusal.value.name == next(iter(given))
-
-
-@pytest.mark.parametrize(
-    ("window", "levels", "fits"), [(3, 4, True), (2, 32, True), (4, 4, False), (3, 8, False)]
-)
-def test_constant_time_only_where_all_outputs_can_be_listed(window, levels, fits):
-    if fits:
-        assert SSIMExponential(epsilon=1, window=window, levels=levels, constant_time=True)
-        return
-    with pytest.raises(InvalidParameter) as refusal:
-        SSIMExponential(epsilon=1, window=window, levels=levels, constant_time=True)
-    assert refusal.value.name == "constant_time"
-    assert refusal.value.hint
 
 
 def test_what_is_out_of_reach_is_refused_and_never_approximated():

@@ -1,4 +1,4 @@
-"""Three samplers of one law: against enumeration, with ties made frequent, and compiled against plain."""
+"""Two samplers of one law: against enumeration, with ties made frequent, and compiled against plain."""
 
 import itertools
 import math
@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, loops, method, multiset_proposals
+from dpveil.mechanisms.pixel.ssim import arithmetic, method, multiset_proposals, rejection
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
-from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, set_up_listing, ways
+from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
 from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
@@ -19,7 +19,7 @@ from dpveil_audit.distributions import finite_distribution
 from dpveil_audit.fit import fit
 from dpveil_audit.pixel.methods.ssim_exponential import clipped_ssim, evenly, log_distribution, outputs, ssim
 
-WAYS = ("enumeration", "rejection", "counts")
+WAYS = ("rejection", "counts")
 WINDOWS = [([141, 73, 73, 0], 2), ([1, 93, 94, 192], 4), ([5], 16), ([0, 0, 0, 0], 3), ([255, 0, 255, 9], 3)]
 N = 30_000
 
@@ -81,35 +81,17 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
         return below_exp(word, gamma, bits, factor=factor, length=length)
 
     monkeypatch.setattr(method, "below_exp", watched)
-    sample = drawn(
-        window, levels, exponent, way, 3_000, word_bits=14 if way == "enumeration" else 12, margin=0.3
-    )
+    sample = drawn(window, levels, exponent, way, 3_000, word_bits=12, margin=0.3)
     assert not fit(sample, law_of(window, levels, exponent)).is_rejected
     assert len(asked) > 100
     assert max(asked) <= 1
 
 
-@pytest.mark.parametrize(("way", "window", "levels"), [("enumeration", [9, 240], 3), ("counts", [9, 240], 3)])
-def test_weights_beyond_the_farthest_are_decided_exactly(way, window, levels, monkeypatch, plain):
+def test_weights_beyond_the_farthest_are_decided_exactly(monkeypatch, plain):
     """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""
-    for module in (arithmetic, loops, multiset_proposals):
+    for module in (arithmetic, multiset_proposals):
         monkeypatch.setattr(module, "FARTHEST", 1.0)
-    assert not fit(drawn(window, levels, "5", way, 2_000), law_of(window, levels, "5")).is_rejected
-
-
-def test_enumeration_shows_nothing_beyond_the_farthest_unchecked():
-    """At ε′ = 700 black for white has weight e^-700, held at e^-690; a law that would show anything."""
-    levels = shown_levels(2).astype(np.int64)
-    law = arithmetic.Law(700.0, 2.0**940, 0.0, 2.0**62)
-    first = np.array([[[0, 0, 1 << 40]]])  # the first of all outputs, black, has at least one word
-    for level, status in ((255, UNSURE), (0, SHOWN)):
-        draws = arithmetic.Draws(
-            np.zeros((1, 2), np.uint8), np.zeros(1, int), np.zeros((1, 3), int), np.ones((1, 2))
-        )
-        window, listing = np.full((1, 2), level, np.uint8), set_up_listing(2, 2)
-        loops.enumerate_all(window, levels, law, first, listing, draws)
-        assert draws.status[0] == status
-        assert draws.shown.tolist() == [[0, 0]]
+    assert not fit(drawn([9, 240], 3, "5", "counts", 2_000), law_of([9, 240], 3, "5")).is_rejected
 
 
 def test_words_too_short_for_the_choices_are_refused():
@@ -124,7 +106,7 @@ def test_words_too_short_for_the_choices_are_refused():
 @pytest.mark.parametrize("exponent", ["1/100", "5", "299", "301", "123456.7"])
 @pytest.mark.parametrize(("cells", "levels"), [(1, 2), (1, 16), (4, 4), (4, 3), (9, 2), (9, 3)])
 def test_compiled_and_plain_loops_agree(way, exponent, cells, levels, monkeypatch):
-    if not open_ways(exponent, way) or (way == "enumeration" and cells == 9 and levels > 2):
+    if not open_ways(exponent, way):
         return
     windows = (np.arange(7 * cells) * 83 % 256).astype(np.uint8).reshape(7, cells)
     windows[0], windows[1] = 0, 255
@@ -170,7 +152,7 @@ def test_similarity_is_as_exact_as_it_says():
     for x, y in rows:
         shown = np.searchsorted(shown_levels(256), y).astype(np.uint8)
         x_sum, x_spread = arithmetic.moments(x)
-        y_sum, y_spread, cross = loops.compare(x, x_sum, shown_levels(256), shown)
+        y_sum, y_spread, cross = rejection.compare(x, x_sum, shown_levels(256), shown)
         near = arithmetic.similarity(9, x_sum, x_spread, y_sum, y_spread, cross)
         assert abs(Fraction(max(0.0, near)) - quality(x, y)) < Fraction(1, 2**51)
 
@@ -244,5 +226,5 @@ def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     ).is_rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)
-    assert loops.spell(np.array([edge - 1]), 2, 7, 0, edge, room)
-    assert not loops.spell(np.array([edge]), 2, 7, 0, edge, room)
+    assert rejection.spell(np.array([edge - 1]), 2, 7, 0, edge, room)
+    assert not rejection.spell(np.array([edge]), 2, 7, 0, edge, room)

@@ -65,20 +65,13 @@ def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
     The modules are written as plain loops over arrays of integers and doubles with + - × ÷ only, so that
     interpreter and compiler give the same numbers. They are listed in import order.
     """
-    found = compiled_kernels(modules, work)
-    return SimpleNamespace(**_functions(modules)) if found is None else found
-
-
-def compiled_kernels(modules: tuple[ModuleType, ...], work: int) -> Any | None:
-    """Return the compiled functions of `modules` if loaded or worth loading for `work` look-ups, else
-    None.
-    """
     name = modules[-1].__name__
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
             _State.loops[name] = _compile(modules)
-    return None if _State.plain else _State.loops.get(name)
+    found = None if _State.plain else _State.loops.get(name)
+    return SimpleNamespace(**_functions(modules)) if found is None else found
 
 
 def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:

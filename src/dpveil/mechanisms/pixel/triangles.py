@@ -1,7 +1,4 @@
-"""Triangle rasterisation in loops, to be compiled (`noise.backend.compiled`), as in `painting`.
-
-Only + - × ÷ on integers and doubles, in the order of `painting`, so that both round alike.
-"""
+"""Triangle rasterisation in loops, which run plain or compiled (`noise.backend.loops`) and round alike."""
 
 from __future__ import annotations
 

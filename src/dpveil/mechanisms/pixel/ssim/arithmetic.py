@@ -1,6 +1,6 @@
 """Arithmetic of the window loops: only + - × ÷ on doubles, so that compiled and plain results agree.
 
-Every function here and in `loops` runs plain or compiled (`noise.backend.loops`).
+Every function here and in `rejection` runs plain or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def choose(weights, count, drawn, whole):
 
     Outcome j is chosen by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact
     probability, at least weight/sum·(1 - count/whole - 2^-31), and zero only if the weight is. The remaining
-    values give outcome -1. The time depends on `count` alone. The importance weight, `deserved`, is
+    values give outcome -1. The importance weight, `deserved`, is
     weight/sum divided by that probability.
     """
     total = 0.0

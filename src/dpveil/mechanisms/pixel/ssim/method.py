@@ -17,11 +17,11 @@ from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import SMALLEST_DELTA, smallest, zcdp_epsilon, zcdp_rho
 from dpveil.core.arrays import Float64, Int32, Int64, UInt8
 from dpveil.core.numbers import float_above, root_above
-from dpveil.core.parameters import Count, Flag
+from dpveil.core.parameters import Count
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, check_size, mean_levels, spread
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.mechanisms.pixel.ssim import arithmetic, loops, multiset_proposals, tables, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, multiset_proposals, rejection, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
@@ -35,8 +35,6 @@ from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
-LISTED_AT_ONCE: Final = 1024
-"""Most outputs in a block."""
 ROOM: Final = 1 << 10
 """Numbers of tables kept for one window: as many as fit into a core's cache."""
 
@@ -100,32 +98,7 @@ def set_up(cells: int, sets: int, levels: int, whole: float) -> Workspace:
     )
 
 
-class Listing(NamedTuple):
-    """Work arrays for one window: Σy, Σy² and Σxy of its first cells and of its last `low` ones, and the
-    weights.
-
-    `blocks` has the total weight for each assignment of the first cells, `block` the weights of the outputs
-    that share one.
-    """
-
-    low: int
-    head: Int64[np.ndarray, "blocks 3"]
-    tail: Int64[np.ndarray, "block 3"]
-    blocks: Float64[np.ndarray, " blocks"]
-    block: Float64[np.ndarray, " block"]
-
-
-def set_up_listing(cells: int, levels: int) -> Listing:
-    """Return work arrays for all outputs, in blocks."""
-    low = 1
-    while low < cells and levels ** (low + 1) <= LISTED_AT_ONCE:
-        low += 1
-    blocks, block = levels ** (cells - low), levels**low
-    sums = np.empty((blocks, 3), np.int64), np.empty((block, 3), np.int64)
-    return Listing(low, *sums, np.empty(blocks), np.empty(block))
-
-
-MODULES: Final = (arithmetic, loops, tables, weights, multiset_proposals)
+MODULES: Final = (arithmetic, rejection, tables, weights, multiset_proposals)
 """The modules of the loops, in import order."""
 FEWEST_WORDS: Final = 1 << 12
 """Fewest random words requested at once."""
@@ -136,8 +109,6 @@ STRIPS: Final = 2
 """Strips into which windows are divided, each with its own words; one thread may draw both."""
 PLAIN_STEP: Final = 30
 """Table look-ups of plain NumPy that take as long as one plain step of a loop."""
-MOST_LISTED: Final = 1 << 20
-"""Most outputs of a window that are enumerated."""
 MOST_TABLED: Final = 1 << 21
 """Most entries of all tables of the dynamic programme."""
 MOST_CELLS_TABLED: Final = 25
@@ -155,10 +126,8 @@ Loop = Callable[[Any, Any, Draws], None]
 
 def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
     """Return the feasible samplers at ε′ = `epsilon`, each with its measured cost in steps per window."""
-    outputs, sets, entries = levels**cells, number_of_sets(cells, levels), table_cells(cells, levels)
+    sets, entries = number_of_sets(cells, levels), table_cells(cells, levels)
     found = {}
-    if outputs <= MOST_LISTED:
-        found["enumeration"] = 4.0 * outputs
     if entries <= MOST_TABLED and cells <= MOST_CELLS_TABLED:
         found["counts"] = 300.0 + 13 * sets + levels * entries / 100  # few multisets need a table
     if epsilon <= log2(MOST_PROPOSED) / log2(exp(1)):
@@ -208,8 +177,6 @@ class WindowSampler:
 
     def _attempts(self, windows: int, at_once: int) -> int:
         """Return the proposals per window for which words are drawn; `at_once` windows fit into memory."""
-        if self.way == "enumeration":
-            return 2
         if self.way == "counts":
             return min(MOST_SHARED, SHARED * at_once // windows)
         return min(64, 6 + int(exp(min(5.0, float(self.epsilon))) / 4))
@@ -219,7 +186,7 @@ class WindowSampler:
         """Choices per proposal."""
         if self.way == "rejection":
             return -(-self.cells // self._cells_per_word)
-        return 2 if self.way == "enumeration" else self.cells + 1
+        return self.cells + 1
 
     @property
     def _words(self) -> int:
@@ -241,7 +208,7 @@ class WindowSampler:
         """
         epsilon, whole = float(self.epsilon), 2.0**self._bits
         rounding = epsilon * 2.0**-46 + 2.0**-36
-        widest = {"enumeration": 2048, "counts": number_of_sets(self.cells, self.levels) + 1}.get(self.way, 0)
+        widest = number_of_sets(self.cells, self.levels) + 1 if self.way == "counts" else 0
         coarse = (widest + self.cells * max(self.cells, self.levels)) / whole + (
             self.cells + 1
         ) * 2 * arithmetic.GUARD
@@ -266,7 +233,7 @@ class WindowSampler:
         drawn = bits.words(len(part) * attempts * self._words).reshape(len(part), attempts, self._words)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
-        if self.word_bits < WORD and self.way != "rejection":
+        if self.word_bits < WORD and self.way == "counts":
             words[:, :, :-1] = self._coarser(words[:, :, :-1])
         true = windows[part]
         draws = Draws(
@@ -290,8 +257,6 @@ class WindowSampler:
 
     def _coarser(self, words: Int64[np.ndarray, "n attempts words"]) -> Int64[np.ndarray, "n attempts words"]:
         """Return words with only the first bits of each choice."""
-        if self.way == "enumeration":
-            return words >> (WORD - self._bits)
         less = multiset_proposals.HALF - self._bits
         return (
             words & multiset_proposals.MASK
@@ -303,9 +268,6 @@ class WindowSampler:
         steps = ways(law.epsilon, self.cells, self.levels)[self.way]
         code = backend.loops(MODULES, int(count * min(PLAIN_STEP * steps, backend.LOAD_COST)))
         levels = shown_levels(self.levels).astype(np.int64)
-        if self.way == "enumeration":
-            listing = set_up_listing(self.cells, self.levels)
-            return lambda true, words, draws: code.enumerate_all(true, levels, law, words, listing, draws)
         if self.way == "rejection":
             each = self._cells_per_word
             return lambda true, words, draws: code.reject(true, levels, law, words, each, draws)
@@ -441,9 +403,8 @@ class SSIMExponential(BudgetedMethod):
     levels, 2 to 256. The grid of cells is continued at its right and bottom edge by its last cells to whole
     windows: N windows per channel, all of which cost budget. Each draw costs 2ε′, so `epsilon` alone allows
     ε′ = ε/(2·c·N); with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range
-    2ε′ accepts (errata E2). Any two images are neighbours. `constant_time` draws by enumerating all outputs,
-    in a time that does not depend on pixels; only up to 2^20 outputs per window. Raises `InvalidParameter`,
-    also if no exact draw is feasible. Source: Croft 2022 §5, theorem 2, corrected.
+    2ε′ accepts (errata E2). Any two images are neighbours. Raises `InvalidParameter`, also if
+    no exact draw is feasible. Source: Croft 2022 §5, theorem 2, corrected.
 
     >>> method = SSIMExponential(epsilon=240, block=16)
     >>> method.windows(height=112, width=92, channels=1)
@@ -459,7 +420,6 @@ class SSIMExponential(BudgetedMethod):
     help: ClassVar[Mapping[str, str]] = {
         "window": "Side of a window in blocks.",
         "levels": "How many grey levels may be shown.",
-        "constant_time": "Draw in a time that no pixel changes.",
     }
     calibrations: ClassVar[Mapping[str, str]] = {
         "approximate": "the exact composition of bounded-range draws, and zCDP",
@@ -469,7 +429,6 @@ class SSIMExponential(BudgetedMethod):
     block: Count = Count(default=1)
     window: Count = Count(default=3)
     levels: Count = Count(default=4)
-    constant_time: Flag = Flag(default=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -477,14 +436,6 @@ class SSIMExponential(BudgetedMethod):
             raise InvalidParameter("levels", self.levels, "is out of range", hint="choose from 2 to 256")
         if self.window > LARGEST_WINDOW:
             raise InvalidParameter("window", self.window, "is out of range", hint="choose from 1 to 64")
-        outputs = self.levels**self._cells
-        if self.constant_time and outputs > MOST_LISTED:
-            raise InvalidParameter(
-                "constant_time",
-                True,
-                f"needs all {self.levels}^{self._cells} outputs of a window listed, and 2^20 is the most",
-                hint="take fewer levels or a smaller window, such as levels 4 and window 3",
-            )
 
     @property
     def _cells(self) -> int:
@@ -512,8 +463,8 @@ class SSIMExponential(BudgetedMethod):
         return BoundedRangeAccount(2 * self.exponent(**size), self.windows(**size))
 
     def in_the_clear(self) -> tuple[str, ...]:
-        """Return that time depends on the pixels, unless `constant_time` is set."""
-        return () if self.constant_time else ("how long the draw took, which depends on the pixels",)
+        """Return that time depends on the pixels."""
+        return ("how long the draw took, which depends on the pixels",)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the root mean squared error on a mid-grey window, in grey levels."""
@@ -531,8 +482,7 @@ class SSIMExponential(BudgetedMethod):
                 f"with window {self.window} leaves no exact draw within reach (ε′ = {float(exponent):.4g})",
                 hint=SMALLER,
             )
-        way = "enumeration" if self.constant_time else min(costs, key=lambda name: costs[name])
-        return WindowSampler(exponent, self._cells, self.levels, way)
+        return WindowSampler(exponent, self._cells, self.levels, min(costs, key=lambda name: costs[name]))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
