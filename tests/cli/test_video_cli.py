@@ -109,9 +109,9 @@ def test_what_clips_cannot_have_is_one_line(
 
 def test_options_of_clips_are_refused_without_any(shell: Shell, tmp_path: Path) -> None:
     Image.fromarray(np.full((HEIGHT, WIDTH, 3), 90, np.uint8)).save(tmp_path / "a.jpg")
-    code, _, err = shell("obfuscate", "a.jpg", "--out", "b.png", *METHOD, *BOX, "--pose", "coarse")
+    code, _, err = shell("obfuscate", "a.jpg", "--out", "b.png", *METHOD, *BOX, "--keep-audio")
     assert code == 2
-    assert "--pose is for clips, and there is none among the inputs" in err
+    assert "--keep-audio is for clips, and there is none among the inputs" in err
 
 
 def test_a_plan_is_written_changed_and_rendered(

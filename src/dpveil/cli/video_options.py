@@ -20,21 +20,6 @@ COMMON: Final[Mapping[str, Any]] = {
             " budget over the frames.",
         ),
     ],
-    "pose": Annotated[
-        Text,
-        typer.Option(
-            metavar="fine|coarse",
-            help="Of clips: faces turn with the original's (the default), or are upright, which tells less.",
-        ),
-    ],
-    "on_lost": Annotated[
-        Text,
-        typer.Option(
-            metavar="hold|refuse",
-            help="Of clips: where somebody is lost, hold the last place until the shot ends (the default),"
-            " or refuse the clip.",
-        ),
-    ],
     "keep_audio": Annotated[
         bool,
         typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
@@ -83,13 +68,11 @@ class ClipOptions:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
         if not self.values:
             return {}
-        from dpveil.video.choices import ON_LOST, OVER_TIME, check_word
-        from dpveil.video.places import POSES
+        from dpveil.video.choices import OVER_TIME, check_word
 
         values = dict(self.values)
-        for name, known in {"over_time": OVER_TIME, "pose": POSES, "on_lost": ON_LOST}.items():
-            if name in values:
-                check_word(name, values[name], known)
+        if "over_time" in values:
+            check_word("over_time", values["over_time"], OVER_TIME)
         if "keep" in values:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:

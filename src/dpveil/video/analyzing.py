@@ -19,7 +19,7 @@ from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
-from dpveil.video.choices import ON_LOST
+from dpveil.video.choices import ONCE
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name
@@ -45,13 +45,11 @@ def analyze(
     keep: Collection[int] = (),
     link: Sequence[Collection[int]] = (),
     every: object = None,
-    on_lost: str = ON_LOST[0],
     post_processing: Sequence[str | Step] | str | Step = (),
     at_least: str | None = None,
     max_pixels: int = MAX_PIXELS,
     progress: Progress = no_progress,
-    over_time: str | None = None,
-    pose: str | None = None,
+    over_time: str = ONCE,
     keep_audio: bool = False,
     **parameters: Any,
 ) -> VideoPlan:
@@ -65,9 +63,8 @@ def analyze(
     """
     name = name_of(clip)
     made_by, finders = choose_method(method, regions, parameters)
-    choices: dict[str, Any] = {"over_time": over_time, "pose": pose}
     searched: dict[str, Any] = {} if every is None else {"every": every}
-    settings = TrackSettings(on_lost=on_lost, **searched)
+    settings = TrackSettings(**searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:
         found = clip_tracks(opened, made_by, finders, settings, if_none, progress)
         made = VideoPlan(
@@ -77,10 +74,9 @@ def analyze(
             tracks=arrange_tracks(found.tracks, keep, link),
             cuts=found.cuts,
             request=tuple(finder.description for finder in finders),
-            on_lost=on_lost,
+            over_time=over_time,
             keep_audio=keep_audio,
             post_processing=tuple(parse_all(post_processing)),
-            **{name: value for name, value in choices.items() if value is not None},
         )
     made.check_strength(at_least)
     return made

@@ -32,9 +32,8 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.choices import ON_LOST, OVER_TIME, check_word, draws_faces
+from dpveil.video.choices import OVER_TIME, check_word, draws_faces
 from dpveil.video.facts import ENDS, TrackRecord
-from dpveil.video.places import POSES
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
 from dpveil.video.quote import ClipQuote
 
@@ -184,8 +183,6 @@ def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
         request=tuple(check_text(each, "request") for each in data["request"]),
         post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
         over_time=check_word("over_time", data["over_time"], OVER_TIME),
-        pose=check_word("pose", data["pose"], POSES),
-        on_lost=check_word("on_lost", data["on_lost"], ON_LOST),
         audio=output["audio"],
         width=width,
         height=height,

@@ -16,10 +16,6 @@ ONCE: Final = "once"
 SPLIT: Final = "split"
 OVER_TIME: Final = (ONCE, SPLIT)
 """How a budget lasts: one draw of a key frame, or shares for each frame."""
-HOLD: Final = "hold"
-REFUSE: Final = "refuse"
-ON_LOST: Final = (HOLD, REFUSE)
-"""What a track that dies within a shot does: `tracks` has applied it before there is a plan."""
 FIXED: Final = (WHOLE, BOX, OBJECT)
 """Kinds of regions whose place a user gives, and no pixel."""
 SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}

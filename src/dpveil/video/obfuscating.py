@@ -26,9 +26,8 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
-from dpveil.video.choices import HOLD, ONCE
+from dpveil.video.choices import ONCE
 from dpveil.video.decoding import Source, container_of
-from dpveil.video.places import FINE
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
@@ -38,12 +37,7 @@ from dpveil.video.resume import drop, folder_of, left_plan, settings_of, unfinis
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
-USUAL: Final[Mapping[str, Json]] = {
-    "over_time": ONCE,
-    "pose": FINE,
-    "on_lost": HOLD,
-    "keep_audio": False,
-}
+USUAL: Final[Mapping[str, Json]] = {"over_time": ONCE, "keep_audio": False}
 """The settings of clips alone, as they are without options."""
 LEFT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"

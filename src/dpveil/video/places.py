@@ -98,10 +98,6 @@ def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
 
 
 ONE: Final = HeadFrame(1)
-FINE: Final = "fine"
-COARSE: Final = "coarse"
-POSES: Final = (FINE, COARSE)
-"""What is told of how a head is held: roll and yaw by its keys, or nothing, and less of its size."""
 ROLL: Final = 2 * math.pi / ROLLS
 """Radians from one roll of a cell to the next."""
 SIZE: Final = math.log(RATIO[0] / RATIO[1])
@@ -117,30 +113,23 @@ ASIDE: Final = 0.33
 141 photos of LFW, at classes 1 and 2 of yaw."""
 MOST_YAW: Final = math.radians(40)
 """Yaw from which on it is no farther aside."""
-STEP: Final = 4
-"""The scales of coarse cells are multiples of this."""
 
 
-def cell_at(key: Key, protect: str, pose: str = FINE) -> Cell:
+def cell_at(key: Key, protect: str) -> Cell:
     """Return the cell of a face's key: all that is shown of its place.
 
-    `protect` is one of `PROTECTIONS`. With the `pose` "coarse", a cell is upright, its yaw is not known, and
-    its scale is rounded up to a multiple of `STEP`. Raises `RegionError` for a box that no head can have.
+    `protect` is one of `PROTECTIONS`. Raises `RegionError` for a box that no head can have.
 
     >>> cell_at(Key(0, 300, 200, 90, 120), "head").numbers
     (48, 0, 58, 41)
     """
-    fine = pose == FINE
     box = Box(key.x, key.y, key.w, key.h)
-    head = between(of_box(box, -math.radians(key.roll) if fine else 0.0), SEEN, ONE)
-    yaw = math.radians(key.yaw) if fine and key.yaw is not None else None
+    head = between(of_box(box, -math.radians(key.roll)), SEEN, ONE)
+    yaw = None if key.yaw is None else math.radians(key.yaw)
     if yaw is not None:  # detectors put boxes around heads; faces that turn are ahead of the middle
         aside = ASIDE * key.w * math.sin(max(-MOST_YAW, min(MOST_YAW, yaw)))
         head = replace(head, x=head.x - head.scale * aside)
-    cell = cell_of(head, yaw, box, protect)
-    if fine or not cell.scale % STEP:
-        return cell
-    return Cell.near(head, None, raised=cell.scale - Cell.near(head, None).scale + STEP - cell.scale % STEP)
+    return cell_of(head, yaw, box, protect)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,14 +144,14 @@ class Course:
     protect: str
 
     @classmethod
-    def of(cls, keys: Sequence[Key], protect: str, pose: str = FINE) -> Course:
+    def of(cls, keys: Sequence[Key], protect: str) -> Course:
         """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
         frames = np.array([key.frame for key in keys], np.float64)
         if not len(keys) or not (np.diff(frames) > 0).all():
             raise RegionError(
                 "the keys of a track are not in order of frames", hint="give each frame one key"
             )
-        return cls(frames, tuple(cell_at(key, protect, pose) for key in keys), protect)
+        return cls(frames, tuple(cell_at(key, protect) for key in keys), protect)
 
     @cached_property
     def _sides(self) -> Series:
@@ -370,13 +359,13 @@ class BoxCourse:
     edges: Float64[np.ndarray, "4 n"]
 
     @classmethod
-    def of(cls, keys: Sequence[Key], *, margin: Fraction, rounded: bool, pose: str = FINE) -> BoxCourse:
+    def of(cls, keys: Sequence[Key], *, margin: Fraction, rounded: bool) -> BoxCourse:
         """Return the course of keys in order of frames, with a margin in shares of width and height.
 
-        Boxes that are not `rounded` are a user's own. With the `pose` "coarse", steps are twice as large.
+        Boxes that are not `rounded` are a user's own.
         """
         frames = np.array([key.frame for key in keys], np.float64)
-        edges = np.array([_edges(key, float(margin), rounded, pose) for key in keys], np.float64)
+        edges = np.array([_edges(key, float(margin), rounded) for key in keys], np.float64)
         return cls(frames, edges.T)
 
     def box(self, frame: float, width: int, height: int) -> Box | None:
@@ -396,14 +385,13 @@ class BoxCourse:
         return first + int(areas.argmax()) if areas.any() else None
 
 
-def _edges(key: Key, margin: float, rounded: bool, pose: str) -> tuple[float, float, float, float]:
+def _edges(key: Key, margin: float, rounded: bool) -> tuple[float, float, float, float]:
     """Return left, top, right and bottom of what is replaced at a key."""
     aside, above = key.w * margin, key.h * margin
     left, top, right, bottom = key.x - aside, key.y - above, key.x + key.w + aside, key.y + key.h + above
     if not rounded:
         return left, top, right, bottom
     step = 2.0 ** max(0, math.floor(math.log2(max(right - left, bottom - top) / STEPS)))
-    step *= 2 if pose == COARSE else 1
     low, high = (
         (math.floor(part / step) * step for part in (left, top)),
         (math.ceil(part / step) * step for part in (right, bottom)),
@@ -427,8 +415,8 @@ class Spot:
 class Scene:
     """A clip as it will be rendered: `width` × `height` pixels, `rate` frames a second on average.
 
-    `tracks` are those that are replaced, each by the `method`; face methods cover objects with grey. `pose`
-    is one of `POSES`. `steps` follow each draw. Faces that a pixel method replaces have a `margin`, in shares
+    `tracks` are those that are replaced, each by the `method`; face methods cover objects with grey. `steps`
+    follow each draw. Faces that a pixel method replaces have a `margin`, in shares
     of their box.
     """
 
@@ -437,7 +425,6 @@ class Scene:
     rate: float
     method: Method
     tracks: tuple[Track, ...]
-    pose: str = FINE
     steps: tuple[Step, ...] = ()
     margin: Fraction = MARGIN
 
@@ -465,7 +452,7 @@ class Scene:
         """Return the course of a face that is replaced by a face; raises `RegionError`."""
         if track.number not in self._courses:
             protect = str(getattr(self.method, "protect", "head"))
-            self._courses[track.number] = Course.of(track.keys, protect, self.pose)
+            self._courses[track.number] = Course.of(track.keys, protect)
         return self._courses[track.number]
 
     def box_course(self, track: Track) -> BoxCourse:
@@ -473,9 +460,7 @@ class Scene:
         if track.number not in self._boxes:
             margin = Fraction(0) if self.faces or track.kind != "face" else self.margin
             given = track.kind in GIVEN
-            self._boxes[track.number] = BoxCourse.of(
-                track.keys, margin=margin, rounded=not given, pose=self.pose
-            )
+            self._boxes[track.number] = BoxCourse.of(track.keys, margin=margin, rounded=not given)
         return self._boxes[track.number]
 
     @cached_property

@@ -24,9 +24,9 @@ from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.choices import HOLD, ON_LOST, ONCE, OVER_TIME, SPLIT, check_word, divides, draws_faces
+from dpveil.video.choices import ONCE, OVER_TIME, SPLIT, check_word, divides, draws_faces
 from dpveil.video.facts import Facts, Key, Track, TrackRecord
-from dpveil.video.places import FINE, POSES, Scene
+from dpveil.video.places import Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
     check_cuts,
@@ -58,9 +58,9 @@ class VideoPlan:
     """How a clip will be treated by `method`; nothing was drawn, nothing spent.
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
-    `request` describes the finders, as in a certificate. `over_time`, `pose` and `on_lost` are words of
-    `choices`. It is the owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot be,
-    and `RegionError` if nothing would be replaced.
+    `request` describes the finders, as in a certificate. `over_time` is one of `OVER_TIME`. It is the owner's:
+    it tells what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if nothing
+    would be replaced.
     """
 
     clip: str
@@ -70,8 +70,6 @@ class VideoPlan:
     cuts: tuple[int, ...] = ()
     request: tuple[str, ...] = ()
     over_time: str = ONCE
-    pose: str = FINE
-    on_lost: str = HOLD
     keep_audio: bool = False
     post_processing: tuple[Step, ...] = ()
 
@@ -81,8 +79,6 @@ class VideoPlan:
         check_cuts(self.cuts, self.facts.frames)
         check_tracks(self.tracks, self.facts.frames)
         check_word("over_time", self.over_time, OVER_TIME)
-        check_word("pose", self.pose, POSES)
-        check_word("on_lost", self.on_lost, ON_LOST)
         for at, text in enumerate(self.request):
             check_text(text, f"request[{at}]")
         if len(self.request) > MOST_TRACKS:
@@ -115,8 +111,6 @@ class VideoPlan:
             request=self.request,
             post_processing=tuple(step.description for step in self.post_processing),
             over_time=self.over_time,
-            pose=self.pose,
-            on_lost=self.on_lost,
             audio=self.keep_audio,
             width=self.facts.width,
             height=self.facts.height,
@@ -133,7 +127,6 @@ class VideoPlan:
             rate=float((facts.frames - 1) / facts.seconds) if facts.seconds else 1.0,
             method=self.method,
             tracks=tuple(track for track in self.tracks if not track.visible),
-            pose=self.pose,
             steps=self.post_processing,
         )
 
@@ -230,7 +223,7 @@ class VideoPlan:
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
         cover, so all that decides that counts: the replaced tracks with their keys, the shape that the method
-        replaces, also whether a face is shown there, the grid of the pose, and whether the sound is kept. It
+        replaces, also whether a face is shown there, and whether the sound is kept. It
         is the same for all debits of a plan, as a draw is shown beside what the others' regions hide. Where
         singular vectors are in the clear, their rasters count as well, as in `Covered.of`.
         """
@@ -241,7 +234,6 @@ class VideoPlan:
         data: dict[str, Json] = {
             "faces": draws_faces(self.method),
             "shape": shape,
-            "pose": self.pose,
             "audio": self.keep_audio,
             "tracks": sorted(hidden, key=json.dumps),
         }

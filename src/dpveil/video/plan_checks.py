@@ -11,7 +11,6 @@ from dpveil.core.origin import FACE, KIND, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import escape_text
-from dpveil.video.choices import REFUSE
 from dpveil.video.facts import ENDS, Facts, Track
 
 MOST_TRACKS: Final = 10_000
@@ -101,13 +100,6 @@ def check_tracks(tracks: Sequence[Track], frames: int) -> None:
         problem = "no track is replaced" if tracks else "there is no track"
         hint = "let one not be visible" if tracks else "add one, or analyze the clip again"
         raise RegionError(f"{problem}, so that the clip would be copied", hint=hint)
-
-
-def check_lost(on_lost: str, lost: Sequence[int]) -> None:
-    """Raise `InvalidParameter` if lost tracks were refused, and these, by number, are lost and replaced."""
-    if on_lost == REFUSE and lost:
-        problem = f"is not so, as track {lost[0]} is lost"
-        raise field_error("on_lost", on_lost, problem, "analyze again, or write hold")
 
 
 def _check_track(track: Track, frames: int, where: str) -> None:

@@ -49,9 +49,8 @@ from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
 from dpveil.video.choices import FIXED, SHARED, SPLIT, check_mode, draws_faces
-from dpveil.video.facts import LOST, Key, Track, TrackRecord
-from dpveil.video.places import FINE, Scene
-from dpveil.video.plan_checks import check_lost
+from dpveil.video.facts import Key, Track, TrackRecord
+from dpveil.video.places import Scene
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""
@@ -274,8 +273,6 @@ class ClipQuote:
     request: tuple[str, ...]
     post_processing: tuple[str, ...]
     over_time: str
-    pose: str
-    on_lost: str
     audio: bool
     width: int
     height: int
@@ -285,7 +282,6 @@ class ClipQuote:
         check_mode(self.method, self.over_time)
         if len(self.sizes) != len(self.persons):
             raise InvalidParameter("draws", len(self.sizes), "are not one for each person that is replaced")
-        check_lost(self.on_lost, [t.number for group in self.persons for t in group if t.end == LOST])
 
     @cached_property
     def persons(self) -> list[tuple[TrackRecord, ...]]:
@@ -339,8 +335,6 @@ class ClipQuote:
             "request": list(self.request),
             "post_processing": list(self.post_processing),
             "over_time": self.over_time,
-            "pose": self.pose,
-            "on_lost": self.on_lost,
             "keep_audio": self.audio,
         }
 
@@ -374,7 +368,7 @@ class ClipQuote:
         shown = list(cost.scope.in_the_clear)
         if size is None:
             shown += map(words.of_clip, method.shown_by_place(HEAD))
-            shown += [words.TURNS] * (self.pose == FINE)
+            shown.append(words.TURNS)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))
         covered = words.covers(name_of(group), group[0].kind, length(group), size, self.over_time)

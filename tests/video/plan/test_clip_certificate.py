@@ -120,8 +120,6 @@ FREE_TO_STATE = {
     ("tracks", 0, "first"),
     ("tracks", 0, "kind"),
     ("tool",),
-    ("on_lost",),
-    ("pose",),
     ("tracks", 0, "number"),
     ("tracks", 0, "person"),
     ("output", "audio"),
@@ -145,10 +143,6 @@ def test_any_edit_shows_even_if_the_checksum_is_made_anew():
                 parse_certificate(sealed(data))
 
 
-def lost(track: dict[str, Any]) -> dict[str, Any]:
-    return track | {"end": "lost"}
-
-
 FORGED: list[tuple[str, Any]] = [
     ("a raster larger than the picture", lambda d: d.update(rasters=[[5000, 480]])),
     ("less than the whole picture", lambda d: d.update(rasters=[[64, 48]])),
@@ -158,7 +152,6 @@ FORGED: list[tuple[str, Any]] = [
     ("no track", lambda d: d.update(tracks=[], rasters=[])),
     ("a method of a file", lambda d: d.update(method="latent", parameters={"codec": "/etc/passwd"})),
     ("huge frames", lambda d: d["output"].update(width=10**6, height=10**6)),
-    ("lost, though that was refused", lambda d: d.update(on_lost="refuse", tracks=[lost(d["tracks"][0])])),
     ("two kinds of one person", lambda d: d.update(tracks=[d["tracks"][0] | {"person": 1}] * 2)),
 ]
 

@@ -35,7 +35,7 @@ def edited(change: Any, method: Any = NEAR) -> Any:
     "made",
     [
         plan(NEAR, *TWO, cuts=(3, 50), post_processing=(parse("median:3"),), keep_audio=True),
-        plan(Attributes.of({"attributes": "gender=4"}), *TWO, pose="coarse", on_lost="refuse"),
+        plan(Attributes.of({"attributes": "gender=4"}), *TWO),
         plan(NEAR, whole(), request=("whole",), over_time="split"),
         plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
     ],
@@ -156,7 +156,6 @@ def test_a_ledger_compares_what_is_covered(tmp_path):
     for other in (
         shown,
         plan(NEAR, *first.tracks, keep_audio=True),
-        plan(NEAR, *first.tracks, pose="coarse"),
     ):
         with pytest.raises(RegionsDiffer):
             ledger.debit("album", other.total, "third", covered=other.covered)

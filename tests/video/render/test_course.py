@@ -14,7 +14,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, side
 from dpveil.faces.geometry.head_frame import MIDDLE, outline
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.video.facts import Key
-from dpveil.video.places import COARSE, STEP, BoxCourse, Course, calm, cell_at, region_around
+from dpveil.video.places import BoxCourse, Course, calm, cell_at, region_around
 
 TURN = 2 * math.pi / ROLLS
 KEYS = (
@@ -139,17 +139,6 @@ def test_a_face_that_turns_is_ahead_of_the_middle_of_its_box(yaw: int) -> None:
     assert yaw == 0 or cell.shape("face").holds(cell.pose.to(np.array([far])) + 0.5).all()
 
 
-def test_coarse_cells_tell_neither_roll_nor_yaw_and_hold_the_box() -> None:
-    for w in range(20, 200, 7):
-        key = Key(0, 100, 80, w, round(w * 1.3), 30, 25)
-        cell, fine = cell_at(key, "head", COARSE), cell_at(key, "head")
-        assert (cell.roll, cell.yaw) == (0, None)
-        assert cell.scale % STEP == 0
-        assert cell.scale >= fine.scale - 1
-        ends = outline((key.x + key.w / 2 - 0.5, key.y + key.h / 2 - 0.5, key.w / 2, key.h / 2))
-        assert cell.shape("head").far(cell.pose.to(ends) + 0.5).max() <= 1
-
-
 @pytest.mark.parametrize("protect", sorted(PROTECTIONS))
 def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
     import cv2
@@ -173,13 +162,12 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
         assert (masks[1] <= cv2.dilate(masks[0], np.ones((13, 13), np.uint8))).all() or masks[0].sum() < 20
 
 
-@pytest.mark.parametrize("coarse", [False, True])
-def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: bool) -> None:
+def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone() -> None:
     rng = np.random.default_rng(5)
     keys = [
         Key(10 * n, *(int(v) for v in rng.integers((-20, -20, 20, 20), (120, 90, 60, 60)))) for n in range(6)
     ]
-    course = BoxCourse.of(keys, margin=0, rounded=True, pose=COARSE if coarse else "fine")
+    course = BoxCourse.of(keys, margin=0, rounded=True)
     for frame in range(51):
         left, top, w, h = (
             float(np.interp(frame, course.frames, [getattr(k, n) for k in keys])) for n in "xywh"
@@ -197,10 +185,9 @@ def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone(coarse: boo
         assert box.y <= low[1]
         assert box.x + box.w >= min(WIDTH, high[0])
         assert box.y + box.h >= min(HEIGHT, high[1])
-    steps = np.array([4, 8]) if coarse else np.array([2, 4])
     sizes = np.array([max(k.w, k.h) for k in keys])
     assert ((course.edges % 2) == 0).all() or sizes.min() < 16
-    assert (course.edges[0] % steps[0] == 0).all()
+    assert (course.edges[0] % 2 == 0).all()
 
 
 def test_nothing_of_what_lies_beyond_the_picture_is_replaced() -> None:

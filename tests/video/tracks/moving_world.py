@@ -104,14 +104,16 @@ def facts(count: int, steps=None, base=Fraction(1, FPS)) -> Facts:
     )
 
 
-def tracked(count, walks, tells=None, *, cuts=(), over=lambda n, image: None, **settings) -> Found:
-    """Return the tracks of a clip of `walks`."""
+def tracked(
+    count, walks, tells=None, *, cuts=(), over=lambda n, image: None, none_lost=False, **settings
+) -> Found:
+    """Return the tracks of a clip of `walks`, of which `none_lost` may be."""
     finder = Knowing(of(walks) if tells is None else tells)
     frames = clip(count, walks, cuts, over)
-    exact = {
-        name: value if isinstance(value, str) else Fraction(str(value)) for name, value in settings.items()
-    }
-    return find_tracks(frames, facts(count), [finder], TrackSettings(**exact))
+    exact = {name: Fraction(str(value)) for name, value in settings.items()}
+    found = find_tracks(frames, facts(count), [finder], TrackSettings(**exact))
+    assert not none_lost or all(track.end != "lost" for track in found.tracks)
+    return found
 
 
 def box_at(track, frame):

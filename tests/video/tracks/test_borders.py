@@ -32,7 +32,7 @@ WALKS = {
 
 @pytest.mark.parametrize("walk", WALKS.values(), ids=WALKS)
 def test_what_comes_in_over_the_border_is_one_track(walk):
-    found = tracked(25, [walk], narrow(walk), every=0.2, on_lost="refuse")
+    found = tracked(25, [walk], narrow(walk), every=0.2, none_lost=True)
     (track,) = found.tracks
     assert min(uncut(track, n, walk(n)) for n in range(4, 25)) > 0.88
     assert max(key.w * key.h for key in track.keys) < 1.6 * 40 * 50
@@ -44,7 +44,7 @@ def test_what_goes_out_over_the_border_is_one_track_that_leaves(walk):
     def back(n):
         return walk(20 - n)
 
-    (track,) = tracked(80, [back], narrow(back), every=0.2, gap=1, on_lost="refuse").tracks
+    (track,) = tracked(80, [back], narrow(back), every=0.2, gap=1, none_lost=True).tracks
     assert track.end == "left"
     assert min(uncut(track, n, back(n)) for n in range(18)) > 0.88
     assert track.last < 30
@@ -121,7 +121,7 @@ def test_a_track_that_another_one_holds_for_long_is_the_same_object():
     def tells(n):
         return of([inside_of(slow)] if n < 6 else [slow])(n)
 
-    found = tracked(100, [slow], tells, every=0.2, on_lost="refuse")
+    found = tracked(100, [slow], tells, every=0.2, none_lost=True)
     assert {track.end: track.last < 35 for track in found.tracks} == {"merged": True, "end": False}
 
 

@@ -138,7 +138,7 @@ def test_what_leaves_the_picture_is_not_lost():
     def leaves(n):
         return 150 + 4 * n, 60, 36, 44
 
-    found = tracked(120, [leaves], of([leaves], missing=range(14, 200)), margin=0.2, on_lost="refuse", gap=1)
+    found = tracked(120, [leaves], of([leaves], missing=range(14, 200)), margin=0.2, none_lost=True, gap=1)
     (track,) = found.tracks
     assert track.end == "left"
     assert min(uncut(track, n, leaves(n)) for n in range(22)) > 0.9
@@ -167,11 +167,6 @@ def test_lost_tracks_are_held_until_they_are_found_again_there():
     assert two.end == "end"
     walks = [vanishes, elsewhere]
     assert [t.last for t in tracked(120, walks, gap=1).tracks] == [119, 119]
-
-
-def test_a_clip_in_which_something_is_lost_is_refused():
-    with pytest.raises(RegionError, match=r"object track 1 is lost after frame 30 \(1.20 s\)"):
-        tracked(120, [vanishes], every=0, gap=1, on_lost="refuse")
 
 
 def test_two_objects_that_pass_each_other_keep_their_tracks():
@@ -240,7 +235,7 @@ def test_a_search_that_fails_ends_it():
         tracked(10, [still], fails)
 
 
-@pytest.mark.parametrize("given", [{"every": -1}, {"every": 3}, {"on_lost": "keep"}])
+@pytest.mark.parametrize("given", [{"every": -1}, {"every": 3}])
 def test_settings_are_checked(given):
     with pytest.raises(InvalidParameter):
         TrackSettings(**given)
@@ -273,7 +268,7 @@ def shown(found: Found, walk: Walk, frames) -> list[int]:
 
 def test_who_walks_out_of_a_larger_one_that_was_found_later_is_followed():
     walk = comes_out(45)
-    found = tracked(85, [large, walk], tells(walk, range(80, 85)), on_lost="refuse")
+    found = tracked(85, [large, walk], tells(walk, range(80, 85)), none_lost=True)
     assert shown(found, walk, range(85)) == []
     assert [track.end for track in found.tracks] == ["end", "end"]
 
@@ -291,7 +286,7 @@ def part(n):
 
 def merged(count, over=lambda n, image: None, since=25, **settings):
     """Return the track that merges, of a part of `large`, which itself is found later."""
-    found = tracked(count, [large], tells(part, since=since), over=over, on_lost="refuse", **settings)
+    found = tracked(count, [large], tells(part, since=since), over=over, none_lost=True, **settings)
     return next(track for track in found.tracks if track.end == "merged")
 
 
@@ -349,7 +344,7 @@ def test_who_enters_does_not_take_the_track_of_who_stands_there():
         half = [Seen("object", (x, y, WIDTH - x, h), 0.9)] if x <= 230 else []
         return [*(of([stands])(n) if n <= 37 or n >= 80 else []), *half]
 
-    found = tracked(85, [enters, stands], both, on_lost="refuse")
+    found = tracked(85, [enters, stands], both, none_lost=True)
     assert shown(found, stands, range(85)) == []
 
 
@@ -375,10 +370,10 @@ def test_what_is_protected_to_the_end_of_its_shot_is_not_lost():
     def seen(n):
         return of([still])(n) if n < 70 else []
 
-    often = {"gap": 0.28, "margin": 0.28, "every": 0, "on_lost": "refuse"}
+    often = {"gap": 0.28, "margin": 0.28, "every": 0, "none_lost": True}
     (track,) = tracked(78, [goes], seen, **often).tracks
     assert (track.last, track.end) == (77, "end")
     (track,) = tracked(110, [goes], seen, cuts=[78], **often).tracks
     assert (track.last, track.end) == (77, "cut")
-    with pytest.raises(RegionError, match="is lost"):
-        tracked(79, [goes], seen, **often)
+    (track,) = tracked(79, [goes], seen, **often | {"none_lost": False}).tracks
+    assert track.end == "lost"

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -21,7 +21,6 @@ from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import Locator, locator, pose_of
 from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
-from dpveil.video.choices import REFUSE
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
 from dpveil.video.tracks.following import clip_boxes, complete_box, continuations, matches, overlap, share
@@ -285,25 +284,11 @@ def shots_of(cuts: Sequence[int], first: int, last: int) -> Shots:
     return [(start, stop - 1) for start, stop in pairwise([first, *cuts, last + 1])]
 
 
-def protect_lost(
-    closed: Sequence[Closed], shots: Shots, facts: Facts, *, refused: bool = False
-) -> list[Closed]:
-    """Return the tracks, of which lost ones stay to the end of their shot, or until found again.
-
-    Raises `RegionError`, which names the first one, if lost ones are `refused`.
-    """
-    answered = _protected_until(closed, shots)
-    for number, (one, until) in enumerate(answered, start=1):
-        if refused and until is not None:
-            seconds = float((next(islice(facts.times, one.sure, None)) - facts.start) * facts.time_base)
-            raise RegionError(
-                f"{one.kind} track {number} is lost after frame {one.sure} ({seconds:.2f} s)",
-                hint="let {on_lost} be hold, or cut the clip",
-                arguments={"on_lost": "on_lost"},
-            )
+def protect_lost(closed: Sequence[Closed], shots: Shots) -> list[Closed]:
+    """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
     return [
         one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in answered
+        for one, until in _protected_until(closed, shots)
     ]
 
 
@@ -370,9 +355,8 @@ def find_tracks(
 
     `progress` is called with the number of frames that are done. Boxes of faces have no margin, whatever that
     of the finder is; those of other finders have it. Memory does not grow with the length of the clip, but
-    for the keys of tracks. Raises `NoRegion` if nothing is found; `RegionError` if a search fails, something
-    is lost and has to be refused, or there are more than `tracker.MOST_TRACKS` tracks; and
-    `InvalidParameter` for a finder that only fits photos.
+    for the keys of tracks. Raises `NoRegion` if nothing is found; `RegionError` if a search fails, or there
+    are more than `MOST_TRACKS` tracks; and `InvalidParameter` for a finder that only fits photos.
     """
     settings = TrackSettings() if settings is None else settings
     looker, tracker, first, last = Looker(facts, finders, settings), Tracker(facts, settings), 0, -1
@@ -388,11 +372,10 @@ def find_tracks(
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)
     closed = sorted(tracker.closed, key=lambda one: (one.keys[0].frame, one.keys[0].x, one.keys[0].y))
     shots = shots_of(tracker.cuts, first, last)
-    answered = protect_lost(closed, shots, facts, refused=settings.on_lost == REFUSE)
     return Found(
         tracks=tuple(
             Track(number=n, kind=one.kind, finder=one.finder, keys=one.keys, end=one.end, score=one.score)
-            for n, one in enumerate(answered, start=1)
+            for n, one in enumerate(protect_lost(closed, shots), start=1)
         ),
         cuts=tuple(tracker.cuts),
         frames=last - first + 1,

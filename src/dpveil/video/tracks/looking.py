@@ -18,7 +18,6 @@ from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
-from dpveil.video.choices import ON_LOST, check_word
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
 from dpveil.video.tracks.trace import Edges, Place, is_outside
@@ -33,9 +32,9 @@ class TrackSettings:
 
     Frames are searched at least `every` so often (0: every frame). A new track is followed `backwards` for so
     long, at least to the search before and at most to the start of the shot. Before and after what is
-    followed, its place is protected for a `margin`. An object that is not found for longer than `gap` is lost
-    and `on_lost` says what then: "hold" its last place to the end of the shot or until it is found there
-    again, or "refuse" the clip. Raises `InvalidParameter`.
+    followed, its place is protected for a `margin`. An object that is not found for longer than `gap` is
+    lost: its last place is protected to the end of the shot, or until it is found there again. Raises
+    `InvalidParameter`.
 
     >>> TrackSettings(every=0.12).every
     Fraction(3, 25)
@@ -45,10 +44,6 @@ class TrackSettings:
     backwards: Fraction = Fraction(1, 2)
     margin: Fraction = Fraction(1, 5)
     gap: Fraction = Fraction(2)
-    on_lost: str = ON_LOST[0]
-
-    def __post_init__(self) -> None:
-        check_word("on_lost", self.on_lost, ON_LOST)
 
 
 MOST: Final = 120

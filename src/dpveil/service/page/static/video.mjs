@@ -40,7 +40,6 @@ async function openPlan(file) {
   saved = file.name.endsWith(".json") ? file.name : "plan.json";
   $("look").hidden = false;
   $("look-title").textContent = String(plan.clip.name ?? "Clip");
-  $("lost").textContent = String(plan.on_lost ?? "hold");
   replace($("tracks"), ...plan.tracks.map(row));
   showLinks();
   changed();
