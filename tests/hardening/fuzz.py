@@ -234,8 +234,8 @@ def clips(folder: Path) -> Try:
     from fuzz_seeds import CLIPS
 
     from dpveil.errors import DPVeilError
-    from dpveil.video.decoding import Source
-    from dpveil.video.reading import Reader
+    from dpveil.video.containers import Source
+    from dpveil.video.decoding import Reader
     from dpveil.video.writing import Writer, add_sound
 
     for name, settings in CLIPS.items():

@@ -242,7 +242,7 @@ def render_command(
     with open_clip(source) as opened:
         check_same(plan, opened.facts, source)
         container = None if out is None else container_for(out)
-        check_possible(plan, opened, container, paid=payment.ledger is not None)
+        check_possible(plan, opened, container)
         if preview is not None:
             write_sheet(preview, preview_sheet(plan, opened), replace=force)
     if json:

@@ -20,10 +20,11 @@ from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
 from dpveil.video.choices import ONCE
+from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.facts import Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name
-from dpveil.video.reading import MAX_PIXELS, Clip, open_clip
+from dpveil.video.reading import Clip, open_clip
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.looking import LONG_SIDE, TrackSettings
 

@@ -1,302 +1,39 @@
-"""A clip's file, opened once, and its pictures, decoded in the order in which they are shown.
-
-FFmpeg's guess is never asked for: a playlist, or anything else that names other files, is no clip.
-"""
+"""A clip that this process decodes: its facts, and its pictures in the order in which they are shown."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-import stat
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from pathlib import Path
-from types import ModuleType
+from itertools import chain, islice
 from typing import Any, Final
 
 import cv2
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.guarantee import count_noun
-from dpveil.errors import ClipError, DPVeilError, UsageError
-from dpveil.io.names import show_path
+from dpveil.errors import ClipError, InvalidParameter
+from dpveil.video.containers import (
+    MATROSKA,
+    MOV,
+    NAMES,
+    Source,
+    as_clip_error,
+    container_of,
+    left_out_streams,
+    open_container,
+    picture_stream,
+    pyav,
+)
+from dpveil.video.facts import Facts, Frame, runs
 
-
-def pyav() -> ModuleType:
-    """Return PyAV with FFmpeg's log off; raises `UsageError` if it is not installed."""
-    try:
-        import av
-        import av.logging
-    except ImportError as error:
-        hint = "pip install 'dpveil[video]'"
-        raise UsageError("reading and writing clips needs PyAV", hint=hint) from error
-    av.logging.set_level(None)
-    return av
-
-
-PIECE: Final = 2**20
-"""Bytes hashed at a time."""
-CHANGED: Final = "the file changed while it was read"
-
-
-class Source:
-    """The regular file at `path`, open until `close`; any number of `View` read it at the same time."""
-
-    handle = -1
-
-    def __init__(self, path: str | Path, name: str = "") -> None:
-        self.name, self.path = name or show_path(path), str(Path(path).absolute())
-        try:
-            self.handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except (OSError, ValueError) as error:
-            raise self.read_error(error) from error
-        self.state = self._file_state()
-        if not stat.S_ISREG(os.fstat(self.handle).st_mode):
-            self.close()
-            raise self.clip_error("it is not a regular file", "give the name of a clip's file")
-        self.size = self.state[2]
-
-    def close(self) -> None:
-        """Close the file; closing it again does nothing."""
-        if self.handle >= 0:
-            os.close(self.handle)
-        self.handle = -1
-
-    def __del__(self) -> None:
-        self.close()
-
-    def read(self, at: int, size: int) -> bytes:
-        """Return up to `size` bytes from the offset `at` on; raises `ClipError` for a disk's error."""
-        try:
-            return os.pread(self.handle, size, at)
-        except OSError as error:
-            raise self.read_error(error) from error
-
-    def sha256(self) -> str:
-        """Return the SHA-256 of the file's bytes."""
-        digest, at = hashlib.sha256(), 0
-        while piece := self.read(at, PIECE):
-            digest.update(piece)
-            at += len(piece)
-        return digest.hexdigest()
-
-    def check(self) -> None:
-        """Raise `ClipError` if the file was written to since it was opened."""
-        if self._file_state() != self.state:
-            raise self.clip_error(CHANGED, "wait until it is complete, and try again")
-
-    def clip_error(self, problem: str, remedy: str = "") -> ClipError:
-        """Return the error that this file has a `problem`."""
-        return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
-
-    def read_error(self, error: OSError | ValueError) -> ClipError:
-        """Return an operating system's error about this file."""
-        problem = getattr(error, "strerror", None) or "not a valid file name"
-        return self.clip_error(problem[:1].lower() + problem[1:], "check the name of the file")
-
-    def _file_state(self) -> tuple[int, ...]:
-        found = os.fstat(self.handle)
-        return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-
-
-class View:
-    """A position in a `Source`, with the methods of an open file that PyAV calls."""
-
-    name = ""
-
-    def __init__(self, source: Source) -> None:
-        self._source = source
-        self._at = 0
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next `size` bytes, or all."""
-        found = self._source.read(self._at, self._source.size - self._at if size < 0 else size)
-        self._at += len(found)
-        return found
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        """Move to `offset` from the start, the position or the end; return the new position."""
-        self._at = max(0, (0, self._at, self._source.size)[whence] + offset)
-        return self._at
-
-    def tell(self) -> int:
-        """Return the position in bytes."""
-        return self._at
-
-
-MOV, MATROSKA, AVI, TS, PS = "mov", "matroska", "avi", "mpegts", "mpeg"
-NAMES: Final = {MOV: "mp4", MATROSKA: "matroska", AVI: "avi", TS: "mpegts", PS: "mpeg"}
-"""FFmpeg's demuxers that may read a clip, and what the format is called in `Facts`."""
-FIRST_BOXES: Final = frozenset((b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"))
-"""Types of the first box of a MOV or MP4 file."""
+MAX_PIXELS: Final = 8192 * 4320
+"""Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
 MOST_FRAMES: Final = 2_000_000
 """Most frames of a clip: 18 hours at 30 a second."""
-COPY_AGAIN: Final = "copy it again from where it was made, or repair it by ffmpeg -i IN -c copy OUT.mp4"
-KINDS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
-
-
-def container_of(source: Source) -> str:
-    """Return FFmpeg's name of the clip's container; raises `ClipError` for any other file."""
-    head = source.read(0, 600)
-    if not head:
-        raise source.clip_error("the file is empty", COPY_AGAIN)
-    if head[4:8] in FIRST_BOXES:
-        return MOV
-    if head.startswith(b"\x1a\x45\xdf\xa3"):
-        return MATROSKA
-    if head.startswith(b"RIFF") and head[8:12] == b"AVI ":
-        return AVI
-    if any(head[at : at + 3 * step : step] == b"GGG" for step, at in ((188, 0), (192, 4))):
-        return TS
-    if head.startswith(b"\x00\x00\x01\xba"):
-        return PS
-    raise source.clip_error("it is not a clip in a format that dpveil reads", KINDS)
-
-
-def early(source: Source) -> ClipError:
-    """Return the error that the file ends early."""
-    return source.clip_error("the file ends early", COPY_AGAIN)
-
-
-def damage_error(source: Source, what: str = "its structure is damaged") -> ClipError:
-    """Return the error that the file is damaged."""
-    return source.clip_error(what, COPY_AGAIN)
-
-
-DECODERS: Final = frozenset(
-    {
-        *("h264", "hevc", "vp8", "vp9", "av1", "libdav1d", "mpeg4", "mpeg1video", "mpeg2video", "h263"),
-        *("mjpeg", "prores", "dnxhd", "ffv1", "dvvideo", "rawvideo", "png", "qtrle", "huffyuv", "ffvhuff"),
-        *("theora", "vc1", "wmv3", "msmpeg4", "cinepak"),
-    }
-)
-"""FFmpeg's decoders of pictures that a clip may need."""
-SOUND: Final = frozenset(
-    {
-        *("aac", "mp3", "mp3float", "mp2", "mp2float", "ac3", "eac3", "opus", "libopus", "vorbis", "flac"),
-        *("alac", "amrnb", "amrwb", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_s32le"),
-        *("pcm_s32be", "pcm_f32le", "pcm_f32be", "pcm_u8", "pcm_s8", "pcm_mulaw", "pcm_alaw", "adpcm_ima_qt"),
-    }
-)
-"""FFmpeg's decoders of sound, which tell how a stream is stored; no sound is decoded."""
-MOST_STREAMS: Final = 32
-"""Most streams of a file."""
-FORMATS: Final = {MOV: "mov,mp4,m4a,3gp,3g2,mj2", MATROSKA: "matroska,webm"}
-"""Names of demuxers as FFmpeg lists them, where these are others."""
-TIMEOUT: Final = 60.0
-"""Seconds that FFmpeg may take to open a file, or to read one packet."""
-BUFFER: Final = 2**18
-"""Bytes that FFmpeg asks for at a time."""
-USUAL: Final = frozenset(
-    {
-        *("major_brand", "minor_version", "compatible_brands", "handler_name", "vendor_id", "language"),
-        *("encoder", "duration", "software"),
-    }
-)
-"""Keys of metadata that name the format and the software, in lower case."""
-STREAMS: Final = {"audio": "sound", "subtitle": "subtitle stream", "data": "data stream"}
-
-
-def open_container(source: Source, demuxer: str, most: int) -> Any:
-    """Return PyAV's container of the clip: it reads by `demuxer`, and opens nothing but `source`.
-
-    FFmpeg decodes some frames to find out what the clip is, of `most` pixels; but none of streams whose kind
-    it learns late, for it has no limit there. Raises `ClipError` if there is no such clip in the file.
-    """
-    av = pyav()
-    options = {
-        "codec_whitelist": ",".join(sorted(SOUND if demuxer in (TS, PS) else DECODERS | SOUND)),
-        "format_whitelist": FORMATS.get(demuxer, demuxer),
-        "protocol_whitelist": "none",
-        "max_streams": str(MOST_STREAMS),
-        "max_pixels": str(most),
-        "err_detect": "explode",
-    }
-    with as_clip_error(source, "it"):
-        return av.open(
-            View(source),
-            "r",
-            format=demuxer,
-            options=options,
-            metadata_errors="replace",
-            buffer_size=BUFFER,
-            timeout=TIMEOUT,
-            io_open=_open_nothing,
-        )
-
-
-def _open_nothing(*_: object) -> Any:
-    """Open no other file, whatever the clip names."""
-    raise PermissionError("a clip names another file")
-
-
-@contextmanager
-def as_clip_error(source: Source, what: str) -> Iterator[None]:
-    """Turn what PyAV raises into a `ClipError`: the file ends early, or `what` cannot be decoded."""
-    av = pyav()
-    try:
-        yield
-    except DPVeilError:
-        raise
-    except av.error.EOFError as error:
-        raise early(source) from error
-    except av.error.FFmpegError as error:
-        raise damage_error(source, f"{what} cannot be decoded") from error
-    except (OSError, ValueError, OverflowError, AssertionError, RuntimeError, MemoryError) as error:
-        raise damage_error(source, f"{what} cannot be decoded") from error
-
-
-def picture_stream(container: Any, source: Source) -> Any:
-    """Return the stream of pictures that a player shows; raises `ClipError` if there is none to decode.
-
-    It is the one marked as default, else the first; cover art is none.
-    """
-    from av.stream import Disposition
-
-    found = [stream for stream in container.streams.video if not _is_cover(stream)]
-    if not found:
-        raise source.clip_error("it has no pictures", "give the name of a clip")
-    chosen = next((stream for stream in found if stream.disposition & Disposition.default), found[0])
-    context = chosen.codec_context
-    if context is None or context.codec.name not in DECODERS:
-        raise source.clip_error(
-            "its pictures are coded in a way that dpveil does not read", "save it as H.264"
-        )
-    if any(key.lower() == "alpha_mode" and value != "0" for key, value in chosen.metadata.items()):
-        raise source.clip_error("its pictures are transparent in part", "save it without transparency")
-    return chosen
-
-
-def _is_cover(stream: Any) -> bool:
-    from av.stream import Disposition
-
-    return bool(stream.disposition & (Disposition.attached_pic | Disposition.timed_thumbnails))
-
-
-def left_out_streams(container: Any, chosen: Any) -> tuple[str, ...]:
-    """Return in words what the file holds beside the pictures of `chosen` and the first sound stream."""
-    counts: Counter[str] = Counter()
-    for stream in container.streams:
-        if stream.index == chosen.index:
-            continue
-        kind = STREAMS.get(stream.type, "attachment" if stream.type == "attachment" else "unknown stream")
-        if stream.type == "video":
-            kind = "cover picture" if _is_cover(stream) else "other picture stream"
-        counts[kind] += 1
-    counts["chapter"] = len(container.chapters())
-    counts["further sound stream"] = max(0, counts.pop("sound", 0) - 1)
-    words = [count_noun(count, name) for name, count in counts.items() if count]
-    if any(
-        any(key.lower() not in USUAL for key in part.metadata) for part in (container, *container.streams)
-    ):
-        words.append("metadata")
-    return tuple(words)
-
-
 MATRICES: Final = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9}
 """FFmpeg's number of the matrix of a frame (ITU-T H.273), and swscale's for it."""
 UNSTATED: Final = (2, 3)
@@ -479,16 +216,119 @@ THREADS: Final = 8
 """Most threads of a decoder: each holds some frames."""
 
 
-@dataclass(frozen=True)
-class Way:
-    """How a clip is decoded: its file, FFmpeg's name of its container, and the most pixels of a frame."""
+ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
+"""Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
+WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
+"""Those that do so where no frame depends on a later one."""
+USUAL_RATE: Final = 25
+"""Frames a second of a clip that states nothing."""
+LOOKED_AT: Final = 48
+"""Frames decoded to see whether the packets tell the times: more than a decoder holds back."""
+LIES: Final = "what decodes is not what was found when it was opened"
 
-    source: Source
-    demuxer: str
-    most: int
+
+class Reader:
+    """A clip that this process decodes; `facts` are what is known about it, and `demuxer` FFmpeg's name of
+    its container.
+
+    The times of frames are those of the packets where a packet is a frame, the first frames have these times,
+    and the file states every one. Else all is decoded once, or the clip is refused if it is not to be
+    `searched` for its times. Without B-frames, as dpveil writes it, MPEG-4 also has a frame in each packet.
+    """
+
+    facts: Facts
+
+    def __init__(self, source: Source, most: int = MAX_PIXELS, *, searched: bool = True) -> None:
+        self.source, self.demuxer, self.most = source, container_of(source), most
+        self._running: tuple[tuple[int, int, int], Iterator[Frame]] | None = None
+        with self._stream() as (container, stream):
+            if stream.time_base is None or stream.time_base <= 0:
+                raise source.clip_error("its structure is damaged")
+            rate = stream.guessed_rate or stream.average_rate
+            self._usual = max(1, round(1 / ((rate or USUAL_RATE) * stream.time_base)))
+            times = self._packet_times(container, stream, ONE_EACH if searched else WITHOUT_B)
+            head = list(islice(self._looks(), LOOKED_AT))
+            if not head:
+                raise source.clip_error("it has no frames", "give the name of a clip")
+            fields, self._clean = any(look.fields for look, _ in head), True
+            if fields or times is None or times[:LOOKED_AT] != [time for _, time in head]:
+                if not searched:
+                    raise source.clip_error("its packets do not tell when each frame is shown")
+                times, self._clean, fields = self._decoded_times()
+            self._look = replace(head[0][0], fields=fields)
+            self._upright = Upright(self._look, source, most)
+            start, steps = runs(times)
+            bright = (f"brightness above white ({self._look.hdr})",) if self._look.hdr else ()
+            self.facts = Facts(
+                sha256=source.sha256(),
+                format=NAMES[self.demuxer],
+                codec=stream.codec_context.codec.canonical_name,
+                width=self._upright.width,
+                height=self._upright.height,
+                time_base=stream.time_base,
+                start=start,
+                steps=steps,
+                audio=bool(container.streams.audio),
+                dropped=(*left_out_streams(container, stream), *bright),
+            )
+
+    def __enter__(self) -> Reader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._running = None
+
+    def frame(self, start: int, stop: int, index: int) -> Frame | None:
+        """Return a frame of those from `start` to `stop`, the next one at once; None after the last."""
+        due = (start, stop, index)
+        if index == stop and (self._running is None or self._running[0] != due):
+            deque(self.frames(stop - 1, stop), maxlen=0)  # raises unless it is the last one
+            return None
+        if self._running is None or self._running[0] != due:
+            self._running = due, self.frames(index, stop)
+        frames = self._running[1]
+        found = next(frames, None)
+        self._running = None if found is None else ((start, stop, index + 1), frames)
+        return found
+
+    def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
+        """Return frames as `Clip.frames` does."""
+        return self._frames(*bounds(self.facts, start, stop))
+
+    def _frames(self, start: int, stop: int) -> Iterator[Frame]:
+        times = list(islice(self.facts.times, stop))
+        index = start - 1
+        for index, (time, picture) in enumerate(self._frames_at(start, times), start):
+            if index >= stop or time != times[index]:
+                raise self.source.clip_error(LIES)
+            with as_clip_error(self.source, f"frame {index}"):
+                image = self._upright.image(picture)
+            yield Frame(index, time, image)
+            if index == stop - 1 < self.facts.frames - 1:
+                break
+        if index != stop - 1:
+            raise self.source.clip_error(LIES)
+
+    def _frames_at(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
+        """Return times and pictures of the frames from `start` on.
+
+        They are decoded from a keyframe before them, if there is one: what precedes a keyframe may be
+        missing, or may refer to frames before it.
+        """
+        if start and self._clean:
+            found = self._read_frames(times[max(0, start - 2)])
+            try:
+                for shown in found:
+                    if shown[0] > times[start]:
+                        break
+                    if shown[0] == times[start]:
+                        return chain([shown], found)
+            except ClipError:
+                pass
+        return islice(self._read_frames(), start, None)
 
     @contextmanager
-    def stream(self) -> Iterator[tuple[Any, Any]]:
+    def _stream(self) -> Iterator[tuple[Any, Any]]:
         """Open the clip, and yield PyAV's container and its stream of pictures, ready to be decoded."""
         with open_container(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
@@ -499,7 +339,13 @@ class Way:
             context.thread_type = "AUTO"
             yield container, stream
 
-    def looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
+    def _looks(self) -> Iterator[tuple[Look, int | None]]:
+        """Yield the look of every frame, and its time in the file."""
+        with self._stream() as (container, stream):
+            for look, frame in self._with_looks(decode_frames(container, stream, self.source), stream):
+                yield look, frame.pts
+
+    def _with_looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
         """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first.
 
         Only whether they consist of fields may change, as it does in broadcasts. The display matrix is read
@@ -519,27 +365,71 @@ class Way:
                 raise self.source.clip_error(f"the {what} of its frames changes", "cut it where it does")
             yield look, frame
 
-    def read_frames(self, look: Look, usual: int, near: int | None = None) -> Iterator[tuple[int, Any]]:
+    def _read_frames(self, near: int | None = None) -> Iterator[tuple[int, Any]]:
         """Yield time and picture of every frame, from the first or from the keyframe before time `near` on.
 
-        Those that consist of fields are made whole. Raises `ClipError` if one is not as `look`.
+        Those that consist of fields are made whole. Raises `ClipError` if one is not as the first ones were.
         """
-        with self.stream() as (container, stream):
+        with self._stream() as (container, stream):
             if near is not None:
                 with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
-            clock = Clock(usual, self.source)
-            found = decode_frames(container, stream, self.source, numbered=near is None)
-            frames = self._as(look, stream, found)
+            clock, look = Clock(self._usual, self.source), self._look
+            frames = self._as_before(
+                decode_frames(container, stream, self.source, numbered=near is None), stream
+            )
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
                 yield clock.time(own), frame
 
-    def _as(self, look: Look, stream: Any, frames: Iterator[Any]) -> Iterator[Any]:
-        for found, frame in self.looks(frames, stream):
-            if replace(found, fields=look.fields) != look or found.fields > look.fields:
-                raise damage_error(self.source, "its frames are not as they were when it was opened")
+    def _as_before(self, frames: Iterator[Any], stream: Any) -> Iterator[Any]:
+        for look, frame in self._with_looks(frames, stream):
+            if replace(look, fields=self._look.fields) != self._look or look.fields > self._look.fields:
+                raise self.source.clip_error("its frames are not as they were when it was opened")
             yield frame
+
+    def _packet_times(self, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
+        """Return the times that the packets state, in order; None where these may not be the frames'."""
+        if self.demuxer not in (MOV, MATROSKA) or stream.codec_context.codec.name not in decoders:
+            return None
+        times: list[int] = []
+        with as_clip_error(self.source, "its list of frames"):
+            for packet in container.demux(stream):
+                if packet.size == 0 and packet.pts is None:
+                    continue
+                if packet.is_corrupt:
+                    raise self.source.clip_error(f"frame {len(times)} is damaged")
+                if packet.pts is None or packet.is_discard:
+                    return None
+                times.append(packet.pts)
+                self._check_number(len(times))
+        if len(times) < stream.frames:
+            raise self.source.clip_error("the file ends early")
+        times.sort()
+        return times if len(set(times)) == len(times) else None
+
+    def _decoded_times(self) -> tuple[list[int], bool, bool]:
+        """Return the times of all frames, whether all are the file's own, and whether any has fields."""
+        times: list[int] = []
+        clock, fields = Clock(self._usual, self.source), False
+        for look, own in self._looks():
+            times.append(clock.time(own))
+            fields |= look.fields
+            self._check_number(len(times))
+        return times, not clock.repaired, fields
+
+    def _check_number(self, count: int) -> None:
+        if count > MOST_FRAMES:
+            problem = f"it has more than {MOST_FRAMES:,} frames"
+            raise self.source.clip_error(problem, "cut it into parts")
+
+
+def bounds(facts: Facts, start: int, stop: int | None) -> tuple[int, int]:
+    """Return the first and the last frame + 1 of a part of a clip; raises `InvalidParameter`."""
+    last = facts.frames if stop is None else stop
+    if not 0 <= start < last <= facts.frames:
+        raise InvalidParameter("frames", f"{start}..{last}", f"are not in 0..{facts.frames}")
+    return start, last
 
 
 def decode_frames(container: Any, stream: Any, source: Source, *, numbered: bool = True) -> Iterator[Any]:
@@ -557,12 +447,12 @@ def decode_frames(container: Any, stream: Any, source: Source, *, numbered: bool
             if packet is None:
                 return
             if packet.is_corrupt:
-                raise damage_error(source, f"{name} is damaged")
+                raise source.clip_error(f"{name} is damaged")
             frames = packet.decode()
         for frame in frames:
             name = f"frame {count}" if numbered else "a frame"
             if frame.is_corrupt:
-                raise damage_error(source, f"{name} is damaged")
+                raise source.clip_error(f"{name} is damaged")
             yield frame
             count += 1
 
@@ -589,7 +479,7 @@ def _deinterlace(frames: Iterator[Any], look: Look, source: Source) -> Iterator[
         entry.push(None)
     yield from _pull_frames(end, times, source)
     if times:
-        raise damage_error(source, "its last frames cannot be decoded")
+        raise source.clip_error("its last frames cannot be decoded")
 
 
 def _pull_frames(end: Any, times: deque[int | None], source: Source) -> Iterator[tuple[int | None, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +26,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.choices import ONCE
-from dpveil.video.decoding import Source, container_of
+from dpveil.video.containers import Source, container_of
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
@@ -113,7 +112,7 @@ class ClipRun:
         plan = self._plan(task, progress)
         if choices.dry:
             with open_clip(task.source) as opened:
-                check_possible(plan, opened, container_for(task.output), paid=choices.ledger is not None)
+                check_possible(plan, opened, container_for(task.output))
             return self._dry_entry(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}
@@ -243,9 +242,9 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
 
 def _hash(clip: Path) -> str:
     """Return SHA-256 of the file of a clip; raises `ClipError` at once if it is none."""
-    with closing(Source(clip)) as source:
-        container_of(source)
-        return source.sha256()
+    source = Source(clip)
+    container_of(source)
+    return source.sha256()
 
 
 def _stamp_of(plan: VideoPlan) -> Stamp:

@@ -58,9 +58,9 @@ class VideoPlan:
     """How a clip will be treated by `method`; nothing was drawn, nothing spent.
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
-    `request` describes the finders, as in a certificate. `over_time` is one of `OVER_TIME`. It is the owner's:
-    it tells what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if nothing
-    would be replaced.
+    `request` describes the finders, as in a certificate. `over_time` is one of `OVER_TIME`. It is the
+    owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if
+    nothing would be replaced.
     """
 
     clip: str

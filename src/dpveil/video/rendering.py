@@ -26,28 +26,24 @@ from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.choices import SPLIT
-from dpveil.video.decoding import Source
+from dpveil.video.containers import Source
+from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.drawing import Drawn, crop_of, draw, draw_raster
 from dpveil.video.facts import Facts, Frame, Track
 from dpveil.video.painting import Layer, paint
 from dpveil.video.plan import Payer, Payment, VideoPlan
-from dpveil.video.reading import DECODED, MAX_PIXELS, Clip, ahead, open_clip, pick_frames, room_for
+from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
 from dpveil.video.resume import Unfinished, as_output_error, damage_error, settings_of, unfinished
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for
 
-CHECKING: Final = "checking"
 
-
-def check_possible(
-    plan: VideoPlan, clip: Clip, container: str | None, *, paid: bool, progress: Progress = no_progress
-) -> None:
+def check_possible(plan: VideoPlan, clip: Clip, container: str | None) -> None:
     """Raise an error of `dpveil.errors` if a plan cannot be rendered to a file in `container`, if known.
 
     Looks for an encoder, at the times of all frames, at all packets of sound that is kept, and for landmarks
-    where a face is refused without them. If it is to be `paid`, every frame is decoded, too, unless this
-    process has done so. Writes and draws nothing.
+    where a face is refused without them. Writes and draws nothing.
     """
     facts = clip.facts
     if container is not None:
@@ -56,9 +52,6 @@ def check_possible(
         if plan.keep_audio:
             clip.ask("sound", container)
     _check_faces(plan, clip)
-    if paid and facts.sha256 not in DECODED:
-        for frame in clip.frames():
-            progress(CHECKING, frame.index + 1, facts.frames)
 
 
 def _check_faces(plan: VideoPlan, clip: Clip) -> None:
@@ -173,8 +166,7 @@ def render(
                 if work.release is None:
                     if not replace:
                         _check_free(target)
-                    paid = ledger is not None
-                    check_possible(plan, opened, container, paid=paid, progress=progress)
+                    check_possible(plan, opened, container)
                 payment.pay(plan, work.nonce)  # also what a restored ledger lacks
                 if work.release is None:
                     job.write(progress)
@@ -234,17 +226,15 @@ class _Job:
                 progress(RENDERING, frame.index + 1, facts.frames)
         if self.plan.keep_audio:
             self.clip.ask("add sound", str(silent.absolute()), str(self.part.absolute()), self.container)
-        self.clip.check()
         sha256 = _hash(self.part)
         self._check(self._certificate(sha256))
         self.work.complete(sha256)
 
     def _check(self, certificate: VideoCertificate) -> None:
         """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
-        with closing(Source(self.part)) as source:
-            for problem in content_problems(source, certificate, max_pixels=self.clip.most):
-                hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
-                raise OutputError(f"cannot write {show_path(self.target)}: {problem}", hint=hint)
+        for problem in content_problems(Source(self.part), certificate, max_pixels=self.clip.most):
+            hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
+            raise OutputError(f"cannot write {show_path(self.target)}: {problem}", hint=hint)
 
     def name(self, payment: Payment, sign: SigningKey | None, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,8 +27,9 @@ from dpveil.release.verification import (
 )
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
-from dpveil.video.decoding import Source, pyav
-from dpveil.video.reading import MAX_PIXELS, Clip
+from dpveil.video.containers import Source, pyav
+from dpveil.video.decoding import MAX_PIXELS
+from dpveil.video.reading import Clip
 from dpveil.video.words import VOICES, of_clip
 
 MATROSKA: Final = ("mkv", "webm")
@@ -154,14 +154,13 @@ def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
         return
     at, magic = MAGIC[output.format]
     try:
-        with closing(Source(clip)) as source:
-            if source.sha256() != output.sha256:
-                yield "the clip was changed: its SHA-256 is not the one in the certificate"
-            elif source.read(at, len(magic)) != magic:
-                yield f"the clip is not a {output.format} file"
-            elif can_read_clips():
-                yield from content_problems(source, certificate)
-                source.check()
+        source = Source(clip)
+        if source.sha256() != output.sha256:
+            yield "the clip was changed: its SHA-256 is not the one in the certificate"
+        elif not source.head()[at:].startswith(magic):
+            yield f"the clip is not a {output.format} file"
+        elif can_read_clips():
+            yield from content_problems(source, certificate)
     except ClipError as error:
         yield f"the clip cannot be read: {error.message}"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
@@ -20,9 +19,9 @@ from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UnknownNam
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 from dpveil.processes import Channel, answer
-from dpveil.video.decoding import CHANGED, Source, as_clip_error, container_of, open_container, pyav
+from dpveil.video.containers import Source, as_clip_error, container_of, open_container, pyav
+from dpveil.video.decoding import Reader
 from dpveil.video.facts import Facts, Frame, durations
-from dpveil.video.reading import Reader
 
 SUFFIXES: Final[dict[str, str]] = {
     ".mp4": "mp4",
@@ -36,36 +35,15 @@ KEYFRAMES: Final = 120
 """A keyframe every so many frames at least."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Encoder:
-    """An encoder of FFmpeg: constant quality, and no frame before one that it depends on.
-
-    `even` is the format of pixels of frames with even sides, and `odd` that of others; None if it has none.
-    """
-
-    name: str
-    options: Mapping[str, str]
-    even: str = "yuv420p"
-    odd: str | None = None
-
-
-X264: Final = Encoder(name="libx264", options={"preset": "veryfast", "crf": "18"}, odd="yuv444p")
-VP9: Final = Encoder(
-    name="libvpx-vp9",
-    options={
+X264: Final = "libx264", {"preset": "veryfast", "crf": "18"}
+VP9: Final = (
+    "libvpx-vp9",
+    {
         **{"crf": "24", "b": "0", "deadline": "realtime", "cpu-used": "7", "row-mt": "1"},
         **{"lag-in-frames": "0", "auto-alt-ref": "0"},
     },
-    odd="yuv420p",
 )
-MPEG4: Final = Encoder(name="mpeg4", options={"qmin": "2", "qmax": "2"})
-ENCODERS: Final[dict[str, tuple[Encoder, ...]]] = {
-    "mp4": (X264, VP9, MPEG4),
-    "mov": (X264, MPEG4),
-    "matroska": (X264, VP9, MPEG4),
-    "webm": (VP9,),
-}
-"""The encoders of each container, the best first: builds of FFmpeg under the LGPL have no x264."""
+"""FFmpeg's encoders, with constant quality and no frame before one that it depends on."""
 
 
 def container_for(path: str | Path) -> str:
@@ -80,20 +58,17 @@ def container_for(path: str | Path) -> str:
     return SUFFIXES[suffix]
 
 
-def encoder_for(container: str, width: int, height: int) -> tuple[Encoder, str]:
-    """Return the best installed encoder for frames of this size, and its format of pixels.
+def encoder_for(container: str, width: int, height: int) -> tuple[str, dict[str, str], str]:
+    """Return the encoder of a container, its options, and the format of pixels of frames of this size.
 
-    Raises `OutputError` if this FFmpeg has none.
+    Raises `OutputError` if this FFmpeg does not have it: builds under the LGPL have no x264.
     """
+    name, options = VP9 if container == "webm" else X264
+    if not is_installed(name):
+        hint = "write a .webm file, or install PyAV's wheel: pip install av"
+        raise OutputError(f"this FFmpeg has no {name}, which writes {container}", hint=hint)
     odd = bool(width % 2 or height % 2)
-    for encoder in ENCODERS[container]:
-        pixels = encoder.odd if odd else encoder.even
-        if pixels is not None and is_installed(encoder.name):
-            return encoder, pixels
-    sides = "with odd sides " if odd else ""
-    raise OutputError(
-        f"this FFmpeg cannot write {container} {sides}", hint="install PyAV's wheel: pip install av"
-    )
+    return name, options, "yuv444p" if odd and container != "webm" else "yuv420p"
 
 
 def is_installed(name: str) -> bool:
@@ -104,16 +79,6 @@ def is_installed(name: str) -> bool:
     except (ValueError, av.error.FFmpegError):
         return False
     return True
-
-
-def settings(stream: Any, encoder: Encoder) -> None:
-    """Set the encoder of `stream`: no frames out of order, colours of BT.709, no version of the software."""
-    context = stream.codec_context
-    context.max_b_frames = 0
-    context.gop_size = KEYFRAMES
-    context.options = {**encoder.options, "flags": "+bitexact"}
-    context.color_primaries = context.color_trc = context.colorspace = 1
-    context.color_range = 1
 
 
 BT709, LIMITED = 1, 1
@@ -212,21 +177,25 @@ class Writer:
         self._path, self._facts = Path(path), facts
         self._written = 0
         self._to_yuv = VideoReformatter()
-        encoder, self._pixels = encoder_for(container, facts.width, facts.height)
+        encoder, options, self._pixels = encoder_for(container, facts.width, facts.height)
         self._exact, self._unit = unit_of(facts), time_unit(facts, container)
         self._ticks = frame_ticks(facts, self._unit)
         with as_writing_error(self._path):
             self._file = self._path.open("xb")
-            options = muxer_options(facts, container)
-            self._container = self._av.open(self._file, "w", format=container, container_options=options)
-            self._stream = self._container.add_stream(encoder.name, rate=_rate(facts))
+            muxer = muxer_options(facts, container)
+            self._container = self._av.open(self._file, "w", format=container, container_options=muxer)
+            self._stream = self._container.add_stream(encoder, rate=_rate(facts))
             self._stream.width, self._stream.height = facts.width, facts.height
             self._stream.pix_fmt = self._pixels
             self._stream.time_base, self._stream.codec_context.time_base = self._unit, self._exact
-            settings(self._stream, encoder)
+            context = self._stream.codec_context  # no frames out of order, no version of the software
+            context.max_b_frames, context.gop_size = 0, KEYFRAMES
+            context.options = {**options, "flags": "+bitexact"}
+            context.color_primaries = context.color_trc = context.colorspace = BT709
+            context.color_range = LIMITED
             self._container.start_encoding()
         # x264 states its version and settings in messages
-        bare = encoder.name == X264.name
+        bare = encoder == X264[0]
         self._bare = (
             BitStreamFilterContext(f"filter_units=remove_types={MESSAGES}", self._stream) if bare else None
         )
@@ -271,11 +240,11 @@ class Writer:
             for packet in self._stream.encode(frame):
                 for kept in [packet] if self._bare is None else self._bare.filter(packet):
                     kept.stream = self._stream
-                    self._container.mux(timed(kept, next(self._ticks), self._unit))
+                    self._container.mux(set_times(kept, next(self._ticks), self._unit))
                     self._written += 1
 
 
-def timed(packet: Any, ticks: tuple[int, int], unit: Fraction) -> Any:
+def set_times(packet: Any, ticks: tuple[int, int], unit: Fraction) -> Any:
     """Return a packet of the frame that is shown between these `ticks` of a `unit`."""
     packet.pts = packet.dts = ticks[0]
     packet.duration = ticks[1] - ticks[0]
@@ -304,8 +273,9 @@ class Sound:
     """The first stream of sound of `clip`, copied into the open container `made` piece by piece."""
 
     def __init__(self, clip: Reader, made: Any, container: str) -> None:
-        self._source, self._made = clip.way.source, made
-        self._opened = open_container(self._source, clip.way.demuxer, clip.way.most)
+        self._source, self._made, self._held = clip.source, made, ExitStack()
+        opening = open_container(clip.source, clip.demuxer, clip.most)
+        self._opened = self._held.enter_context(opening)
         if not self._opened.streams.audio:
             raise self._source.clip_error("it has no sound to keep", WITHOUT)
         stream = self._opened.streams.audio[0]
@@ -323,7 +293,7 @@ class Sound:
 
     def close(self) -> None:
         """Close the clip's container."""
-        self._opened.close()
+        self._held.close()
 
     def until(self, time: Fraction | None) -> None:
         """Copy what begins before `time`, in seconds from the first frame on; all that is left if None."""
@@ -380,7 +350,7 @@ def check_sound(clip: Reader, container: str) -> None:
             sound.until(None)
     except (av.error.FFmpegError, ValueError) as error:
         problem = f"its sound cannot be copied into {container} files: its times, or how it is coded"
-        raise clip.way.source.clip_error(problem, WITHOUT) from error
+        raise clip.source.clip_error(problem, WITHOUT) from error
 
 
 def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: str) -> None:
@@ -394,7 +364,7 @@ def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: st
     with ExitStack() as held:
         held.enter_context(as_writing_error(path))
         file = held.enter_context(path.open("xb"))
-        source = held.enter_context(closing(Source(pictures)))
+        source = Source(pictures)
         read = held.enter_context(open_container(source, container_of(source), facts.width * facts.height))
         options = muxer_options(facts, container)
         made = held.enter_context(pyav().open(file, "w", format=container, container_options=options))
@@ -405,7 +375,7 @@ def add_sound(pictures: str | Path, out: str | Path, clip: Reader, container: st
         for packet, ticks in zip(packets, frame_ticks(facts, unit), strict=True):
             sound.until(ticks[0] * unit)
             packet.stream = stream
-            made.mux(timed(packet, ticks, unit))
+            made.mux(set_times(packet, ticks, unit))
         sound.until(None)
         made.close()
         file.flush()
@@ -420,29 +390,26 @@ def serve(channel: Channel) -> None:
 
 
 def _answer(asked: list[Any]) -> tuple[Any, ...]:
-    (name, path, *state, most, searched), what, *given = asked
+    (name, path, size, changed, most, searched), what, *given = asked
     try:
-        reader = _cached_reader(name, path, tuple(state), most, searched)
+        reader = _cached_reader(name, path, (size, changed), most, searched)
         if what == "frame":
             frame = reader.frame(*given)
-            return ({"told": None},) if frame is None else ({"told": frame.time}, frame.image)
+            return ({"value": None},) if frame is None else ({"value": frame.time}, frame.image)
         if what == "facts":
             facts = vars(reader.facts) | {"time_base": str(reader.facts.time_base)}
             steps = np.array(facts.pop("steps"), np.int64).reshape(-1, 2)
-            return {"told": facts}, steps
+            return {"value": facts}, steps
         if what == "sound":
             check_sound(reader, *given)
         else:
             pictures, out, container = given
             add_sound(pictures, out, reader, container)
-        return ({"told": None},)
+        return ({"value": None},)
     except DPVeilError as error:
         return ({"refused": [type(error).__name__, error.message, str(error.hint)]},)
 
 
 @lru_cache(maxsize=2)
-def _cached_reader(name: str, path: str, state: tuple[int, ...], most: int, searched: bool) -> Reader:
-    source = Source(path, name)
-    if source.state != state:
-        raise source.clip_error(CHANGED, "wait until it is complete, and try again")
-    return Reader(source, most, searched=searched)
+def _cached_reader(name: str, path: str, stamp: tuple[int, int], most: int, searched: bool) -> Reader:
+    return Reader(Source(path, name), most, searched=searched)

@@ -10,8 +10,8 @@ from typing import Any
 import av
 import numpy as np
 
-from dpveil.video.decoding import Source
-from dpveil.video.reading import Reader
+from dpveil.video.containers import Source
+from dpveil.video.decoding import Reader
 
 SIZE = (64, 48)
 UNIT = Fraction(1, 1000)

@@ -18,7 +18,7 @@ from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.plan import choose_method
 from dpveil.video import obfuscating, rendering
-from dpveil.video.decoding import Source
+from dpveil.video.containers import Source
 from dpveil.video.obfuscating import ClipRun
 from dpveil.video.rendering import render
 from dpveil.video.verification import verify_clip

@@ -20,7 +20,7 @@ from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
-from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
+from dpveil.errors import BudgetRefused, DPVeilError, OutputError, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
@@ -59,33 +59,6 @@ def debits(ledger: Ledger) -> int:
     return sum(type(entry.event).__name__ == "Debit" for entry in ledger.history("album"))
 
 
-def raw(path: Path, shade: int) -> Path:
-    """Write a clip whose file has the same size, whatever it shows."""
-    with av.open(str(path), "w", format="avi") as made:
-        stream: Any = made.add_stream("rawvideo", rate=12)
-        stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
-        for index in range(FRAMES):
-            frame = av.VideoFrame.from_ndarray(picture(index) // 2 + shade, format="rgb24")
-            frame.pts, frame.time_base = index, Fraction(1, 12)
-            made.mux(stream.encode(frame))
-        made.mux(stream.encode(None))
-    return path
-
-
-@pytest.mark.parametrize("at", [3, FRAMES])
-def test_a_clip_that_is_written_to_meanwhile_is_not_released(tmp_path: Path, at: int) -> None:
-    clip, other, out = raw(tmp_path / "a.avi", 0), raw(tmp_path / "b.avi", 90), tmp_path / "private.mp4"
-    assert clip.stat().st_size == other.stat().st_size
-
-    def progress(stage: str, done: int, of: int) -> None:
-        if (stage, done) == ("rendering", at):
-            clip.write_bytes(other.read_bytes())
-
-    with pytest.raises(ClipError, match="changed while it was read"):
-        render(plan_of(clip), clip, out, progress=progress)
-    assert not out.exists()
-
-
 def near(path: Path) -> Path:
     """Write a clip of which two frames are a third of a millisecond apart."""
     unit = Fraction(1, 90_000)
@@ -102,18 +75,7 @@ def near(path: Path) -> Path:
     return path
 
 
-def damaged(path: Path, number: int) -> Path:
-    """Write a clip of which one frame cannot be decoded, which is not noticed when it is opened."""
-    data = bytearray(make_clip(path, number + 20).read_bytes())
-    with av.open(str(path)) as found:
-        packet = [packet for packet in found.demux(video=0) if packet.size][number]
-        start, size = packet.pos or 0, packet.size
-    data[start + 4 : start + size] = bytes([255]) * (size - 4)
-    path.write_bytes(data)
-    return path
-
-
-@pytest.mark.parametrize("why", ["sound", "times", "frame", "encoder"])
+@pytest.mark.parametrize("why", ["sound", "times", "encoder"])
 def test_what_must_fail_is_refused_before_it_is_paid(
     tmp_path: Path, ledger: Ledger, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,13 +85,10 @@ def test_what_must_fail_is_refused_before_it_is_paid(
         out, more, words = tmp_path / "private.webm", {"keep_audio": True}, "webm files do not take"
     elif why == "times":
         near(clip)
-    elif why == "frame":
-        damaged(clip, 80)
-        words = "frame 80 "
     else:
         make_clip(clip)
         monkeypatch.setattr("dpveil.video.writing.is_installed", lambda name: False)
-        words = "cannot write matroska"
+        words = "no libx264"
     plan = plan_of(clip, **more)
     with pytest.raises(DPVeilError, match=words):
         render(plan, clip, out, ledger=ledger, subject="album")
@@ -175,8 +134,8 @@ def test_a_face_without_sure_landmarks_is_refused_before_it_is_paid(
         assert not folder_of(out).exists()
     with open_clip(clip) as opened:
         with pytest.raises(RegionError, match="track 7, frame 5: no sure landmarks"):
-            check_possible(plan, opened, None, paid=False)
-        check_possible(make_plan(clip, heads("auto"), [face]), opened, None, paid=False)
+            check_possible(plan, opened, None)
+        check_possible(make_plan(clip, heads("auto"), [face]), opened, None)
 
 
 def stopped(*_: Any, **__: Any) -> Any:
