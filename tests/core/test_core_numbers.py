@@ -149,14 +149,14 @@ def test_freed_memory_is_kept(kept: bool) -> None:
 # Which known name is suggested for a misspelt one.
 
 
-NAMES = ("telea", "default", "box", "mean", "head", "yunet")
+NAMES = ("telea", "default", "box", "mean", "head", "dlib")
 
 
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
         ("tella", "telea"),
-        ("yunte", "yunet"),
+        ("dilb", "dlib"),
         ("tlea", "telea"),
         ("ttelea", "telea"),
         ("elea", "telea"),

@@ -17,7 +17,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.faces import Detections, Search
 from dpveil.regions.user_detectors import Rows
-from dpveil.release.detection_text import FACES_TOO
+from dpveil.release.words import FACES_TOO
 
 pytest.importorskip("dlib")
 LEFT, RIGHT = Box(177, 65, 88, 108), Box(689, 65, 88, 108)

@@ -49,7 +49,7 @@ class TwoFaces(Detector):
     threshold = Fraction(3, 10)
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         return True
 
     def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
@@ -62,7 +62,7 @@ class TwoFaces(Detector):
 
 @pytest.fixture(autouse=True)
 def two_faces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faces_file, "choose", lambda name, model: TwoFaces())
+    monkeypatch.setattr(faces_file, "choose", lambda name: TwoFaces())
 
 
 def released(kind: int, finder: Finder) -> tuple[bytes, str]:

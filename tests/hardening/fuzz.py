@@ -313,20 +313,20 @@ def documents(folder: Path) -> Try:
 def networks(folder: Path) -> Try:
     """How often the process that reads a network ended is counted."""
     from dpveil.errors import DPVeilError
-    from dpveil.regions.detectors.table import YuNet
-    from tiny_onnx import yunet
+    from dpveil.regions.user_detectors import DetectorFile
+    from tiny_onnx import repainter
 
     def test(index: int) -> dict[str, Any]:
         dice, path = random.Random(index), folder / "net.onnx"  # noqa: S311
-        path.write_bytes(damaged(yunet(), yunet(), dice))
+        path.write_bytes(damaged(repainter(), repainter(), dice))
         outcome, finding = "accepted", ""
         try:
-            YuNet(path)
+            DetectorFile.of(path)
         except DPVeilError as error:
             told = "".join(map(str, [error, error.__cause__, error.__cause__ and error.__cause__.__cause__]))
             outcome = "refused, another process ended" if "ends the process" in told else "refused"
             finding = unclear(str(error))
-        return {"kind": "yunet", "outcome": outcome, "finding": finding}
+        return {"kind": "detector", "outcome": outcome, "finding": finding}
 
     return test
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +13,7 @@ import dpveil
 from dpveil.assets.store import INSTALL
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.errors import UnknownName, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
@@ -23,11 +21,10 @@ from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.detectors.table import YuNet, suppress
-from tiny_onnx import yunet
+from dpveil.regions.tiling import suppress
 
-needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
-needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
+needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
+needs_dlib = pytest.mark.skipif(not DlibHOG.is_installed(), reason="needs pip install dlib-bin")
 
 
 def maps(rows: int = 8, columns: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -100,44 +97,13 @@ def test_the_astronaut_is_found(name):
     assert 0.6 < best[4] <= 1
 
 
-def test_yunet_runs_the_users_file(tmp_path):
-    path = tmp_path / "tiny.onnx"
-    path.write_bytes(yunet())
-    detector = YuNet(path)
-    assert detector.digest == hashlib.sha256(yunet()).hexdigest()
-    image = np.zeros((96, 128, 3), np.uint8)
-    image[40:48, 64:72, 0] = 204
-    ((x, y, w, h, score),) = detector(image, 0.5)
-    assert (x + w / 2, y + h / 2, w, h) == pytest.approx((68, 44, 32, 40), abs=0.01)
-    assert score == pytest.approx(0.8, abs=0.01)
-    assert detector(image[:, :, ::-1], 0.5).shape == (0, 5)  # blue is no face
-    small = image[32:64, 48:96]
-    assert detector(small, 0.5)[0, :2].tolist() == pytest.approx([68 - 16 - 48, 44 - 20 - 32], abs=0.01)
-
-
-@pytest.mark.parametrize("contents", [b"", b"not a network", yunet().replace(b"cls_", b"abc_")])
-def test_yunet_refuses_other_files(tmp_path, contents, capfd):
-    path = tmp_path / "net.onnx"
-    path.write_bytes(contents)
-    with pytest.raises(InvalidParameter, match="is no YuNet network"):
-        YuNet(path)
-    with pytest.raises(InvalidParameter, match="is unreadable"):
-        YuNet(tmp_path / "missing.onnx")
-
-
-def test_the_choice(tmp_path, monkeypatch):
+def test_the_choice(monkeypatch):
     with pytest.raises(UnknownName, match="'centreface'"):
         choose("centreface")
-    with pytest.raises(InvalidParameter, match="is no file of at most 64 MiB"):
-        YuNet(Path("/dev/zero"))
-    with pytest.raises(InvalidParameter, match="is missing for yunet"):
-        choose("yunet")
-    with pytest.raises(InvalidParameter, match="not for the detector dlib"):
-        choose("dlib", tmp_path / "net.onnx")
     for detector in DETECTORS.values():
         assert DETECTORS[detector.name] is detector
         assert 0 < detector.threshold < 1
-        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
+        monkeypatch.setattr(detector, "is_installed", classmethod(lambda cls: False))
     with pytest.raises(UsageError) as caught:
         choose("auto")
     assert caught.value.hint == INSTALL == "dpveil install faces"
@@ -145,7 +111,7 @@ def test_the_choice(tmp_path, monkeypatch):
 
 @needs_dlib
 def test_dlib_stands_in_for_centerface_and_says_so(monkeypatch):
-    monkeypatch.setattr(CenterFace, "installed", classmethod(lambda cls: False))
+    monkeypatch.setattr(CenterFace, "is_installed", classmethod(lambda cls: False))
     detector = choose("auto")
     assert detector.name == "dlib"
     assert "misses" in detector.notes[0]
@@ -191,7 +157,7 @@ class Unsure(Detector):
         self.rows, self.asked = rows, list[float]()
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         return True
 
     def __call__(self, image: np.ndarray, threshold: float) -> np.ndarray:
@@ -202,7 +168,7 @@ class Unsure(Detector):
 @pytest.fixture
 def detector(monkeypatch: pytest.MonkeyPatch) -> Unsure:
     made = Unsure()
-    monkeypatch.setattr(faces_file, "choose", lambda name, model: made)
+    monkeypatch.setattr(faces_file, "choose", lambda name: made)
     return made
 
 

@@ -16,8 +16,7 @@ from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Text, recogniser, text
 from dpveil.regions.text import TextNetwork, decode, upright
-from dpveil.release.detection_text import FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
-from dpveil.release.words import CHANNELS
+from dpveil.release.words import CHANNELS, FACES_TOO, NO_OTHER_TEXT, TEXT_BOX, TEXT_COUNT
 
 GROUND = 180
 LINE = Box(40, 30, 120, 16)

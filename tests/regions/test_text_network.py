@@ -19,7 +19,7 @@ from dpveil.errors import NoRegion
 from dpveil.regions import Faces, Text
 from dpveil.regions.recogniser import FILE, has_name, network_path
 from dpveil.regions.text import network
-from dpveil.release.detection_text import TEXT_CHOICE
+from dpveil.release.words import TEXT_CHOICE
 
 pytestmark = pytest.mark.skipif(network_path(FILE) is None, reason="needs pip install 'dpveil[text]'")
 

@@ -21,7 +21,7 @@ from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.tiling import PIXELS, SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
 
-needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
+needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
 NONE = np.zeros((0, 5))
 
@@ -36,7 +36,7 @@ class Marks(Detector):
         self.shown = []
 
     @classmethod
-    def installed(cls):
+    def is_installed(cls):
         return True
 
     def __call__(self, image, threshold):
@@ -51,7 +51,7 @@ class Marks(Detector):
 @pytest.fixture
 def marks(monkeypatch):
     detector = Marks()
-    monkeypatch.setattr(faces_file, "choose", lambda name, model: detector)
+    monkeypatch.setattr(faces_file, "choose", lambda name: detector)
     return detector
 
 

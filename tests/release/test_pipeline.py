@@ -39,10 +39,9 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
-from dpveil.release.detection_text import COUNT, PLACE
 from dpveil.release.plan import Plan, Sought
 from dpveil.release.saving import certificate_path
-from dpveil.release.words import CHANNELS, LOW, TRACES
+from dpveil.release.words import CHANNELS, COUNT, LOW, PLACE, TRACES
 
 
 class Watched(BitSource):

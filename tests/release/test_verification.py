@@ -17,7 +17,7 @@ from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import NoRegion, UnknownName
 from dpveil.regions import Finder
-from dpveil.release.origins import stays
+from dpveil.release.words import stays
 
 
 class Nobody(Finder):

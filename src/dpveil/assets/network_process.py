@@ -115,27 +115,6 @@ def _prepare_worker(job: str, network: np.ndarray) -> Answering:
     return answers
 
 
-def detect(contents: bytes, image: np.ndarray, settings: np.ndarray) -> np.ndarray:
-    """Return YuNet's rows of 15 numbers for an image; `settings` are threshold and overlap."""
-    import cv2
-
-    height, width = image.shape[:2]
-    threshold, overlap = settings.tolist()
-    finder: Any = cv2.FaceDetectorYN.create(
-        "onnx",
-        np.frombuffer(contents, np.uint8),
-        np.zeros(0, np.uint8),
-        (width, height),
-        threshold,
-        overlap,
-        top_k=5000,
-    )
-    done, rows = finder.detect(image)
-    if not done:
-        raise cv2.error("it did not run")
-    return np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
-
-
 def everything(contents: bytes, image: np.ndarray) -> list[np.ndarray]:
     """Return all outputs of a network for an image, 1 × 3 × h × w, in the order of the file.
 
@@ -160,7 +139,6 @@ def _engine(contents: bytes) -> Engine:
 
 
 JOBS: Final[dict[str, Callable[..., np.ndarray | list[np.ndarray]]]] = {
-    "yunet": detect,
     "everything": everything,
     "alone": first_output,
 }

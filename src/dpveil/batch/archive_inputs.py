@@ -25,8 +25,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, PhotoError, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
-from dpveil.io.document import DPI, PDF, Document
-from dpveil.io.folders import STAGE, UNWRITTEN
+from dpveil.io.document import DPI, Document
+from dpveil.io.folders import PDF, STAGE, UNWRITTEN
 from dpveil.io.names import escape_text, released_suffix, show_path
 from dpveil.io.parquet import (
     CERTIFICATE,

@@ -19,8 +19,8 @@ from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
 from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, read_untrusted
-from dpveil.io.document import PDF, pieces, png_of, stream_of
-from dpveil.io.folders import is_link
+from dpveil.io.document import pieces, png_of, stream_of
+from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted

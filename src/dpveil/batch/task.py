@@ -20,8 +20,7 @@ from dpveil.io import MAX_PIXELS, read
 from dpveil.io.folders import identity, real
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Size
+from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder

@@ -24,8 +24,7 @@ from dpveil.batch.task import Task
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName, UsageError, suggestion
 from dpveil.io import FORMATS, format_of
-from dpveil.io.document import PDF
-from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
+from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects

@@ -156,7 +156,7 @@ def weights_digest() -> str:
             for path in sorted(one for one in Path(place).rglob("*") if one.suffix in TRAINED):
                 held = hashlib.sha256(path.read_bytes()).hexdigest()
                 whole.update(f"{package} {path.relative_to(place).as_posix()} {held}\n".encode())
-    whole.update(f"centerface {CenterFace.installed()}\n".encode())
+    whole.update(f"centerface {CenterFace.is_installed()}\n".encode())
     return whole.hexdigest()
 
 

@@ -27,13 +27,11 @@ from dpveil.cli.verify import results, sets_below
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import is_present, write_together
-from dpveil.io.folders import is_folder, is_link, real
+from dpveil.io.folders import DATA_SET, is_data_set, is_folder, is_link, real
 from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX
 from dpveil.release.words import worth
-from dpveil.synthesis.plan import NAME
-from dpveil.synthesis.saving import is_set
 from dpveil.verifying import SetVerification, verify
 
 if TYPE_CHECKING:
@@ -111,7 +109,7 @@ def _check(folder: Path, out: Path) -> None:
     if out.suffix.lower() not in SUFFIXES or out.name.endswith(SUFFIX):
         hint = f"end it in .json, and not in {SUFFIX}"
         raise InvalidParameter("out", str(out), "is not the name of a card", hint=hint)
-    if is_present(folder / NAME) and real(out.parent).is_relative_to(real(folder)):
+    if is_present(folder / DATA_SET) and real(out.parent).is_relative_to(real(folder)):
         raise UsageError("a synthetic set holds its own files only", hint="write the card to a folder above")
 
 

@@ -19,7 +19,7 @@ from dpveil.errors import DPVeilError, PhotoError, RegionError, UsageError
 from dpveil.io import encode, read, write_together
 from dpveil.io.folders import is_folder
 from dpveil.io.names import show_path
-from dpveil.release.detection_text import doubtful
+from dpveil.release.plan import doubtful_places
 from dpveil.release.words import not_searched
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ class _Look:
             left = [face for face in found if face.number not in numbers]
             kept = [replace(face, kept=True, box=stay.get(face.number, face.box)) for face in left]
             found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
-        places = [Shown(None, r.box, r.score) for r in doubtful(photo, [finder], regions)]
+        places = [Shown(None, r.box, r.score) for r in doubtful_places(photo, [finder], regions)]
         other = planned is None and finder.detect(photo) != detected
         return cls(path, found, places, finder.smallest_in(photo), other, kept)
 

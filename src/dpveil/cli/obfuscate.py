@@ -59,7 +59,7 @@ from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
 from dpveil.regions import check_if_none
-from dpveil.release.origins import kind_of
+from dpveil.release.words import kind_of
 
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts

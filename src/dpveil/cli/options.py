@@ -359,14 +359,13 @@ SEARCH: Final[Mapping[str, Any]] = {
         ),
     ],
     "detector": Annotated[
-        str | None, typer.Option(metavar="NAME", help="centerface, dlib, yunet, or auto. Default: auto.")
+        str | None, typer.Option(metavar="NAME", help="centerface, dlib, or auto. Default: auto.")
     ],
     "detector_model": Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The network's file: for --detector yunet, or an ONNX file (YOLO, RT-DETR) for --regions"
-            " detected.",
+            help="An ONNX file (YOLO, RT-DETR) for --regions detected.",
         ),
     ],
     "text_like": Annotated[
@@ -488,9 +487,7 @@ class Chosen:
         beside = FACES in specs
         if spec != FACES:
             return [n for n in OTHERS[spec] if not beside or n in OWN]
-        yunet = self.settings.get("detector") == "yunet"
-        model = () if "detected" not in specs or yunet else ("detector_model",)
-        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", "text_like", *model)]
+        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", "text_like", "detector_model")]
 
 
 NOTHING: Final = Chosen((), {})

@@ -31,12 +31,12 @@ from dpveil.io import is_present
 from dpveil.io.folders import real
 from dpveil.io.names import escape_text, show_path
 from dpveil.ledger import Ledger, Reservation
-from dpveil.mechanisms.placement import Image
+from dpveil.mechanisms.method import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
 from dpveil.synthesis import Plan, Simulator, evolve
-from dpveil.synthesis.plan import NAME, SHEET
+from dpveil.synthesis.plan import SHEET
 from dpveil.synthesis.saving import FAINT, SetCertificate, check_new, save
 
 if TYPE_CHECKING:

@@ -18,10 +18,8 @@ from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
 from dpveil.io import FORMATS
-from dpveil.io.document import PDF
-from dpveil.io.folders import MANY, UNWRITTEN, is_folder, is_link, walk
+from dpveil.io.folders import DATA_SET, MANY, PDF, UNWRITTEN, is_data_set, is_folder, is_link, walk
 from dpveil.io.names import escape_text, show_path
-from dpveil.release.documents import number_of
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
@@ -218,7 +216,6 @@ def targets(outputs: Iterable[Path], sets: Collection[Path] = ()) -> Iterator[tu
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.synthesis.plan import NAME
     from dpveil.verifying import SetVerification
 
     certificate, file = result.certificate, result.inside
@@ -255,6 +252,8 @@ def _entry(result: Verification) -> dict[str, Any]:
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
     path = escape_text(show_path(result.path))
     if result.inside not in (None, result.path) and result.inside.suffix.lower() == PDF:
+        from dpveil.release.documents import number_of
+
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
@@ -283,15 +282,12 @@ def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
     What lies in a set belongs to it: `verified` reports whatever its certificate does not list.
     """
-    from dpveil.synthesis.plan import NAME
-    from dpveil.synthesis.saving import is_set
-
     sets: dict[Path, None] = {}
     others = []
     for path in outputs:
-        if is_set(path):
+        if is_data_set(path):
             sets[path] = None
-        elif path.name == NAME and is_set(path.parent):
+        elif path.name == DATA_SET and is_data_set(path.parent):
             sets[path.parent] = None
         else:
             others.append(path)
@@ -301,11 +297,9 @@ def sets_among(outputs: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 def sets_below(folder: Path) -> list[Path]:
     """Return the data sets below a folder, without those that lie in another one."""
-    from dpveil.synthesis.plan import NAME
-
     found: dict[Path, None] = {}
     for path, _ in walk(folder, hidden=True) if is_folder(folder) and not is_link(folder) else ():
-        if path.name == NAME and found.keys().isdisjoint(path.parents):
+        if path.name == DATA_SET and found.keys().isdisjoint(path.parents):
             found[path.parent] = None
     return [*found]
 

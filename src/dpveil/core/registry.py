@@ -218,7 +218,6 @@ DETECTORS: Final = Table(
     {
         "centerface": "dpveil.regions.detectors.centerface:CenterFace",
         "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
-        "yunet": "dpveil.regions.detectors.table:YuNet",
     },
     group="dpveil.detectors",
     base="dpveil.regions.detectors.table:Detector",

@@ -36,8 +36,7 @@ from dpveil.faces.objects import hidden, is_object
 from dpveil.faces.released import CropFace, HeadFace, Released
 from dpveil.faces.surroundings import SURROUNDINGS
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.method import DRAWN, TRAINED
-from dpveil.mechanisms.placement import Placement
+from dpveil.mechanisms.method import DRAWN, TRAINED, Placement
 from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]

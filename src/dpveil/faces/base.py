@@ -23,8 +23,7 @@ from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.faces.released import CropFace, Released
-from dpveil.mechanisms.method import TRAINED, Method
-from dpveil.mechanisms.placement import Placement, Pose
+from dpveil.mechanisms.method import TRAINED, Method, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.finder import Order

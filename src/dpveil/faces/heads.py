@@ -22,7 +22,7 @@ from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
-from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order

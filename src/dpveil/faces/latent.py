@@ -31,7 +31,7 @@ from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import Allocation, likely
-from dpveil.mechanisms.placement import Pose
+from dpveil.mechanisms.method import Pose
 from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}

@@ -17,9 +17,9 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion
 from dpveil.faces.heads import Heads, without_their_chroma
+from dpveil.mechanisms.method import Drawn, Image, Placement, Step
 from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.mechanisms.placement import Drawn, Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
 from dpveil.regions.user_detectors import Things

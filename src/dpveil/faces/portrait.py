@@ -21,7 +21,7 @@ from dpveil.faces.geometry.place import check
 from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.heads import LEAST
 from dpveil.faces.released import HeadFace, portrait
-from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
+from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
 

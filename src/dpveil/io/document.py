@@ -30,6 +30,7 @@ from dpveil.io.decoding import (
     open_picture,
     sent,
 )
+from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
 from dpveil.io.untrusted import without_blocking
@@ -147,7 +148,6 @@ def stream_of(png: bytes) -> bytes:
     return stream
 
 
-PDF: Final = ".pdf"
 SECONDS: Final = 120
 """Time to open a document, or to draw a page."""
 POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)

@@ -20,6 +20,9 @@ UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {RAW} {VIDEOS}"
 it never leaves them out silently."""
 MANY: Final = frozenset({".tar", ".parquet", ".pdf"})
 """Suffixes of files of many releases."""
+PDF: Final = ".pdf"
+DATA_SET: Final = "dataset.certificate.json"
+"""The certificate of a whole data set, in its folder."""
 STAGE: Final = ".dpveil-shards"
 """The hidden folder in which the releases for such a file are gathered."""
 
@@ -38,6 +41,11 @@ def is_link(path: Path) -> bool:
         return path.is_symlink()
     except OSError:
         return False
+
+
+def is_data_set(folder: Path) -> bool:
+    """Whether a path is the folder of a data set: one with a certificate for all of it."""
+    return is_folder(folder) and not is_link(folder) and os.path.lexists(folder / DATA_SET)
 
 
 def real(path: Path) -> Path:

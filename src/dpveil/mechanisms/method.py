@@ -1,26 +1,91 @@
-"""The interface of every photo method: a name, parameters, and a guarantee stated before anything is
-drawn.
-"""
+"""The interface of every photo method: parameters, a guarantee before anything is drawn, and a placement."""
 
 from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from numbers import Real
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self, TypedDict
 
+import numpy as np
+
+from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.placement import Placement, Size
+from dpveil.noise.bits import BitSource
 from dpveil.regions.finder import Finder, Order
 
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
+
+Image = UInt8[np.ndarray, "h w c"]
+Step = Callable[[Image], Image]
+"""Post-processing within each region, such as a filter."""
+
+
+class Size(TypedDict):
+    """The size of a region in pixels, and its number of channels."""
+
+    height: int
+    width: int
+    channels: int
+
+
+FARTHEST: Final = (30.0, 10.0)
+"""Largest yaw and pitch to which faces are turned, in degrees."""
+
+
+class Pose(NamedTuple):
+    """Where a face looks, in degrees: `yaw` to the right of the picture, `pitch` downwards."""
+
+    yaw: float
+    pitch: float
+
+    @classmethod
+    def of(cls, value: object) -> Pose:
+        """Return a pose given as two numbers; raises `InvalidParameter` beyond `FARTHEST`."""
+        hint = f"yaw and pitch in degrees, up to {FARTHEST[0]:g} and {FARTHEST[1]:g} to either side"
+        if not isinstance(value, list | tuple) or len(value) != len(FARTHEST):
+            raise InvalidParameter("pose", value, "is not two numbers", hint=hint)
+        for at, most in zip(value, FARTHEST, strict=True):
+            if isinstance(at, bool) or not isinstance(at, Real) or not abs(float(at)) <= most:
+                raise InvalidParameter("pose", at, "is no angle in range", hint=hint)
+        return cls(*map(float, value))
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A photo whose regions were drawn, and what shows it `again` with its faces in another pose.
+
+    `again` is None if nothing can; it holds no pixel of a region and draws nothing.
+    """
+
+    image: Image
+    again: Callable[[Pose], Image] | None = None
+
+
+class Placement(ABC):
+    """The regions of one photo in the order of the request, each grown and placed by a method."""
+
+    photo: Photo
+    regions: tuple[Region, ...]
+    notes: tuple[str, ...] = ()
+    """Notes for the owner of the original, which no certificate has."""
+
+    @abstractmethod
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo with every region drawn and then passed through `steps`."""
+
+    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
+        """Return the same, with what shows it again."""
+        return Drawn(self.draw(bits, steps))
+
 
 ALTERED: Final = "altered"
 DRAWN: Final = "drawn"

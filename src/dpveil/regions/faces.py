@@ -7,7 +7,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -24,7 +23,6 @@ from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
-from dpveil.regions.detectors.table import suppress as suppress_overlaps
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, Selection, reading_order
 from dpveil.regions.tiling import (
     Tiling,
@@ -36,6 +34,7 @@ from dpveil.regions.tiling import (
     plausible,
     resize_rgb,
 )
+from dpveil.regions.tiling import suppress as suppress_overlaps
 from dpveil.regions.user_detectors import ARGUMENTS as WITHOUT
 from dpveil.regions.user_detectors import NOTHING
 
@@ -170,8 +169,8 @@ class FaceFound:
 class Faces(Finder):
     """One box for every face that a detector finds; missed faces stay in the clear.
 
-    `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of
-    centerface and dlib that is installed. A face must score at least `threshold` (between 0 and 1, default:
+    `detector` is "centerface", "dlib", a plug-in's, or "auto": the first of centerface and dlib that is
+    installed. A face must score at least `threshold` (between 0 and 1, default:
     the detector's own) and have at least `min_face` pixels on its longer side. The search runs on the photo
     downscaled to `long_side` pixels, and on tiles of it for smaller faces, down to a height of `smallest`
     pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
@@ -194,11 +193,10 @@ class Faces(Finder):
     smallest: OptionalCount = OptionalCount(optional=True)
     only: Numbers = Numbers()
     exclude: Numbers = Numbers()
-    model: str | Path | None = field(default=None, repr=False)
     likeness: Likeness | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        check(self.detector, self._model)
+        check(self.detector)
         if self.likeness and (self.only or self.exclude):
             problem = "does not go together with numbers of faces"
             raise InvalidParameter(
@@ -229,8 +227,7 @@ class Faces(Finder):
         finder = self._detector
         stated = {
             "detector": finder.name if finder.name != next(iter(DETECTORS)) else "",
-            "model": f"sha256:{finder.digest}" if finder.digest else "",
-            "threshold": to_json(self._threshold) if self._threshold != finder.threshold else "",
+            "threshold": to_json(self._least_score) if self._least_score != finder.threshold else "",
             "margin": to_json(self.margin) if self.margin != MARGIN else "",
             "min-face": self.min_face if self.min_face != 1 else "",
             "long-side": self.long_side if self.long_side != LONG_SIDE else "",
@@ -394,7 +391,7 @@ class Faces(Finder):
         """Return what the detector sees in a photo; cached."""
         own = CACHE.setdefault(photo, {})
         tiling = self._tiling(photo)
-        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, tiling)
+        asked = (self._detector.name, self._least_score, self.long_side, tiling)
         if asked not in own:
             own[asked] = self._search.of(photo, long_side=self.long_side, tiling=tiling)
         return own[asked]
@@ -404,17 +401,13 @@ class Faces(Finder):
         return Selection(self.only, self.exclude)
 
     @property
-    def _model(self) -> Path | None:
-        return None if self.model is None else Path(self.model)
-
-    @property
-    def _threshold(self) -> Fraction:
+    def _least_score(self) -> Fraction:
         return self._detector.threshold if self.threshold is None else self.threshold
 
     @cached_property
     def _detector(self) -> Detector:
-        return choose(self.detector, self._model)
+        return choose(self.detector)
 
     @cached_property
     def _search(self) -> Search:
-        return Search(self._detector, self._threshold)
+        return Search(self._detector, self._least_score)

@@ -13,7 +13,6 @@ from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
-from dpveil.regions.detectors.table import OVERLAP, overlaps
 
 
 def grow(region: Region, photo: Photo) -> Region:
@@ -243,6 +242,41 @@ def _spread(length: int, side: int, count: int) -> tuple[list[tuple[int, int, in
         first, last = start + before // 4, start + side - after // 4
         parts.append((start, first if i else -length, last if i + 1 < count else 2 * length))
     return parts, side
+
+
+OVERLAP: Final = 0.3
+"""Intersection over union above which two boxes are taken for the same face."""
+
+
+def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float[np.ndarray, "m 5"]:
+    """Return the rows (left, top, width, height, score) left by greedy non-maximum suppression, best first.
+
+    A box is dropped if its intersection over union with a kept one of at least its score is above `overlap`.
+    Equal scores keep their order. Raises `RegionError` for non-finite numbers and non-positive sides.
+
+    >>> suppress(np.array([[0, 0, 10, 10, 0.5], [1, 0, 10, 10, 0.9], [20, 0, 10, 10, 0.4]]))[:, 4]
+    array([0.9, 0.4])
+    """
+    if not (np.isfinite(found).all() and (found[:, 2:4] > 0).all()):
+        raise RegionError(
+            "the face detector returned something that is not a box",
+            hint="choose another detector, or protect the whole photo",
+        )
+    rest = found[np.argsort(-found[:, 4], kind="stable")]
+    kept = []
+    while len(rest):
+        kept.append(rest[0])
+        rest = rest[1:][overlaps(rest[0], rest[1:]) <= overlap]
+    return np.array(kept, dtype=found.dtype).reshape(-1, 5)
+
+
+def overlaps(one: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Float[np.ndarray, " n"]:
+    """Return the intersection over union of one box with each of many."""
+    start = np.maximum(one[:2], many[:, :2])
+    stop = np.minimum(one[:2] + one[2:4], many[:, :2] + many[:, 2:4])
+    shared = np.prod(np.maximum(stop - start, 0), axis=1)
+    areas = one[2] * one[3] + many[:, 2] * many[:, 3]
+    return np.asarray(shared / (areas - shared))
 
 
 def has_centre_in(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"]:

@@ -26,9 +26,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
 from dpveil.regions.boxes import box_around
-from dpveil.regions.detectors.table import suppress
 from dpveil.regions.finder import Finder, Order, reading_order
-from dpveil.regions.tiling import resize_rgb
+from dpveil.regions.tiling import resize_rgb, suppress
 
 NOTHING: Final = (
     "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"

@@ -28,8 +28,7 @@ from dpveil.core.origin import FACE, LINKED, TEXT
 from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
-from dpveil.release.origins import kind_of
-from dpveil.release.words import in_short
+from dpveil.release.words import in_short, kind_of
 
 MOST_BYTES: Final = 1 << 26
 """Largest certificate of a document, in bytes."""

@@ -25,9 +25,8 @@ from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, exact, show
 from dpveil.core.origin import FACE, LINKED
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.placement import Size
 from dpveil.release.quote import Quote, numbers_of, quote_of_sizes
 from dpveil.release.words import exposure
 

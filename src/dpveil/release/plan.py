@@ -25,11 +25,10 @@ from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
-from dpveil.core.region import Covered, Region
+from dpveil.core.region import Box, Covered, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Placement
+from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
@@ -38,9 +37,7 @@ from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
-from dpveil.release.detection_text import check_kept, doubtful, passed_notes, smallest
 from dpveil.release.explain import Explanation, explain_region
-from dpveil.release.origins import BOXES_ALONE, FACES, stays
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import Budget, Release, check_payment, pay, refuse_copy
 
@@ -223,13 +220,13 @@ class Plan:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == FACES and any(o.kind == BOX or o.faceless for o in origins)
-        alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
-        instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
+        boxes = self.method.regions == words.FACES and any(o.kind == BOX or o.faceless for o in origins)
+        alone = (words.BOXES_ALONE,) * (boxes and FACE not in self.smallest)
+        instead = words.INSTEAD_BY_A_FACE if self.method.regions == words.FACES else words.INSTEAD
         whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        kept = stays(self.request, () if self.quote is None else self.quote.regions)
-        left = map(Aside, (*kept, *passed_notes(self.passed)))
+        kept = words.stays(self.request, () if self.quote is None else self.quote.regions)
+        left = map(Aside, (*kept, *words.passed_notes(self.passed)))
         about = (*self.notes, *self.method.notes, *self.photo.notes)
         return (*about, *self.grown, *whole, *alone, *placed, *left, *unseen)
 
@@ -282,7 +279,9 @@ class Plan:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
         paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
         drawn = self.placement.drawn(source, self.post_processing)
-        image, blocks = keep_blocks(self.photo, drawn.image, self.placement.regions)
+        image, blocks = drawn.image, None
+        if self.photo.blocks is not None:
+            image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
         return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
 
@@ -369,11 +368,37 @@ def plan(
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
         grown=() if placement is None else _growth_notes(made_by, found, placement.regions),
-        smallest=smallest(seen, finders),
-        doubtful=doubtful(seen, finders, () if placement is None else placement.regions),
+        smallest=smallest_by_kind(seen, finders),
+        doubtful=doubtful_places(seen, finders, () if placement is None else placement.regions),
     )
     made.check_strength(at_least)
     return made
+
+
+def smallest_by_kind(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
+    """Return the height in pixels below which no region of a kind was searched for, by any finder."""
+    heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
+    falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
+    return {kind: n for n, kind in falling}
+
+
+def doubtful_places(photo: Photo, finders: Sequence[Finder], placed: Sequence[Region]) -> tuple[Region, ...]:
+    """Return the places that no finder was sure of and of which the middle is not replaced.
+
+    So there are none in a photo that is replaced as a whole.
+    """
+    seen = (place for finder in finders for place in finder.doubtful_in(photo))
+    middles = ((each, Box(each.box.x + each.box.w // 2, each.box.y + each.box.h // 2, 1, 1)) for each in seen)
+    return tuple(each for each, middle in middles if not any(region.touches(middle) for region in placed))
+
+
+def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
+    """Raise `RegionError` if a region would replace pixels that another one keeps."""
+    kept = {one.box: one for region in asked for one in region.kept}
+    for region in placed:
+        if any(region.meets(one) for one in kept.values()):
+            hint = "leave the region out, or let that face be replaced, too"
+            raise RegionError(f"the region {region.label} reaches over a face that stays", hint=hint)
 
 
 def _likeness_note(finders: Sequence[Finder], found: Sequence[Region]) -> tuple[str, ...]:

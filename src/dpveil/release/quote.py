@@ -23,9 +23,7 @@ from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import INTACT, CertificateError, RegionError
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Size
-from dpveil.release.detection_text import passing
+from dpveil.mechanisms.method import Method, Size
 from dpveil.release.words import (
     CHOSEN,
     MISSING,
@@ -35,6 +33,7 @@ from dpveil.release.words import (
     clear_parts,
     covers,
     few_only,
+    passing,
 )
 
 ACCOUNTANT: Final = (

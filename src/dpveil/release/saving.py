@@ -48,7 +48,7 @@ from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import format_name
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture, sha256_of
-from dpveil.mechanisms.placement import Image, Pose
+from dpveil.mechanisms.method import Image, Pose
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, kind_of
 from dpveil.release.keys import SigningKey, signing_key
 from dpveil.release.words import POSED

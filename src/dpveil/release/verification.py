@@ -20,16 +20,14 @@ from dpveil.errors import INTACT, CertificateError, DPVeilError
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
 from dpveil.io.unreadable import Refused
-from dpveil.mechanisms.placement import Pose
+from dpveil.mechanisms.method import Pose
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.release.detection_text import passed_notes
 from dpveil.release.keys import PublicKey, trusted_keys
-from dpveil.release.origins import stays
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
 from dpveil.release.saving import Pair, certificate_from, certificate_path, image_path, read_certificate
-from dpveil.release.words import bit_cautions, few_only, share, traces, verdict
+from dpveil.release.words import bit_cautions, few_only, passed_notes, share, stays, traces, verdict
 
 UNREAD: Final = "its C2PA manifest was not looked into: a C2PA validator tells what it says"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -16,19 +17,31 @@ from dpveil.core.numbers import show
 from dpveil.core.origin import (
     BESIDE,
     BLOCKLESS,
+    BOX,
     BY_LIKENESS,
+    CODE,
     EXCEPT,
+    EYE,
     FACE,
+    LIKE,
     LIKENESS,
     LINKED,
+    MASK,
+    OBJECT,
+    PLATE,
     REDUCED,
     ROUNDED,
     SAME,
+    TEXT,
+    WHOLE,
+    Origin,
 )
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.release.detection_text import sentences
+from dpveil.regions.boxes import asked_box
+from dpveil.regions.finder import Selection
 
 LOW: Final = {
     "weak": (
@@ -396,3 +409,175 @@ def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
     less = replace(method, neighbourhood=SMALLER).noise_scale(**size) or 0.0  # type: ignore[type-var]
     digits = 0 if less >= 10 else 2
     return f"{text}; a neighbourhood of {SMALLER} pixels would have {less:,.{digits}f}, and promise less"
+
+
+FACE_BOX: Final = f"position and size of the face box, {SAME}"
+PLACE: Final = f"position and size of the region, {SAME}"
+TEXT_BOX: Final = f"position and size of the box of text, and so about how long the text is, {SAME}"
+PLATE_BOX: Final = f"position and size of the plate's box, and so about how long its text is, {SAME}"
+FACES_TOO: Final = (
+    f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
+)
+"""What is told beside regions of text and the like: they are covered once faces are found."""
+COUNT: Final = "how many regions were found, and that none was found elsewhere"
+FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
+CODE_BOX: Final = f"position and size of the code's box, {SAME}"
+EYE_BOX: Final = f"position and size of the eye's box, rounded to a public grid, {SAME}"
+EYE_COUNT: Final = "how many faces with eyes were found, and that none was found elsewhere"
+CODE_COUNT: Final = "how many QR and bar codes were found, and that none was found elsewhere"
+TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
+TEXT_CHOICE: Final = (
+    "how many lines of text do not clearly say something else than what was asked for, and that all others"
+    f" do: this follows from the letters of all lines, also of those that are replaced, {SAME}"
+)
+PLATE_COUNT: Final = "how many plates were found, and that none was found elsewhere"
+NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
+NO_OTHER_TEXT: Final = "everything outside the region, with all text that was not found"
+NO_OTHER_CHOICE: Final = f"{NO_OTHER_TEXT}, or that was read as something else than what was asked for"
+NO_OTHER_CODE: Final = "everything outside the region, with every code that was not found"
+NO_OTHER_PLATE: Final = "everything outside the region, with every plate that was not found"
+NO_OTHER_EYE: Final = (
+    "everything outside the region, with the face around it and all eyes that were not found"
+)
+OUTSIDE: Final = "everything outside the region"
+NO_OTHER: Final = "everything outside the region, with every {} that was not found"
+BY_REQUEST: Final = {
+    "text": (TEXT, TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT),
+    "plates": (PLATE, PLATE_BOX, PLATE_COUNT, NO_OTHER_PLATE),
+    "codes": (CODE, CODE_BOX, CODE_COUNT, NO_OTHER_CODE),
+    **dict.fromkeys(("eyes", "irises"), (EYE, EYE_BOX, EYE_COUNT, NO_OTHER_EYE)),
+}
+"""By the first word of a request: the kind of what it finds, and the three sentences about that."""
+DETECTED: Final = "detected"
+"""The first word of a request by a user's own detector."""
+NONE_FOUND: Final = {
+    "faces": ("no face was found", "faces that were missed stay visible"),
+    "text": ("no text was found", "text that was missed stays visible"),
+    "plates": ("no plate was found", "plates that were missed stay visible"),
+    "codes": ("no QR or bar code was found", "codes that were missed stay visible"),
+    **dict.fromkeys(("eyes", "irises"), ("no eye was found", "eyes that were missed stay visible")),
+}
+"""By the first word of a request: what is so if it is passed over, and what follows from that."""
+NONE_BUT_KEPT: Final = (
+    "no face was found, or none but those that are to stay as they are",
+    "these and faces that were missed stay visible",
+)
+"""The same of a request that keeps faces, and may have found these."""
+NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
+"""The same of any other request."""
+SAME_RESULT: Final = "the guarantee compares photos with the same result"
+
+
+def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
+    """Return what the place of a region tells, and what stays beside it.
+
+    >>> sentences(Origin("box"))
+    ((), 'everything outside the region')
+    """
+    word = origin.finder.partition(" ")[0]
+    if origin.kind == FACE:
+        return (FACE_BOX, FACE_COUNT), NO_OTHER_FACE
+    if not origin.found:
+        return (), OUTSIDE
+    kind, *told = BY_REQUEST.get(word, ("", ""))
+    if origin.kind == kind:
+        place, count, rest = told
+        if LIKE in origin.finder:
+            count, rest = TEXT_CHOICE, NO_OTHER_CHOICE
+        return (place, count, FACES_TOO), rest
+    if word == DETECTED:
+        return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)
+    return (PLACE, COUNT), OUTSIDE
+
+
+def passing(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return what is told, in one sentence, if nothing was found of these requests, which are passed over.
+
+    >>> passing(["faces"])[0].partition(": ")[0]
+    'that no face was found'
+    """
+    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _passed_over_notes(requests))
+    return tuple(filter(None, ["; ".join(told)]))
+
+
+def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
+    """Return a note for each kind of request of which nothing was found.
+
+    >>> passed_notes(["faces margin=0", "text", "faces"])
+    ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
+    """
+    return tuple(f"{what}: {visible}" for what, visible in _passed_over_notes(requests))
+
+
+def _passed_over_notes(requests: Sequence[str]) -> dict[tuple[str, str], None]:
+    """Return what is so of each request that is passed over, and what follows from that, each once."""
+    return dict.fromkeys(_none_found(text) for text in requests)
+
+
+def _none_found(request: str) -> tuple[str, str]:
+    word = request.partition(" ")[0]
+    if word == "faces" and EXCEPT.search(request):
+        return NONE_BUT_KEPT
+    other = NONE_OF[0].format(request), NONE_OF[1]
+    return NONE_FOUND.get(word, other)
+
+
+MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
+"""Requests of masks, and of regions with a mask."""
+FACES: Final = "faces"
+"""The first word of a request for faces, and the default regions of face-space methods."""
+ASKED: Final = "as was asked for"
+BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays visible"
+MOST_NAMED: Final = 8
+"""Most faces that a sentence names."""
+
+
+def kind_of(text: str) -> str:
+    """Return the kind of region that a request asks for; empty for a finder's own.
+
+    >>> kind_of("faces except=2"), kind_of("object:1,2,3,4"), kind_of("signs")
+    ('face', 'object', '')
+    """
+    if text.partition(" ")[0] == FACES:
+        return FACE
+    if (word := text.partition(" ")[0]) in BY_REQUEST:
+        return BY_REQUEST[word][0]
+    if text == WHOLE:
+        return WHOLE
+    if MASK_REQUEST.fullmatch(text):
+        return MASK
+    try:
+        return OBJECT if asked_box(text).object else BOX
+    except InvalidParameter:
+        return ""
+
+
+def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
+    """Return a sentence for every request for faces of which some were to stay as they are.
+
+    >>> from dpveil.core.origin import Origin
+    >>> from dpveil.core.region import Box
+    >>> one = RegionRecord(Box(0, 0, 9, 9), Origin("face", "faces except=2", number=1, found=True))
+    >>> stays(["faces except=2"], [one])
+    ('face 2 stays as it is, as was asked for',)
+    """
+    told = []
+    for text in dict.fromkeys(record.origin.finder for record in regions):
+        asked = Selection.of(text) if text in request else None
+        if asked is not None and asked.exclude:
+            are = "face {} stays as it is" if len(asked.exclude) == 1 else "faces {} stay as they are"
+            told.append(f"{are.format(_numbers_text(asked.exclude))}, {ASKED}")
+        elif asked is not None and asked.by_likeness:
+            told.append(
+                f"faces that are like those of reference photos, or unlike, stay as they are, {ASKED}"
+            )
+        elif asked is not None and asked.only:
+            told.append(f"every face but {_numbers_text(asked.only)} stays as it is, {ASKED}")
+    return tuple(told)
+
+
+def _numbers_text(numbers: Sequence[int]) -> str:
+    """Return "1", "1 and 2", and so on, with the number of those that are too many to name."""
+    named = list(map(str, numbers[:MOST_NAMED]))
+    named += [f"{len(numbers) - MOST_NAMED} more"] * (len(numbers) > MOST_NAMED)
+    return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)

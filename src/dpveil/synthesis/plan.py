@@ -36,8 +36,6 @@ from dpveil.synthesis.simulator import (
     tally,
 )
 
-NAME: Final = "dataset.certificate.json"
-"""The certificate of the whole set."""
 SHEET: Final = "sheet.png"
 """The contact sheet."""
 

@@ -31,13 +31,13 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
-from dpveil.io.folders import is_folder, is_link
+from dpveil.io.folders import DATA_SET
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
 from dpveil.noise.bits import SECURE, BitSource, kind_of
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
-from dpveil.synthesis.plan import ACCOUNTANT, NAME, SHEET, Plan, picture_name
+from dpveil.synthesis.plan import ACCOUNTANT, SHEET, Plan, picture_name
 
 METHOD: Final = "private-evolution"
 LEARNED: Final = (
@@ -154,7 +154,7 @@ def check_new(folder: Path) -> None:
         raise OutputError(
             f"{show_path(folder)} is no folder", hint="choose another {out}", arguments={"out": "out"}
         )
-    if is_present(folder / NAME):
+    if is_present(folder / DATA_SET):
         problem = f"{show_path(folder)} holds a data set already"
         hint = "dpveil verify checks it; choose another {out} for another set, which costs again"
         raise OutputError(problem, hint=hint, arguments={"out": "out"})
@@ -178,7 +178,7 @@ def save(
     hashes = {name: hashlib.sha256(contents).hexdigest() for name, contents in files.items()}
     certificate = SetCertificate(plan=plan, bits=kind_of(bits), files=hashes)
     make_folder(folder)
-    written = [(folder / NAME, certificate.to_text().encode())]
+    written = [(folder / DATA_SET, certificate.to_text().encode())]
     written += [(folder / name, data) for name, data in files.items()]
     known = None if paid is None else partial(paid.stored, certificate.sha256)
     write_together(written, replace=False, before=known)
@@ -196,11 +196,6 @@ def sheet(pictures: Crops) -> UInt8[np.ndarray, "H W 3"]:
     return np.ascontiguousarray(lines.reshape(rows * height, ACROSS * width, channels))
 
 
-def is_set(folder: Path) -> bool:
-    """Whether a path is the folder of a data set: one with a certificate for all of it."""
-    return is_folder(folder) and not is_link(folder) and is_present(folder / NAME)
-
-
 def read_set(folder: Path) -> tuple[SetCertificate | None, tuple[str, ...]]:
     """Return the certificate of a data set, and in what the folder is not what it describes, a line each.
 
@@ -208,7 +203,7 @@ def read_set(folder: Path) -> tuple[SetCertificate | None, tuple[str, ...]]:
     not listed is a problem. Nothing in the folder can raise an error.
     """
     try:
-        certificate = parse_set(read_untrusted(folder / NAME, MOST_BYTES).decode())
+        certificate = parse_set(read_untrusted(folder / DATA_SET, MOST_BYTES).decode())
     except Refused as refusal:
         return None, (f"the certificate {refusal.problem}",)
     except UnicodeDecodeError:
@@ -229,7 +224,7 @@ def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
         yield f"the folder cannot be read ({error.strerror})"
         return
     for name in names:
-        if name != NAME and name not in certificate.files:
+        if name != DATA_SET and name not in certificate.files:
             yield f"{escape_text(name)} is not part of the set"
     side, cells = None, None
     for name, digest in sorted(certificate.files.items(), reverse=True):  # the sheet comes first

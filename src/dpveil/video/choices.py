@@ -9,8 +9,8 @@ from dpveil.core.origin import BOX, OBJECT, WHOLE
 from dpveil.errors import InvalidParameter
 from dpveil.faces.base import FaceMethod
 from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.base import BudgetedMethod
 from dpveil.mechanisms.pixel.baselines import Fill
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
 
 ONCE: Final = "once"
 SPLIT: Final = "split"

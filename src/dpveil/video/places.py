@@ -31,8 +31,7 @@ from dpveil.faces.geometry.cell import PITCH, RATIO, ROLLS, Cell, cell_of, side
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape, between, bounds
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE, SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Step
+from dpveil.mechanisms.method import Method, Step
 from dpveil.regions.faces import MARGIN
 from dpveil.video.facts import Key, Track
 

@@ -42,8 +42,7 @@ from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
 from dpveil.faces.heads import REPLACES, STAYS
 from dpveil.faces.objects import COVER
-from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Size
+from dpveil.mechanisms.method import Method, Size
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict

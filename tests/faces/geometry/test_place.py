@@ -219,7 +219,7 @@ def test_the_yaw_of_rendered_heads_is_told_as_they_were_rendered(yaw):
 @needs_models
 def test_without_centerface_dlib_places_faces(monkeypatch, astronaut):
     landmarks_file.locator.cache_clear()
-    monkeypatch.setattr(CenterFace, "installed", lambda: False)
+    monkeypatch.setattr(CenterFace, "is_installed", lambda: False)
     try:
         assert isinstance(landmarks_file.locator(), Predictor)
     finally:

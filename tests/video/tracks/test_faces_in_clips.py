@@ -39,7 +39,7 @@ FACTS = Facts(
     audio=False,
 )
 needs_centerface = pytest.mark.skipif(
-    not DETECTORS["centerface"].installed(), reason="needs dpveil install faces"
+    not DETECTORS["centerface"].is_installed(), reason="needs dpveil install faces"
 )
 
 
@@ -135,7 +135,7 @@ class Told(Detector):
         self.sizes = []
 
     @classmethod
-    def installed(cls):
+    def is_installed(cls):
         return True
 
     def __call__(self, image, threshold):
@@ -145,7 +145,7 @@ class Told(Detector):
 
 def test_frames_are_searched_once_and_boxes_are_neither_widened_nor_clipped(monkeypatch):
     detector = Told()
-    monkeypatch.setattr("dpveil.regions.faces.choose", lambda name, model: detector)
+    monkeypatch.setattr("dpveil.regions.faces.choose", lambda name: detector)
     finder = Faces(min_face=10).for_frames(4000, 3000, 1280)
     assert (finder.margin, finder.long_side) == (0, 1280)
     seen = finder.find_in_frame(Photo(np.zeros((3000, 4000, 3), np.uint8)))

@@ -310,7 +310,7 @@ def locator() -> Locator:
 
     Raises `UsageError` if neither is.
     """
-    return NetworkLandmarks() if CenterFace.installed() else predictor()
+    return NetworkLandmarks() if CenterFace.is_installed() else predictor()
 
 
 @lru_cache(maxsize=2)

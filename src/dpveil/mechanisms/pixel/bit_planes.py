@@ -16,9 +16,8 @@ from dpveil.accounting.zcdp import least_scale
 from dpveil.core.arrays import Bool, Float64, Int16, Shaped, UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, Neighbourhood
-from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, different, only
-from dpveil.mechanisms.placement import Size
+from dpveil.mechanisms.method import Size
+from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size, different, only
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below

@@ -15,14 +15,15 @@ from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.arrays import Float64, Int64, UInt8
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel.base import TOP, check_size
-from dpveil.mechanisms.pixel.budget import (
+from dpveil.mechanisms.method import Size
+from dpveil.mechanisms.pixel.base import (
     MOST_SIZES,
+    TOP,
     ConcentratedMethod,
+    check_size,
     different,
     only,
 )
-from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
 

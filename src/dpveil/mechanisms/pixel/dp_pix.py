@@ -16,9 +16,17 @@ from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shi
 from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
-from dpveil.mechanisms.pixel.base import check_size, fullest_cells, fullest_in, pixelise
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, ConcentratedMethod, different, only
-from dpveil.mechanisms.placement import Size
+from dpveil.mechanisms.method import Size
+from dpveil.mechanisms.pixel.base import (
+    BudgetedMethod,
+    ConcentratedMethod,
+    check_size,
+    different,
+    fullest_cells,
+    fullest_in,
+    only,
+    pixelise,
+)
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
 from dpveil.noise.laplace import digit_tables, discrete_laplace

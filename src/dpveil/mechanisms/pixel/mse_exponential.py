@@ -17,8 +17,7 @@ from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.base import TOP, cell_levels, check_size, spread
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, spread
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import SHRINKS, TOTAL, IntegerMatrix, quantise

@@ -15,7 +15,8 @@ from dpveil.assets.engines import fastest
 from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
-from dpveil.regions.detectors.table import REMEDY, Detector, suppress
+from dpveil.regions.detectors.table import REMEDY, Detector
+from dpveil.regions.tiling import suppress
 
 STRIDE: Final = 4
 """Side of one cell of the output maps, in pixels of the image (R in the paper)."""
@@ -51,7 +52,7 @@ class CenterFace(Detector):
         self._net = fastest(contents)(contents, OUTPUTS)
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Whether its network is installed."""
         return network_path() is not None
 

@@ -12,7 +12,8 @@ from dpveil.assets.engines import frontal_detector
 from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.table import Detector, suppress
+from dpveil.regions.detectors.table import Detector
+from dpveil.regions.tiling import suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
@@ -39,7 +40,7 @@ class DlibHOG(Detector):
             raise UsageError("the face detector dlib is not installed", hint=INSTALL) from error
 
     @classmethod
-    def installed(cls) -> bool:
+    def is_installed(cls) -> bool:
         """Whether the package dlib-bin (or dlib) is installed."""
         return find_spec("dlib") is not None
 

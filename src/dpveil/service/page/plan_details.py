@@ -23,9 +23,8 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
-from dpveil.release.origins import BOXES_ALONE
 from dpveil.release.plan import Plan, largest_region, plan, plan_json
-from dpveil.release.words import LOW, few_only, in_short
+from dpveil.release.words import BOXES_ALONE, LOW, few_only, in_short
 from dpveil.service.page.account import SIGNS, price_of
 from dpveil.service.settings import Request
 

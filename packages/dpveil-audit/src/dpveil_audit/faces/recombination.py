@@ -27,7 +27,7 @@ from dpveil.faces.heads import Heads, grown_to_blocks
 from dpveil.faces.likeness import LINKED, Links
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import Released
-from dpveil.mechanisms.placement import Placement
+from dpveil.mechanisms.method import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.chroma import chroma_beside, keep_blocks

@@ -19,8 +19,14 @@ from dpveil.core.arrays import Float64, Int32, Int64, UInt8
 from dpveil.core.numbers import float_above, root_above
 from dpveil.core.parameters import Count
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, check_size, mean_levels, spread
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.mechanisms.pixel.base import (
+    BudgetedMethod,
+    cell_areas,
+    cell_sums,
+    check_size,
+    mean_levels,
+    spread,
+)
 from dpveil.mechanisms.pixel.ssim import arithmetic, multiset_proposals, rejection, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
