@@ -16,7 +16,7 @@ from dpveil.faces.objects import COVER
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, Text
 from dpveil.regions.faces import Detections, Search
-from dpveil.regions.user_detectors import Rows
+from dpveil.regions.things import Rows
 from dpveil.release.words import FACES_TOO
 
 pytest.importorskip("dlib")

@@ -8,9 +8,7 @@ import resource
 import socket
 import struct
 import tempfile
-import threading
 import tracemalloc
-import warnings
 import zlib
 from itertools import product
 from pathlib import Path
@@ -27,7 +25,6 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import PhotoError
 from dpveil.io import document, read_bytes
-from dpveil.io.decoding import quiet_pillow
 from dpveil.io.document import Document
 from dpveil.io.unreadable import Refused
 from dpveil.processes import Ended
@@ -152,30 +149,6 @@ def test_a_file_too_long_for_its_limit_is_not_read(put, monkeypatch):
     monkeypatch.setattr("dpveil.io.reading.SPARE_BYTES", 10)
     path = put(file_bytes(picture(9, 9), "bmp"))
     assert "bytes, more than" in refused(path, max_pixels=1)
-
-
-def test_warnings_stay_silent_and_the_users_filters_survive(put):
-    odd = file_bytes(picture(4, 4), "png")
-    odd = odd[:33] + chunk(b"acTL", struct.pack(">II", 0, 0)) + odd[33:]  # Pillow warns: invalid APNG
-    before = list(warnings.filters)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        assert np.array_equal(dio.read(put(odd)).image, picture(4, 4))
-    assert seen == []
-    inside, leave = threading.Event(), threading.Event()
-
-    def other() -> None:
-        with quiet_pillow():
-            inside.set()
-            leave.wait(10)
-
-    thread = threading.Thread(target=other)
-    with quiet_pillow():
-        thread.start()
-        inside.wait(10)
-    leave.set()
-    thread.join()
-    assert list(warnings.filters) == before
 
 
 TRUNCATED = {

@@ -206,15 +206,3 @@ def test_hostile_files_are_refused_in_one_line(
     told = str(caught.value)
     assert "\n" not in told
     assert "detector model" in told
-
-
-def test_what_draws_random_numbers_is_refused(tmp_path: Path) -> None:
-    """What is found has to follow from the photo."""
-    nodes = field(1, node("RandomUniformLike", ("c0",), "o0"))
-    shown = field(12, value("o0", free().shape))
-    path = tmp_path / "net.onnx"
-    path.write_bytes(
-        model(nodes, field(5, tensor("c0", free())), (value("images", (1, 3, SIDE, SIDE)),), shown)
-    )
-    with pytest.raises(InvalidParameter, match="random numbers"):
-        parse(Detected(model=path))

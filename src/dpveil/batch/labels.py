@@ -21,7 +21,7 @@ from dpveil.core.region import Box
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, read, write_together
-from dpveil.io.decoding import ORIENTATION, quiet_pillow
+from dpveil.io.decoding import ORIENTATION
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
 from dpveil.release.saving import read_certificate
@@ -164,7 +164,7 @@ def _problem(source: Path, stated: Size, size: Size) -> str:
 def _turn(source: Path) -> int:
     """Return the EXIF orientation of a photo; 1, upright, for formats that Pillow does not open."""
     try:
-        with quiet_pillow(), Image.open(source) as image:
+        with Image.open(source) as image:
             value = image.getexif().get(ORIENTATION, 1)
     except Exception:  # noqa: BLE001  it was read and released, so only this look at its header failed
         return 1

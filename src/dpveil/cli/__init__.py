@@ -82,6 +82,7 @@ def main() -> None:
     gc.disable()  # loading modules makes no garbage, and looking for it takes a fifth of the time
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = _one_line
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # about odd files, which are read or refused
     say.never_break_on_letters()
     code = run(sys.argv[1:])
     try:

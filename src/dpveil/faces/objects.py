@@ -22,7 +22,7 @@ from dpveil.mechanisms.pixel.base import Pixels
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.regions.user_detectors import Things
+from dpveil.regions.things import Things
 
 COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""

@@ -7,10 +7,7 @@ may crash, hang or take all memory, and do so elsewhere. Decoders are called dir
 
 from __future__ import annotations
 
-import threading
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
@@ -18,17 +15,7 @@ from io import BufferedIOBase, BytesIO
 from typing import Any, Final, TypeGuard
 
 import numpy as np
-from PIL import (
-    BmpImagePlugin,
-    GifImagePlugin,
-    Image,
-    ImageFile,
-    PngImagePlugin,
-    PpmImagePlugin,
-    TiffImagePlugin,
-    WebPImagePlugin,
-    features,
-)
+from PIL import Image, ImageFile, TiffImagePlugin
 from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 
 from dpveil import processes
@@ -144,7 +131,7 @@ def _palette(image: Image.Image, stored: Stored) -> Layers:
     return layers
 
 
-def _print(image: Image.Image, stored: Stored) -> Layers:
+def _cmyk_or_lab(image: Image.Image, stored: Stored) -> Layers:
     return Layers(image, None, [f"{image.mode} colours became sRGB"])
 
 
@@ -170,8 +157,8 @@ RULES: Final[dict[str, Callable[[Image.Image, Stored], Layers]]] = {
     "RGBa": _colour_alpha,
     "P": _palette,
     "PA": _palette,
-    "CMYK": _print,
-    "LAB": _print,
+    "CMYK": _cmyk_or_lab,
+    "LAB": _cmyk_or_lab,
     "YCbCr": _video,
 }
 """For each of Pillow's modes, the function that splits it into layers; other modes are refused."""
@@ -232,16 +219,18 @@ def _from_lab(colour: Image.Image) -> Image.Image:
 ORIENTATION: Final = 0x0112
 """EXIF's tag."""
 INSTALL: Final = "pip install 'dpveil[formats]'"
-OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
-    "JPEG": JpegFile,
-    "PNG": PngImagePlugin.PngImageFile,
-    "WEBP": WebPImagePlugin.WebPImageFile,
-    "TIFF": TiffImagePlugin.TiffImageFile,
-    "BMP": BmpImagePlugin.BmpImageFile,
-    "GIF": GifImagePlugin.GifImageFile,
-    "Netpbm": PpmImagePlugin.PpmImageFile,
+OPENERS: Final = {
+    "JPEG": "PIL.JpegImagePlugin:JpegImageFile",
+    "PNG": "PIL.PngImagePlugin:PngImageFile",
+    "WEBP": "PIL.WebPImagePlugin:WebPImageFile",
+    "TIFF": "PIL.TiffImagePlugin:TiffImageFile",
+    "BMP": "PIL.BmpImagePlugin:BmpImageFile",
+    "GIF": "PIL.GifImagePlugin:GifImageFile",
+    "Netpbm": "PIL.PpmImagePlugin:PpmImageFile",
+    "AVIF": "PIL.AvifImagePlugin:AvifImageFile",
+    "HEIC": "pi_heif.as_plugin:HeifImageFile",
 }
-"""Pillow's classes for the formats that it always reads."""
+"""The class that opens files of each format, which is imported when one is met."""
 RISKY: Final = frozenset({"HEIC", "AVIF", "TIFF", "GIF", "Netpbm"})
 """The formats that are decoded in a process of their own."""
 LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
@@ -318,7 +307,7 @@ def elsewhere(pool: Pool, asked: Any, *arrays: bytes, most: int) -> Decoded:
 
 
 def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
-    """Return the answer that `sent` made; raises `Refused`, also for more than so many pixels."""
+    """Return the answer that `as_answer` made; raises `Refused`, also for more than so many pixels."""
     if "refused" in told:
         raise Refused(*told["refused"])
     [levels] = found
@@ -337,14 +326,13 @@ def serve(channel: Channel) -> None:
 
 
 def _answer(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
-    return sent(lambda: _decode_here(contents.tobytes(), *asked))
+    return as_answer(lambda: _decode_here(contents.tobytes(), *asked))
 
 
-def sent(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
+def as_answer(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
     """Return the parts of the answer that tells what a function returns, or why it refuses."""
     try:
-        with quiet_pillow():
-            found = decode()
+        found = decode()
     except Refused as refusal:
         return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
     grid = None if found.grid is None else astuple(found.grid)
@@ -366,11 +354,11 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
     turn = TURNS[number]
     oriented = turn.there(levels)
     if grid is not None:
-        grid = _turned(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
+        grid = _turn_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
     return Decoded(oriented, grid, (*notes, *converted), blocks)
 
 
-def _turned(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
+def _turn_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
     """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
     w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
     return replace(
@@ -388,8 +376,6 @@ def open_picture(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
     open_ = _opener(name)
     try:
         return open_(file)
-    except Image.DecompressionBombError as error:
-        raise _over_pillow() from error
     except Exception as error:  # a parser given hostile bytes may raise anything
         problem = f"is damaged, or a kind of {name} that dpveil does not read ({_reason(error)})"
         raise Refused(problem, INTACT_OR_PNG) from error
@@ -405,8 +391,6 @@ def load_levels(
         return to_levels(image, stored, background=background)
     except Refused:
         raise
-    except Image.DecompressionBombError as error:
-        raise _over_pillow() from error
     except MemoryError as error:
         raise Refused(*WHY["memory"]) from error
     except Exception as error:  # as above
@@ -415,23 +399,11 @@ def load_levels(
 
 def _opener(name: str) -> Callable[..., ImageFile.ImageFile]:
     """Return the class that opens files of format `name`; raises `Refused` if it is not installed."""
-    if name in OPENERS:
-        return OPENERS[name]
+    module, _, kind = OPENERS[name].partition(":")
     try:
-        return _avif() if name == "AVIF" else _heic()
+        found: Callable[..., ImageFile.ImageFile] = getattr(import_module(module), kind)
     except ImportError as error:
         raise Refused(f"is {name}, and its decoder is not installed", INSTALL) from error
-
-
-def _avif() -> type[ImageFile.ImageFile]:
-    if not features.check("avif"):
-        raise ImportError("this Pillow was built without AVIF")
-    found: type[ImageFile.ImageFile] = import_module("PIL.AvifImagePlugin").AvifImageFile
-    return found
-
-
-def _heic() -> type[ImageFile.ImageFile]:
-    found: type[ImageFile.ImageFile] = import_module("pi_heif.as_plugin").HeifImageFile
     return found
 
 
@@ -477,12 +449,6 @@ def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
     return None if bits is None else Grid.without_blocks(f"{bits}-bit")
 
 
-def _over_pillow() -> Refused:
-    return Refused(
-        "is larger than Pillow's own limit for this format", "make it smaller, or save it as a JPEG or PNG"
-    )
-
-
 def _reason(error: Exception) -> str:
     """Return the message of Pillow's error if it fits into one line, else its type."""
     text = " ".join(str(error).split())
@@ -510,31 +476,3 @@ def _orientation(image: ImageFile.ImageFile, notes: list[str]) -> int:
         notes.append("its EXIF data are unreadable, so it was taken as upright")
         return 1
     return value if isinstance(value, int) and value in TURNS else 1
-
-
-_lock = threading.Lock()
-_inside = 0
-_saved = warnings.catch_warnings()
-
-
-@contextmanager
-def quiet_pillow() -> Iterator[None]:
-    """Ignore warnings from Pillow's modules until the last thread has left this context.
-
-    Where two threads overlap, `warnings.catch_warnings` alone would leave one thread's filters in force for
-    ever; here the first thread to enter saves the filters and the last to leave restores them.
-    """
-    global _inside, _saved
-    with _lock:
-        if _inside == 0:
-            _saved = warnings.catch_warnings()
-            _saved.__enter__()
-            warnings.filterwarnings("ignore", module=r"PIL\.")
-        _inside += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _saved.__exit__(None, None, None)

@@ -24,11 +24,11 @@ from dpveil.core.photo import Grid
 from dpveil.io.decoding import (
     WHY,
     Decoded,
+    as_answer,
     check_kind,
     decode_answer,
     load_levels,
     open_picture,
-    sent,
 )
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
@@ -219,7 +219,7 @@ def serve(channel: Channel) -> None:
 def _answer(asked: list[Any]) -> tuple[Any, ...]:
     (path, *stamp), *what = asked
     if what:
-        return sent(lambda: _open_pages(path, tuple(stamp)).draw(*what))
+        return as_answer(lambda: _open_pages(path, tuple(stamp)).draw(*what))
     try:
         return ({"pages": _open_pages(path, tuple(stamp)).count()},)
     except Refused as refusal:

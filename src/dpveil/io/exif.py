@@ -69,7 +69,7 @@ def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[st
         held["caption"] = tags.get(CAPTION)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return {}
-    texts = {name: _plain(_decoded(held[name])) for name in names}
+    texts = {name: _plain(_as_text(held[name])) for name in names}
     if not DATE.fullmatch(texts.get("date", "")):
         texts.pop("date", None)
     for name, text in texts.items():
@@ -78,7 +78,7 @@ def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[st
     return {name: text for name, text in texts.items() if text}
 
 
-def _decoded(value: Any) -> str:
+def _as_text(value: Any) -> str:
     """Return a text as it was meant: most programs write UTF-8, of which Pillow makes Latin-1."""
     text = value if isinstance(value, str) else ""
     try:

@@ -96,11 +96,11 @@ def jpeg_file(blocks: JpegBlocks, texts: Mapping[str, str] = NO_TEXTS) -> bytes:
         data = Path(name).read_bytes()
     if not written or not data:
         raise OutputError("the JPEG cannot be written", hint="write a PNG instead")
-    numbered = data[:JFIF_BYTES] + _numbered(data[JFIF_BYTES:])
+    numbered = data[:JFIF_BYTES] + _number_components(data[JFIF_BYTES:])
     return with_exif(numbered, "jpeg", texts, blocks.orientation)
 
 
-def _numbered(segments: bytes) -> bytes:
+def _number_components(segments: bytes) -> bytes:
     """Return the segments of a JPEG with its components called 1, 2, 3, as JFIF asks, and not 0, 1, 2."""
     made, at = bytearray(segments), 0
     while made[at + 1] != 0xDA:

@@ -18,7 +18,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.decoding import Decoded, decode, open_picture, quiet_pillow
+from dpveil.io.decoding import Decoded, decode, open_picture
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
@@ -62,8 +62,7 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
     most = check_count(max_pixels, "max_pixels")
     try:
         _check_head(data[:64])
-        with quiet_pillow():
-            found = decode(data, most, 255)
+        found = decode(data, most, 255)
     except Refused as refusal:
         raise photo_error(name, refusal) from refusal.__cause__
     return Photo(found.levels, found.grid, found.notes, found.blocks)
@@ -104,20 +103,17 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
         name = format_name(data[:64]) or ""
         if name not in TOLD:
             raise Refused(f"is {name}, whose metadata cannot be kept", WITHOUT, KEEPING)
-        with quiet_pillow():
-            screen(name, data, max_pixels)
-            with open_picture(name, BytesIO(data)) as image:
-                check_pixels(*image.size, max_pixels)
-                return texts_of(image, names)
+        screen(name, data, max_pixels)
+        with open_picture(name, BytesIO(data)) as image:
+            check_pixels(*image.size, max_pixels)
+            return texts_of(image, names)
     except Refused as refusal:
         raise photo_error(path, refusal) from refusal.__cause__
 
 
 def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:
     try:
-        data = _contents(path, most_bytes(max_pixels))
-        with quiet_pillow():
-            return decode(data, max_pixels, background)
+        return decode(_contents(path, most_bytes(max_pixels)), max_pixels, background)
     except Refused as refusal:
         raise photo_error(path, refusal) from refusal.__cause__
 
@@ -164,16 +160,12 @@ def _contents(path: str | Path, most: int) -> bytes:
 
 
 def _open_refusal(error: OSError | ValueError) -> Refused:
-    if isinstance(error, FileNotFoundError):
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
         return Refused("does not exist", "check the name")
-    if isinstance(error, PermissionError):
-        return Refused("cannot be opened: permission denied", "make it readable for this user")
     if isinstance(error, IsADirectoryError):
         return Refused("is a folder", "name an image file")
-    if isinstance(error, NotADirectoryError):
-        return Refused("does not exist: part of its path is not a folder", "check the name")
-    reason = getattr(error, "strerror", None) or "not a valid file name"
-    return Refused(f"cannot be opened ({reason})", "check the name")
+    reason = (getattr(error, "strerror", None) or "not a valid file name").lower()
+    return Refused(f"cannot be opened: {reason}", "check the name and who may read it")
 
 
 def _check_head(head: bytes) -> None:

@@ -13,8 +13,8 @@ from dpveil.core.numbers import to_json
 from dpveil.core.origin import CODE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
+from dpveil.regions.things import Rows, Things, merge_boxes
 from dpveil.regions.tiling import resize_rgb
-from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
 MARGIN: Final = Fraction(1, 10)
 """Default margin: codes have a quiet zone around them."""

@@ -18,8 +18,8 @@ from dpveil.core.region import Box, Region
 from dpveil.regions.boxes import rounded_box
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import Faces
+from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb
-from dpveil.regions.user_detectors import Rows, Things
 
 MARGIN: Final = Fraction(1, 4)
 """Default margin: an iris moves as the eye looks aside, and landmarks are a few hundredths of the distance of

@@ -24,6 +24,8 @@ from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.table import AUTO, REMEDY, check
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, Selection, reading_order
+from dpveil.regions.things import ARGUMENTS as WITHOUT
+from dpveil.regions.things import NOTHING
 from dpveil.regions.tiling import (
     Tiling,
     downscale,
@@ -35,8 +37,6 @@ from dpveil.regions.tiling import (
     resize_rgb,
 )
 from dpveil.regions.tiling import suppress as suppress_overlaps
-from dpveil.regions.user_detectors import ARGUMENTS as WITHOUT
-from dpveil.regions.user_detectors import NOTHING
 
 Rows = Float[np.ndarray, "_ 5"]
 """Detections: left, top, width and height in pixels, and score."""

@@ -22,8 +22,8 @@ from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.boxes import box_around
 from dpveil.regions.recogniser import INSTALL, Rule, cut, is_lettering, network_contents, recogniser
+from dpveil.regions.things import Rows, Things, merge_boxes
 from dpveil.regions.tiling import resize_rgb
-from dpveil.regions.user_detectors import Rows, Things, merge_boxes
 
 FILE: Final = "PP-OCRv6_det_small.onnx"
 SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94f"

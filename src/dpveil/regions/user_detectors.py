@@ -1,18 +1,19 @@
-"""What a detector of the user's own finds, an ONNX file: bodies, plates, or anything else."""
+"""What a detector of the user's own finds, an ONNX file: bodies, plates, or anything else.
+
+The network runs in a process of its own, which a damaged file can end.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar, Final
-from weakref import WeakKeyDictionary
+from typing import Any, Final
 
 import numpy as np
 
@@ -20,115 +21,12 @@ from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
 from dpveil.core.numbers import to_json
-from dpveil.core.origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE, Origin
+from dpveil.core.origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter, ModelError, NoRegion, RegionError, UnknownName
-from dpveil.regions.boxes import box_around
-from dpveil.regions.finder import Finder, Order, reading_order
+from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
+from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb, suppress
-
-NOTHING: Final = (
-    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
-    " all of it"
-)
-"""The remedy where nothing is found."""
-ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
-"""The arguments that NOTHING names."""
-Rows = Float[np.ndarray, "n 5"]
-"""Detections: left, top, width and height in pixels of the photo, and a score."""
-CACHE: Final[WeakKeyDictionary[Photo, dict[str, tuple[Region, ...]]]] = WeakKeyDictionary()
-"""What was found in photos in memory, by the description of the finder."""
-
-
-class Things(Finder):
-    """A finder of what is no face: methods that replace faces cover what it finds with grey.
-
-    Finding is a function of the photo's pixels, and certificates say so. It is done once for each photo.
-    """
-
-    noun: ClassVar[str]
-    """What is missing where nothing is found, as in "no text was found"."""
-
-    @abstractmethod
-    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return what is seen in a photo by the name of its kind (`Origin.kind`).
-
-        Boxes may be partly outside of the photo. Raises `RegionError` if the search fails.
-        """
-
-    @property
-    @abstractmethod
-    def box_margin(self) -> Fraction:
-        """The margin on each side of a box, relative to its shorter side."""
-
-    def __call__(self, photo: Photo) -> list[Region]:
-        """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
-        found = self.find(photo)
-        if not found:
-            raise NoRegion(self.absence, hint=NOTHING, arguments=ARGUMENTS)
-        return list(found)
-
-    @property
-    def absence(self) -> str:
-        """Say that nothing was found."""
-        return f"no {self.noun} was found"
-
-    def in_order(self, photo: Photo, order: Order) -> list[Region]:
-        """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""
-        return self(photo)
-
-    def find(self, photo: Photo) -> tuple[Region, ...]:
-        """Return what is found in a photo, possibly nothing; cached."""
-        own = CACHE.setdefault(photo, {})
-        if self.description not in own:
-            own[self.description] = tuple(self._regions(photo))
-        return own[self.description]
-
-    def _regions(self, photo: Photo) -> list[Region]:
-        kinds = self.rows(photo)
-        if sum(len(rows) for _, rows in kinds) > MOST_REGIONS:
-            hint = "protect larger boxes around it, or the whole photo"
-            raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
-        return [
-            Region(box_around(_with_margin(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
-            for kind, rows in kinds
-            for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
-        ]
-
-    def _origins(self, kind: str, count: int) -> list[Origin]:
-        return [Origin(kind, self.description, number=n, found=True) for n in range(1, count + 1)]
-
-
-def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
-    """Return a box with a margin on each side, relative to its shorter side."""
-    aside = float(margin) * row[2:4].min()
-    return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
-
-
-def merge_boxes(rows: Rows, share: float) -> Rows:
-    """Return the rows with those joined of which at least a `share` of the smaller box is in the larger one.
-
-    What is joined becomes the box around both, with the better score, so that no pixel of a box is lost.
-
-    >>> merge_boxes(np.array([[0, 0, 10, 10, 0.5], [1, 1, 10, 9, 0.9], [30, 0, 10, 10, 0.4]]), 0.7).tolist()
-    [[0.0, 0.0, 11.0, 10.0, 0.9], [30.0, 0.0, 10.0, 10.0, 0.4]]
-    """
-    kept = np.zeros((0, 5))
-    for row in rows[np.argsort(-rows[:, 2] * rows[:, 3], kind="stable")]:
-        start, stop = row[:2], row[:2] + row[2:4]
-        common = np.minimum(stop, kept[:, :2] + kept[:, 2:4]) - np.maximum(start, kept[:, :2])
-        inside = np.prod(np.maximum(common, 0), axis=1) >= share * row[2] * row[3]
-        if not inside.any():
-            kept = np.vstack([kept, row])
-            continue
-        other = kept[first := int(inside.argmax())]
-        left = np.minimum(start, other[:2])
-        size = np.maximum(stop, other[:2] + other[2:4]) - left
-        kept[first] = [*left, *size, max(row[4], other[4])]
-    return kept
-
 
 MOST: Final = 1 << 29
 """Largest file in bytes; the largest networks of the kind have some 300 MB."""
@@ -152,41 +50,27 @@ class DetectorFile:
     @classmethod
     def of(cls, path: Path) -> DetectorFile:
         """Return what a file says of itself; raises `InvalidParameter`."""
-        contents = _contents(path)
+        try:
+            if not path.is_file() or path.stat().st_size > MOST:
+                raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
+            contents = path.read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "input error"
+            raise _model_error(path, f"is unreadable: {reason}") from error
         if find_spec("onnxruntime") is None:
             problem = "is run by onnxruntime, which is not installed"
             raise InvalidParameter("detector model", str(path), problem, hint="pip install 'dpveil[faces]'")
         network = Confined("everything", contents)
         try:
             shapes, names = network.describe()
-            height, width = _sides(shapes)
         except ModelError as error:
             raise _model_error(path, f"cannot be used: {error.message}") from error
+        if len(shapes) not in (1, 2) or len(shapes[0]) != 4 or shapes[0][0] > 1 or shapes[0][1] != 3:
+            raise _model_error(path, "does not take one image of three channels")
+        height, width = (side if side > 0 else USUAL for side in shapes[0][2:])
+        if height not in SIDES or width not in SIDES:
+            raise _model_error(path, f"takes images of {width} × {height} pixels")
         return cls(hashlib.sha256(contents).hexdigest(), height, width, names, network)
-
-
-def _sides(shapes: list[list[int]]) -> tuple[int, int]:
-    """Return height and width of the image; raises `ModelError`."""
-    if len(shapes) not in (1, 2) or len(shapes[0]) != 4 or shapes[0][0] > 1 or shapes[0][1] != 3:
-        raise ModelError("it does not take one image of three channels")
-    height, width = (side if side > 0 else USUAL for side in shapes[0][2:])
-    if height not in SIDES or width not in SIDES:
-        raise ModelError(f"it takes images of {width} × {height} pixels")
-    return height, width
-
-
-def _contents(path: Path) -> bytes:
-    try:
-        if not path.is_file() or path.stat().st_size > MOST:
-            raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
-        with path.open("rb") as stream:
-            contents = stream.read(MOST + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "input error"
-        raise _model_error(path, f"is unreadable: {reason}") from error
-    if len(contents) > MOST:
-        raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
-    return contents
 
 
 def _model_error(path: Path, problem: str) -> InvalidParameter:
@@ -196,118 +80,58 @@ def _model_error(path: Path, problem: str) -> InvalidParameter:
 STRIDES: Final = (8, 16, 32)
 """Sides of the cells of YOLO's grids, in pixels."""
 REMEDY: Final = "choose another detector, or protect the whole photo"
-UNKNOWN: Final = "the detector's outputs are of no layout that is read (YOLO from v5 on, RT-DETR)"
 FARTHEST: Final = 2
 """Coordinates relative to the image are below this, and those of pixels are not."""
 MOST_CLASSES: Final = 1_000_000
-Outputs = Sequence[np.ndarray]
 Found = Float[np.ndarray, "n 6"]
 """Left, top, right and bottom in pixels of the network's image, score, and the number of the class."""
 
 
-def read(outputs: Outputs, height: int, width: int, classes: int | None) -> Found:
+def read(outputs: Sequence[np.ndarray], height: int, width: int, classes: int | None) -> Found:
     """Return what outputs say was found in an image of this size; `classes` is their number, if known.
 
-    Raises `RegionError` for outputs of no known layout, and for numbers that are not finite.
+    Raises `RegionError` for outputs of no known layout, and for numbers that cannot be.
     """
-    if not all(np.isfinite(one).all() for one in outputs):
-        raise RegionError("the detector gave numbers that are not finite", hint=REMEDY)
-    shapes = tuple(one.shape for one in outputs)
-    for fits, layout in LAYOUTS:
-        if fits(shapes, cells(height, width), classes):
-            found = layout([np.asarray(one[0], np.float64) for one in outputs], height, width)
-            scores, kinds = found[:, 4], found[:, 5]
-            if not ((kinds >= 0) & (kinds < MOST_CLASSES) & (kinds == np.floor(kinds))).all():
-                raise RegionError("the detector gave classes that are no whole numbers", hint=REMEDY)
-            if not ((scores >= 0) & (scores <= 1)).all():
-                raise RegionError("the detector gave scores that are not between 0 and 1", hint=REMEDY)
-            return found
-    raise RegionError(UNKNOWN, hint=REMEDY)
+    tables = [np.asarray(one[0], np.float64) for one in outputs if one.shape[:1] == (1,)]
+    found = _rows_of(tables, height, width, classes) if len(tables) == len(outputs) else None
+    if found is None:
+        problem = "the detector's outputs are of no layout that is read (YOLO from v5 on, RT-DETR)"
+        raise RegionError(problem, hint=REMEDY)
+    scores, kinds = found[:, 4], found[:, 5]
+    known = (kinds >= 0) & (kinds < MOST_CLASSES) & (kinds == np.floor(kinds))
+    if not (np.isfinite(found).all() and known.all() and ((scores >= 0) & (scores <= 1)).all()):
+        raise RegionError("the detector gave numbers that are no box, score and class", hint=REMEDY)
+    return found
 
 
-def cells(height: int, width: int) -> int:
-    """Return how many cells YOLO's grids have.
+def _rows_of(tables: list[np.ndarray], height: int, width: int, classes: int | None) -> Found | None:
+    """Return the rows of the layout that tables have; None for an unknown one."""
+    cells = sum((height // stride) * (width // stride) for stride in STRIDES)
+    size = np.array([width, height, width, height])
 
-    >>> cells(640, 640)
-    8400
-    """
-    return sum((height // stride) * (width // stride) for stride in STRIDES)
+    def has(columns: int, least: int, before: int) -> bool:
+        return columns >= least and classes in (None, columns - before)
 
-
-Shapes = tuple[tuple[int, ...], ...]
-
-
-def _is_anchor_based(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is YOLOv5's or v7's: three boxes for each cell, with a score of their own."""
-    return len(shapes) == 1 and _is(shapes[0], 3 * grid, None if classes is None else 5 + classes, least=6)
-
-
-def _free(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is YOLOv8's or a later one's: a column for each cell."""
-    if len(shapes) != 1 or len(shapes[0]) != 3:
-        return False
-    turned = (shapes[0][0], shapes[0][2], shapes[0][1])
-    return _is(turned, grid, None if classes is None else 4 + classes, least=5)
-
-
-def _is_end_to_end(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is YOLOv10's: rows of corners, score and class."""
-    return len(shapes) == 1 and classes != 2 and _is(shapes[0], None, 6, least=6)
-
-
-def _is_query_based(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is RT-DETR's of Ultralytics: rows of box and scores."""
-    return len(shapes) == 1 and classes is not None and _is(shapes[0], None, 4 + classes, least=5)
-
-
-def _is_rtdetr_hugging_face(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is RT-DETR's of Hugging Face: logits and boxes."""
-    if len(shapes) != 2 or not _is(shapes[1], None, 4, least=4):
-        return False
-    return _is(shapes[0], shapes[1][1], classes, least=1)
-
-
-def _is_rtdetr_original(shapes: Shapes, grid: int, classes: int | None) -> bool:
-    """Whether this is RT-DETR's of its authors: labels, boxes and scores."""
-    return len(shapes) == 3 and _is(shapes[1], None, 4, least=4) and shapes[0] == shapes[2] == shapes[1][:2]
-
-
-def _is(shape: tuple[int, ...], rows: int | None, columns: int | None, *, least: int) -> bool:
-    """Whether a shape is that of one table with so many rows and columns."""
-    if len(shape) != 3 or shape[0] != 1 or shape[2] < least:
-        return False
-    return rows in (None, shape[1]) and columns in (None, shape[2])
-
-
-def _of_anchored(outputs: Outputs, height: int, width: int) -> Found:
-    (rows,) = outputs
-    return _best(rows[:, :4], rows[:, 5:] * rows[:, 4:5])
-
-
-def _of_free(outputs: Outputs, height: int, width: int) -> Found:
-    rows = outputs[0].T
-    return _best(rows[:, :4], rows[:, 4:])
-
-
-def _of_ended(outputs: Outputs, height: int, width: int) -> Found:
-    return outputs[0]
-
-
-def _of_queried(outputs: Outputs, height: int, width: int) -> Found:
-    rows = outputs[0]
-    if rows.shape[1] == 6 and rows[:, :4].max(initial=0) > FARTHEST:
-        return rows  # YOLOv10's corners in pixels, of two classes
-    return _best(rows[:, :4] * [width, height, width, height], rows[:, 4:])
-
-
-def _of_two(outputs: Outputs, height: int, width: int) -> Found:
-    logits, boxes = outputs
-    return _best(boxes * [width, height, width, height], 1 / (1 + np.exp(-np.clip(logits, -60, 60))))
-
-
-def _of_three(outputs: Outputs, height: int, width: int) -> Found:
-    labels, boxes, scores = outputs
-    return np.column_stack([boxes, scores, labels])
+    if len(tables) == 1 and tables[0].ndim == 2:
+        (rows,) = tables
+        count, columns = rows.shape
+        if count == 3 * cells and has(columns, 6, 5):  # YOLOv5 and v7: three boxes for each cell
+            return _best(rows[:, :4], rows[:, 5:] * rows[:, 4:5])
+        if columns == cells and has(count, 5, 4):  # YOLOv8 and later: a column for each cell
+            return _best(rows.T[:, :4], rows.T[:, 4:])
+        corners = columns == 6 and (classes != 2 or rows[:, :4].max(initial=0) > FARTHEST)
+        if corners:  # YOLOv10: corners in pixels, score and class
+            return rows
+        if classes is not None and has(columns, 5, 4):  # RT-DETR of Ultralytics: boxes in shares, and scores
+            return _best(rows[:, :4] * size, rows[:, 4:])
+    if len(tables) == 2 and tables[0].ndim == 2 and tables[1].shape == (len(tables[0]), 4):
+        logits, boxes = tables  # RT-DETR of Hugging Face
+        if classes in (None, logits.shape[1]):
+            return _best(boxes * size, 1 / (1 + np.exp(-np.clip(logits, -60, 60))))
+    if len(tables) == 3 and tables[0].ndim == 1 and tables[1].shape == (len(tables[0]), 4):
+        labels, boxes, scores = tables  # RT-DETR of its authors
+        return np.column_stack([boxes, scores, labels]) if scores.shape == labels.shape else None
+    return None
 
 
 def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> Found:
@@ -315,28 +139,6 @@ def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> 
     half, kind = boxes[:, 2:] / 2, scores.argmax(axis=1)
     best = scores[np.arange(len(scores)), kind]
     return np.column_stack([boxes[:, :2] - half, boxes[:, :2] + half, best, kind])
-
-
-Fits = Callable[[Shapes, int, int | None], bool]
-Layout = Callable[[Outputs, int, int], Found]
-LAYOUTS: Final[Sequence[tuple[Fits, Layout]]] = (
-    (_is_anchor_based, _of_anchored),
-    (_free, _of_free),
-    (_is_end_to_end, _of_ended),
-    (_is_query_based, _of_queried),
-    (_is_rtdetr_hugging_face, _of_two),
-    (_is_rtdetr_original, _of_three),
-)
-"""Which shapes each layout has, and how it is read."""
-
-
-def name_of(number: int, names: Mapping[int, str]) -> str:
-    """Return the name of a class, or its number where it has none.
-
-    >>> name_of(1, {0: "person", 1: "car"}), name_of(7, {})
-    ('car', '7')
-    """
-    return names.get(number, str(number))
 
 
 THRESHOLD: Final = Fraction(1, 4)
@@ -400,16 +202,13 @@ class Detected(Things):
         return self.margin
 
     def prepare(self) -> None:
-        """Read the file, and run its network twice on grey, before any photo is read.
+        """Read the file, and run its network once on grey, before any photo is read.
 
-        What it finds has to follow from the photo, so it has to find the same. Raises `InvalidParameter` for
-        a file that is no such network, and `UnknownName` for a class.
+        Raises `InvalidParameter` for a file that is no such network, and `UnknownName` for a class.
         """
         self._numbers()
         try:
-            first, again = (self._run(np.full((64, 64, 3), GREY, np.uint8))[0] for _ in range(2))
-            if first.shape != again.shape or not np.allclose(first, again, rtol=1e-3):
-                raise RegionError("it draws random numbers", hint=REMEDY)
+            self._run(np.full((64, 64, 3), GREY, np.uint8))
         except RegionError as error:
             raise InvalidParameter(
                 "detector model", str(self.model), f"cannot be used: {error.message}", hint=REMEDY
@@ -427,8 +226,8 @@ class Detected(Things):
         for number in sorted({*found[:, 5].tolist()}):
             own = found[found[:, 5] == number]
             if numbers is None or number in numbers:
-                boxes = _boxes(own, ratio, height, width)
-                kinds.setdefault(noun(self._name(number), number), []).append(boxes)
+                name = self._file.names.get(int(number), str(int(number)))
+                kinds.setdefault(noun(name, number), []).append(_boxes(own, ratio, height, width))
         return [(kind, np.concatenate(several)) for kind, several in kinds.items()]
 
     def _run(self, image: UInt8[np.ndarray, "H W c"]) -> tuple[Found, float]:
@@ -440,9 +239,6 @@ class Detected(Things):
         except ModelError as error:
             raise RegionError(f"the detector did not run: {error.message}", hint=REMEDY) from error
         return read(outputs, file.height, file.width, len(file.names) or None), ratio
-
-    def _name(self, number: float) -> str:
-        return name_of(int(number), self._file.names)
 
     def _numbers(self) -> set[int] | None:
         """Return the numbers of the chosen classes, None for all; raises `UnknownName`."""

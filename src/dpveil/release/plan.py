@@ -35,7 +35,7 @@ from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.chroma import keep_blocks
 from dpveil.regions.finder import Order
 from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
-from dpveil.regions.user_detectors import ARGUMENTS, NOTHING, Things
+from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.quote import NO_ACCOUNTANT, Quote

@@ -1,0 +1,119 @@
+"""Finders of what is no face, such as text: boxes of kinds, found once for each photo."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from fractions import Fraction
+from typing import ClassVar, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dpveil.core.arrays import Float
+from dpveil.core.certificate import MOST_REGIONS
+from dpveil.core.origin import Origin
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.errors import NoRegion, RegionError
+from dpveil.regions.boxes import box_around
+from dpveil.regions.finder import Finder, Order, reading_order
+
+NOTHING: Final = (
+    "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
+    " all of it"
+)
+"""The remedy where nothing is found."""
+ARGUMENTS: Final = {name: name for name in ("regions", "if_none", "method")}
+"""The arguments that NOTHING names."""
+Rows = Float[np.ndarray, "n 5"]
+"""Detections: left, top, width and height in pixels of the photo, and a score."""
+CACHE: Final[WeakKeyDictionary[Photo, dict[str, tuple[Region, ...]]]] = WeakKeyDictionary()
+"""What was found in photos in memory, by the description of the finder."""
+
+
+class Things(Finder):
+    """A finder of what is no face: methods that replace faces cover what it finds with grey.
+
+    Finding is a function of the photo's pixels, and certificates say so. It is done once for each photo.
+    """
+
+    noun: ClassVar[str]
+    """What is missing where nothing is found, as in "no text was found"."""
+
+    @abstractmethod
+    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
+        """Return what is seen in a photo by the name of its kind (`Origin.kind`).
+
+        Boxes may be partly outside of the photo. Raises `RegionError` if the search fails.
+        """
+
+    @property
+    @abstractmethod
+    def box_margin(self) -> Fraction:
+        """The margin on each side of a box, relative to its shorter side."""
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
+        found = self.find(photo)
+        if not found:
+            raise NoRegion(self.absence, hint=NOTHING, arguments=ARGUMENTS)
+        return list(found)
+
+    @property
+    def absence(self) -> str:
+        """Say that nothing was found."""
+        return f"no {self.noun} was found"
+
+    def in_order(self, photo: Photo, order: Order) -> list[Region]:
+        """Return the same in reading order: a release shows the whole boxes, so their order tells no more."""
+        return self(photo)
+
+    def find(self, photo: Photo) -> tuple[Region, ...]:
+        """Return what is found in a photo, possibly nothing; cached."""
+        own = CACHE.setdefault(photo, {})
+        if self.description not in own:
+            own[self.description] = tuple(self._regions(photo))
+        return own[self.description]
+
+    def _regions(self, photo: Photo) -> list[Region]:
+        kinds = self.rows(photo)
+        if sum(len(rows) for _, rows in kinds) > MOST_REGIONS:
+            hint = "protect larger boxes around it, or the whole photo"
+            raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
+        return [
+            Region(box_around(_with_margin(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
+            for kind, rows in kinds
+            for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
+        ]
+
+    def _origins(self, kind: str, count: int) -> list[Origin]:
+        return [Origin(kind, self.description, number=n, found=True) for n in range(1, count + 1)]
+
+
+def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
+    """Return a box with a margin on each side, relative to its shorter side."""
+    aside = float(margin) * row[2:4].min()
+    return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
+
+
+def merge_boxes(rows: Rows, share: float) -> Rows:
+    """Return the rows with those joined of which at least a `share` of the smaller box is in the larger one.
+
+    What is joined becomes the box around both, with the better score, so that no pixel of a box is lost.
+
+    >>> merge_boxes(np.array([[0, 0, 10, 10, 0.5], [1, 1, 10, 9, 0.9], [30, 0, 10, 10, 0.4]]), 0.7).tolist()
+    [[0.0, 0.0, 11.0, 10.0, 0.9], [30.0, 0.0, 10.0, 10.0, 0.4]]
+    """
+    kept = np.zeros((0, 5))
+    for row in rows[np.argsort(-rows[:, 2] * rows[:, 3], kind="stable")]:
+        start, stop = row[:2], row[:2] + row[2:4]
+        common = np.minimum(stop, kept[:, :2] + kept[:, 2:4]) - np.maximum(start, kept[:, :2])
+        inside = np.prod(np.maximum(common, 0), axis=1) >= share * row[2] * row[3]
+        if not inside.any():
+            kept = np.vstack([kept, row])
+            continue
+        other = kept[first := int(inside.argmax())]
+        left = np.minimum(start, other[:2])
+        size = np.maximum(stop, other[:2] + other[2:4]) - left
+        kept[first] = [*left, *size, max(row[4], other[4])]
+    return kept
