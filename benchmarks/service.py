@@ -69,7 +69,7 @@ def library(contents: bytes, folder: str | None, begin: float, seconds: float, d
     def once(count: int) -> None:
         plan = dpveil.plan(dpveil.read(contents), "dp-pix", regions=SETTINGS["regions"], **given)
         if ledger is None:
-            plan.release().encoded("png")[1].to_text()
+            plan.release().encode_with_certificate("png")[1].to_text()
         else:
             plan.release(ledger=ledger, subject="album").save(f"{folder}/{os.getpid()}-{count}.png")
 

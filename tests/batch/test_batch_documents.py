@@ -365,7 +365,7 @@ def test_verify_tells_what_is_missing_and_what_is_altered(scan: Path) -> None:
 
 
 def test_a_signature_is_of_the_whole_document(scan: Path) -> None:
-    key, other = SigningKey.made(), SigningKey.made()
+    key, other = SigningKey.generate(), SigningKey.generate()
     released(scan, sign=key)
     assert statuses(trust=key.public) == ["consistent"] * 3
     assert statuses(trust=other.public) == ["not consistent"] * 4

@@ -229,7 +229,7 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
 
 
 def test_certificates_are_signed_here_by_a_key_that_no_worker_has(photos: Path) -> None:
-    key = SigningKey.made()
+    key = SigningKey.generate()
     assert len(released(choices(sign=key)).released) == COUNT
     for number in range(COUNT):
         found = dpveil.verify(f"out/{number}.png", trust=[key.public])

@@ -446,7 +446,7 @@ Members = dict[str, bytes]
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Members, SigningKey]]:
     """Return what is in a shard of three releases, and the key that signed them."""
-    key = SigningKey.made()
+    key = SigningKey.generate()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(tmp_path_factory.mktemp("made"))
         patch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
@@ -591,7 +591,7 @@ def test_trust_and_strength_are_asked_of_each(
     monkeypatch.setenv("XDG_STATE_HOME", str(Path("state").absolute()))
     pack(good)
     own, foreign = (
-        key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.made(), "foreign.key"))
+        key.write(name) for key, name in ((whole[1], "own.key"), (SigningKey.generate(), "foreign.key"))
     )
     assert cli(capsys, "out/a.tar", "--trust", str(own), "--at-least", "strong")[0] == 0
     code, out, _ = cli(capsys, "out/a.tar", "--trust", str(foreign))

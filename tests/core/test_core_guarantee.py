@@ -235,9 +235,9 @@ def test_where_singular_vectors_are_in_the_clear_the_boxes_count_as_well() -> No
 
 def test_a_plan_covers_what_it_replaces() -> None:
     planned = dpveil.plan(LEVELS, "dp-pix", epsilon=1, block=4, regions=["1,2,3,4", "4,2,3,4"])
-    assert planned.covered == of(Region(Box(1, 2, 6, 4)))
+    assert planned.coverage == of(Region(Box(1, 2, 6, 4)))
     copied = dpveil.plan(LEVELS, "fill", regions="faces", if_none="copy")
-    assert copied.covered is None
+    assert copied.coverage is None
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ def signed(data: dict[str, Any]) -> dict[str, Any]:
     """The certificate with the signature of a key that is always the same."""
     private = Ed25519PrivateKey.from_private_bytes(bytes(32))
     key = SigningKey(PublicKey(private.public_key().public_bytes_raw()), private)
-    return json.loads(key.signed(parse_certificate(sealed(data).decode())).to_text())
+    return json.loads(key.sign(parse_certificate(sealed(data).decode())).to_text())
 
 
 def sealed(data: Any) -> bytes:

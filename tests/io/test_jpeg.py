@@ -66,7 +66,7 @@ def test_blocks_outside_of_a_region_stay_and_others_are_drawn(shape, sampling):
         if release.blocks is None:
             assert hidden_pixels(made.placement.regions, height, width).all()
             continue
-        file, _ = release.encoded("jpeg")
+        file, _ = release.encode_with_certificate("jpeg")
         assert only_picture(file, "jpeg")
         assert b"camera" not in file
         assert b"comment" not in file
@@ -99,7 +99,7 @@ def test_no_byte_follows_from_hidden_coefficients(method, sampling):
     files = []
     for one in (photo, other):
         release = dpveil.obfuscate(one, method, regions="41,35,50,60", bits=dpveil.SeededBits(1))
-        files.append(release.encoded("jpeg")[0])
+        files.append(release.encode_with_certificate("jpeg")[0])
         assert not np.array_equal(dpveil.read(files[-1]).image, one.image)
     assert files[0] == files[1]
 
@@ -125,7 +125,7 @@ def test_a_picture_in_other_colours_is_coded_anew():
     assert photo.blocks is None
     assert dpveil.read(jpeg(levels, keep_rgb=True)).blocks is None
     release = dpveil.obfuscate(photo, "fill", regions="4,4,9,9")
-    file, certificate = release.encoded("jpeg")
+    file, certificate = release.encode_with_certificate("jpeg")
     assert dpveil.read(file).image.shape == levels.shape
     assert certificate.output.format == "jpeg"
 
@@ -133,7 +133,7 @@ def test_a_picture_in_other_colours_is_coded_anew():
 def test_tables_of_a_photo_that_is_all_replaced_are_not_shown():
     photo = dpveil.read(jpeg(picture(24, 24), quality=31))
     release = dpveil.obfuscate(photo, "fill", regions="whole")
-    with Image.open(BytesIO(release.encoded("jpeg")[0])) as image:
+    with Image.open(BytesIO(release.encode_with_certificate("jpeg")[0])) as image:
         assert image.quantization != Image.open(BytesIO(jpeg(picture(24, 24), quality=31))).quantization
     assert release.blocks is None
 
@@ -141,7 +141,7 @@ def test_tables_of_a_photo_that_is_all_replaced_are_not_shown():
 def test_a_copy_keeps_every_block():
     photo = dpveil.read(jpeg(picture(40, 56), quality=60))
     copy = dpveil.obfuscate(photo, "fill", regions="faces", if_none="copy")
-    assert np.array_equal(dpveil.read(copy.encoded("jpeg")[0]).image, photo.image)
+    assert np.array_equal(dpveil.read(copy.encode_with_certificate("jpeg")[0]).image, photo.image)
 
 
 def test_blocks_know_their_pixels():

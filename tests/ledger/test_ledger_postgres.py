@@ -73,11 +73,11 @@ def test_a_photo_has_the_same_regions_on_a_server_too(ledger: Ledger, url: str) 
         dpveil.plan(np.eye(16, dtype=np.uint8), "fill", regions=half) for half in ("0,0,8,16", "8,0,8,16")
     )
     left.release(ledger=ledger, subject="album")
-    waiting = ledger.reserve("album", cost(1), "k", covered=left.covered)
-    assert right.covered is not None
+    waiting = ledger.reserve("album", cost(1), "k", covered=left.coverage)
+    assert right.coverage is not None
     with Ledger(url) as other:
         with pytest.raises(RegionsDiffer):
-            other.check_regions(right.covered)
+            other.check_regions(right.coverage)
         with pytest.raises(RegionsDiffer):
             right.release(ledger=other, subject="album/anna")
         right.release(ledger=other, subject="album/anna", other_regions=True)

@@ -49,13 +49,13 @@ def test_two_releases_that_show_the_photo_together_are_refused(
 ) -> None:
     """Also if each costs nothing: the left half of one and the right half of the other are the original."""
     first, second = (dpveil.plan(PHOTO, method, regions=half, **numbers) for half in (LEFT, RIGHT))
-    assert first.covered is not None
-    assert second.covered is not None
-    ledger.check_regions(second.covered)
+    assert first.coverage is not None
+    assert second.coverage is not None
+    ledger.check_regions(second.coverage)
     first.release(ledger=ledger, subject="album")
-    ledger.check_regions(first.covered)
+    ledger.check_regions(first.coverage)
     with pytest.raises(RegionsDiffer):
-        ledger.check_regions(second.covered)
+        ledger.check_regions(second.coverage)
     before = ledger.show("album").spent
     for _ in range(2):
         with pytest.raises(RegionsDiffer) as refusal:
@@ -123,7 +123,7 @@ def test_of_two_that_are_reserved_at_once_the_second_commits_nothing(ledger: Led
 def test_a_commit_that_is_refused_for_its_regions_leaves_no_reservation(ledger: Ledger) -> None:
     """Another release of the photo is paid between the reservation and its commit."""
     left, right = (dpveil.plan(PHOTO, "fill", regions=half) for half in (LEFT, RIGHT))
-    with ledger.reserve("album", cost(1), "one", covered=left.covered) as held:
+    with ledger.reserve("album", cost(1), "one", covered=left.coverage) as held:
         right.release(ledger=ledger, subject="studio")
         with pytest.raises(RegionsDiffer):
             held.commit()
@@ -150,7 +150,7 @@ def test_processes_that_race_release_one_part_of_a_photo(tmp_path: Path) -> None
 
 
 def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> None:
-    covered = dpveil.plan(PHOTO, "fill").covered
+    covered = dpveil.plan(PHOTO, "fill").coverage
     assert covered is not None
     seen, path = set(), tmp_path / "one.db"
     for name in ("one.db", "two.db"):

@@ -72,7 +72,7 @@ def put(image: Path, certificate) -> None:
 def test_a_marked_file_is_valid_for_both_and_its_pixels_are_the_same(tmp_path, marker, suffix):
     release = noised()
     image, plain = tmp_path / f"a.{suffix}", tmp_path / f"b.{suffix}"
-    release.save(image, sign=SigningKey.made(), mark=marker)
+    release.save(image, sign=SigningKey.generate(), mark=marker)
     release.save(plain)
     found = dpveil.verify(image)
     assert (found.status, found.problems, found.publishable) == ("consistent", (), True)

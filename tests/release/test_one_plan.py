@@ -136,12 +136,12 @@ def test_a_mask_that_is_changed_after_planning_protects_what_it_did() -> None:
 
 def test_methods_that_replace_the_same_kind_cover_the_same_pixels(photo: Path, tmp_path: Path) -> None:
     """So a ledger takes releases by several of them: heads by three, and boxes by two; no head is a box."""
-    covered = {name: dpveil.plan(photo, method_of(name), regions="faces").covered for name in FACES}
+    covered = {name: dpveil.plan(photo, method_of(name), regions="faces").coverage for name in FACES}
     assert covered["gallery"] == covered["attributes"] == covered["latent"]
     assert covered["dp-pix"] == covered["fill"]
     assert covered["gallery"] != covered["fill"]
     Image.open(photo).save(tmp_path / "copy.png")
-    copied = dpveil.plan(tmp_path / "copy.png", "fill", regions="faces").covered
+    copied = dpveil.plan(tmp_path / "copy.png", "fill", regions="faces").coverage
     assert copied is not None
     assert covered["fill"] is not None
     assert copied.photo == covered["fill"].photo

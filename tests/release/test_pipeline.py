@@ -517,7 +517,7 @@ def made(*regions: Any, if_none: str | None = OTHERS, **more: Any) -> Any:
 def test_what_one_finder_misses_is_passed_over_where_another_one_finds_something() -> None:
     release = made(FINDS_FACES, LINE, at_least="strong", bits=SeededBits(3))
     stated = release.certificate
-    assert (stated.missing, stated.if_none, stated.passed_over, stated.exposed) == (
+    assert (stated.missing, stated.if_none, stated.passed_over, stated.exposed_requests) == (
         ("faces",),
         OTHERS,
         ("faces",),

@@ -87,7 +87,7 @@ def test_a_signature_is_one_of_the_context_and_the_unsigned_file(saved, tmp_path
     "change", [{"algorithm": "rsa"}, {"extra": 1}, {"algorithm": None}, None, [], "ed25519"]
 )
 def test_a_signature_is_written_in_one_way(change):
-    data = ALICE.signed(RELEASE.certificate).to_json()
+    data = ALICE.sign(RELEASE.certificate).to_json()
     data["signature"] = data["signature"] | change if isinstance(change, dict) else change
     with pytest.raises(CertificateError):
         parse_certificate(json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n")
@@ -172,7 +172,7 @@ def test_a_weak_release_is_too_weak_before_it_is_untrusted(saved):
 
 
 def test_keys_are_files_that_openssl_reads(tmp_path):
-    made = SigningKey.made()
+    made = SigningKey.generate()
     public = made.write(tmp_path / "k")
     assert public == tmp_path / "k.pub"
     assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
@@ -182,7 +182,7 @@ def test_keys_are_files_that_openssl_reads(tmp_path):
     theirs = made.private.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     assert public.read_bytes() == theirs
     assert fingerprint(made.public.data) in repr(made)
-    assert SigningKey.made().public != made.public
+    assert SigningKey.generate().public != made.public
 
 
 def test_no_key_is_overwritten(tmp_path):

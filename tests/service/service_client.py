@@ -125,7 +125,7 @@ def _made() -> tuple[bytes, Any]:
     import dpveil
 
     made = dpveil.obfuscate(np.full((16, 16, 3), 90, np.uint8), "dp-pix", epsilon=1, block=8)
-    return made.encoded("png")
+    return made.encode_with_certificate("png")
 
 
 RELEASES: dict[str, tuple[bytes, Any]] = {}

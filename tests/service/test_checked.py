@@ -159,7 +159,7 @@ def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch:
 @pytest.fixture(scope="module")
 def signed() -> Iterator[tuple[Any, SigningKey]]:
     """A client of a service that signs, and its key."""
-    key = SigningKey.made()
+    key = SigningKey.generate()
     with service(sign=key) as (_, client):
         yield client, key
 
@@ -176,12 +176,12 @@ def test_releases_verify_with_the_key_of_the_service(signed: Any, tmp_path: Path
     found = dpveil.verify(tmp_path / "a.png", trust=key.public)
     assert (found.status, found.problems) == ("consistent", ())
     assert found.signer == key.public.fingerprint
-    other = dpveil.verify(tmp_path / "a.png", trust=SigningKey.made().public)
+    other = dpveil.verify(tmp_path / "a.png", trust=SigningKey.generate().public)
     assert other.untrusted
 
 
 def test_a_signature_is_on_what_was_paid_for() -> None:
-    key, made = SigningKey.made(), release()
+    key, made = SigningKey.generate(), release()
     image, total = dpveil_image(made), made["total"]
     answer, text = {"format": "png", "notes": []}, made["certificate"].encode()
     kept = check(answer, text, image, total, key)
@@ -195,8 +195,8 @@ def test_a_signature_is_on_what_was_paid_for() -> None:
 @pytest.mark.parametrize("own", [True, False])
 def test_a_worker_signs_nothing(own: bool) -> None:
     """Whether or not the service has a key: a signature that comes from a worker is refused."""
-    key, made = SigningKey.made(), release()
-    text = SigningKey.made().signed(parse_certificate(made["certificate"])).to_text()
+    key, made = SigningKey.generate(), release()
+    text = SigningKey.generate().sign(parse_certificate(made["certificate"])).to_text()
     answer = {"format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
         check(answer, text.encode(), dpveil_image(made), made["total"], key if own else None)
@@ -208,7 +208,7 @@ def test_what_contradicts_itself_is_not_signed(lie: dict[str, Any]) -> None:
     text = replace(parse_certificate(made["certificate"]), **lie).to_text()
     answer = {"format": "png", "notes": []}
     with pytest.raises(WorkerEnded):
-        check(answer, text.encode(), dpveil_image(made), made["total"], SigningKey.made())
+        check(answer, text.encode(), dpveil_image(made), made["total"], SigningKey.generate())
 
 
 def dpveil_image(made: dict[str, Any]) -> bytes:
@@ -218,7 +218,7 @@ def dpveil_image(made: dict[str, Any]) -> bytes:
 
 
 def test_the_command_line_signs_with_an_encrypted_key(tmp_path: Path, monkeypatch: Any) -> None:
-    key = SigningKey.made()
+    key = SigningKey.generate()
     key.write(tmp_path / "sign.key", "a passphrase")
     monkeypatch.setenv("DPVEIL_PASSPHRASE", "a passphrase")
     with server("--sign", str(tmp_path / "sign.key"), fake=True) as (process, client):

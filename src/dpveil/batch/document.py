@@ -66,7 +66,7 @@ def pack(
         write(folder, temporary, fill)
         size = temporary.stat().st_size
         stated = DocumentCertificate(sha256=hashed.hexdigest(), size=size, dpi=dpi, pages=tuple(told))
-        text = (stated if key is None else key.signed(stated)).to_text().encode()
+        text = (stated if key is None else key.sign(stated)).to_text().encode()
         if len(text) > MOST_BYTES:
             raise OutputError(
                 f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes",

@@ -61,7 +61,7 @@ def new_command(
     from dpveil.release.keys import SigningKey
 
     passphrase = _choose_passphrase() if encrypt else None
-    key = SigningKey.made()
+    key = SigningKey.generate()
     public = key.write(keyfile, passphrase)
     _tell(key.public, json, {"private": str(keyfile), "public": str(public)})
     return exits.DONE

@@ -196,7 +196,7 @@ def crop_of(plan: Plan, simulator: Simulator) -> Crop:
     side = simulator.codec.canvas[0]
     frame = Frame(side)
     if plan.crop == "face":
-        choose("auto", None)
+        choose("auto")
         return lambda photo: canonical(photo, frame)
     return lambda photo: centred(photo, (side, side, 3))
 

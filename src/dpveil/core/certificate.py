@@ -142,7 +142,7 @@ class Certificate(Envelope):
         return () if self.if_none is None else self.missing
 
     @property
-    def exposed(self) -> tuple[str, ...]:
+    def exposed_requests(self) -> tuple[str, ...]:
         """The requests of which nothing was found, where every one was to be."""
         return self.missing if self.if_none is None else ()
 
@@ -166,7 +166,7 @@ class Certificate(Envelope):
             "seeded bits": self.bits == "seeded",
             "no noise was drawn": self.bits == "none",
             "unknown bits": self.bits not in ("secure", "seeded", "none"),
-            "something that was asked for is in the clear": bool(self.exposed),
+            "something that was asked for is in the clear": bool(self.exposed_requests),
             FEW_COLOURS: shown_by_colours(self.regions),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)

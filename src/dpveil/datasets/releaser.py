@@ -117,7 +117,7 @@ class Releaser:
         with timed():
             given = read(photo, max_pixels=self.max_pixels)
             if self.cache is None:
-                contents, certificate = self._release(given, None).encoded("png")
+                contents, certificate = self._release(given, None).encode_with_certificate("png")
                 return Stored(contents, certificate, drawn=True)
             unit = self._unit(given, row)
             path = self.cache.path(unit)

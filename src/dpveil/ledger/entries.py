@@ -211,7 +211,7 @@ def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
     if covered is None:
         return None
     if not isinstance(covered, Covered):
-        hint = "give what a plan covers, plan.covered"
+        hint = "give what a plan covers, plan.coverage"
         raise InvalidParameter("covered", type(covered).__name__, "is no part of a photo", hint=hint)
     photo, pixels = (
         hmac.new(bytes.fromhex(secret), b"\0" + what, "sha256").hexdigest()

@@ -151,7 +151,7 @@ class Ledger:
         `key` names the work unit, such as an application's own number for it or the content itself; the
         ledger keeps an HMAC of it. If the unit's release was stored, raises `AlreadyPaid`, unless `again`
         asks for another draw. A reservation of the same unit that is not committed gives way, and any expires
-        after `seconds`. `covered` says which photo it is of and what of it is covered, as `Plan.covered`: if
+        after `seconds`. `covered` says which photo it is of and what of it is covered, as `Plan.coverage`: if
         earlier debits of that photo, of any subject, are of other pixels, raises `RegionsDiffer`, unless
         `other_regions` accepts that their sum holds for what all of them cover. Raises `BudgetRefused`
         without any limit or total, `BudgetExceeded` if too little is left, `InvalidParameter` and

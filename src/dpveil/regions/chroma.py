@@ -94,7 +94,7 @@ def recolour(
         light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = np.sum([worth * _blurred(both, sigma) for sigma, worth in NEAR], axis=0)
+    sums = np.sum([worth * _blur(both, sigma) for sigma, worth in NEAR], axis=0)
     sums += _as_light(light, both, ALIKE)
     if skin is not None:
         sums += _of_skin(light, both, skin)
@@ -133,13 +133,13 @@ def _as_light(
     np.put_along_axis(shares, np.stack([low, low + 1], axis=-1), np.stack([1 - part, part], axis=-1), axis=-1)
     bins = np.clip(low[..., None] + np.arange(-1, 3), 0, BINS - 1)  # of a mean over three steps
     worth = np.stack([1 - part, np.ones_like(part), np.ones_like(part), part], axis=-1)
-    soft = (_blurred(shares * layer[..., None], sigma) for layer in cv2.split(both))
+    soft = (_blur(shares * layer[..., None], sigma) for layer in cv2.split(both))
     return np.asarray(
         cv2.merge([(np.take_along_axis(one, bins, axis=-1) * worth).sum(axis=-1) for one in soft])
     )
 
 
-def _blurred(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
+def _blur(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
     """Return planes after a Gaussian, which is taken in smaller ones as far as that shows nothing."""
     height, width, count = planes.shape
     part = max(1, round(sigma / FINE))

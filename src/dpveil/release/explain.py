@@ -45,7 +45,7 @@ class Need:
         return {"budget": budget, "noise_scale": self.noise_scale}
 
 
-def need(method: Method, name: str, size: Size) -> Need:
+def find_need(method: Method, name: str, size: Size) -> Need:
     """Return what it takes to reach the strength `name` on a region of this size."""
     budget = _budget(method, name, size)
     scale = None if budget is None else budget.noise_scale(**size)
@@ -184,7 +184,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
-        needs=tuple(need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
+        needs=tuple(find_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=meaning(guarantee, method.pair_distances()) if guarantee.metric else None,
     )

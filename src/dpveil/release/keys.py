@@ -93,7 +93,7 @@ class SigningKey:
 
     `read` makes it from a file. It is shown by the fingerprint of its public half only.
 
-    >>> key = SigningKey.made()
+    >>> key = SigningKey.generate()
     >>> len(key.public.data), key.public.fingerprint in repr(key)
     (32, True)
     """
@@ -109,7 +109,7 @@ class SigningKey:
         raise TypeError("a private key is not pickled: read its file again")
 
     @classmethod
-    def made(cls) -> Self:
+    def generate(cls) -> Self:
         """Return a new key, from the operating system's random generator."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -133,7 +133,7 @@ class SigningKey:
     def _of(cls, private: Ed25519PrivateKey) -> Self:
         return cls(PublicKey(private.public_key().public_bytes_raw()), private)
 
-    def signed(self, certificate: Sealed) -> Sealed:
+    def sign(self, certificate: Sealed) -> Sealed:
         """Return the certificate with this key's signature, in the place of any other."""
         value = self.private.sign(message(certificate.unsigned_text())).hex()
         return replace(certificate, signature=Signature(self.public.data.hex(), value))  # type: ignore[type-var]

@@ -174,7 +174,7 @@ class Plan:
         return None if self.quote is None else self.quote.total
 
     @cached_property
-    def covered(self) -> Covered | None:
+    def coverage(self) -> Covered | None:
         """The photo and the pixels of it that are replaced, which a ledger compares; None for a copy."""
         total = self.total
         return None if total is None else Covered.of(self.photo, self.regions, total.relation)
@@ -277,7 +277,7 @@ class Plan:
         certificate = self._certificate(self.quote, kind_of(source))
         if self.photo.blocks is not None:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
-        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.covered, **more)
+        paid = None if ledger is None else pay(ledger, subject, key, certificate, self.coverage, **more)
         drawn = self.placement.drawn(source, self.post_processing)
         image, blocks = drawn.image, None
         if self.photo.blocks is not None:

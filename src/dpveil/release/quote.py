@@ -209,7 +209,7 @@ def with_sentences(certificate: Certificate) -> Certificate:
     """
     if not certificate.guarantees:
         return replace(certificate, warnings=(UNPROTECTED,))
-    missing = tuple(MISSING.format(text) for text in certificate.exposed)
+    missing = tuple(MISSING.format(text) for text in certificate.exposed_requests)
     quote = quote_of(certificate)
     posed = () if certificate.pose is None else (POSED.format(*certificate.pose),)
     warnings = (*bit_cautions(certificate.bits), *quote.warnings(sizes=MOST_SIZES), *missing, *posed)

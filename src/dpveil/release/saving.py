@@ -377,7 +377,9 @@ class Release:
         """
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        contents, certificate = self.encoded(format_of(target), sign=key, mark=mark, metadata=metadata)
+        contents, certificate = self.encode_with_certificate(
+            format_of(target), sign=key, mark=mark, metadata=metadata
+        )
         beside = certificate_path(target)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
@@ -395,7 +397,7 @@ class Release:
         if self.paid is not None and certificate.output is not None:
             self.paid.stored(certificate.output.sha256)
 
-    def encoded(
+    def encode_with_certificate(
         self,
         format: str,  # noqa: A002  the field's word
         *,
@@ -418,7 +420,7 @@ class Release:
         if mark is not None:
             contents = mark.embed_manifest(contents, format, stated)
             stated = self._certificate_for(format, contents, texts, MANIFEST)
-        return contents, stated if sign is None else sign.signed(stated)
+        return contents, stated if sign is None else sign.sign(stated)
 
     def _certificate_for(
         self, format_: str, contents: bytes, texts: Mapping[str, str], manifest: str | None = None

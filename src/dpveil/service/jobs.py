@@ -321,4 +321,4 @@ def check_release(
 
     if contradictions_of(certificate) if kind in MEDIA else contradictions(certificate):
         raise WorkerEnded
-    return {**told, "certificate": sign.signed(certificate).to_text()}
+    return {**told, "certificate": sign.sign(certificate).to_text()}

@@ -127,11 +127,11 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Parts]:
     request, planned = _read_and_plan(told, contents)
     _check_memory(planned)
     total = None if planned.total is None else planned.total.to_json()
-    covered = planned.covered.to_json() if told["paid"] and planned.covered else None
+    covered = planned.coverage.to_json() if told["paid"] and planned.coverage else None
     yield ({"total": total, "covered": covered, "room": _room(planned)},)
     release = planned.release()
     kind = request.format or ("png" if release.blocks is None else "jpeg")
-    image, certificate = release.encoded(kind)
+    image, certificate = release.encode_with_certificate(kind)
     notes = _notes((*certificate.warnings, *planned.remarks))
     yield {"format": kind, "notes": notes}, certificate.to_text().encode(), image
 

@@ -11,9 +11,10 @@ import stat
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 from types import ModuleType
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import ClipError, DPVeilError, UsageError
@@ -42,7 +43,7 @@ class Source:
     def __init__(self, path: str | Path, name: str = "") -> None:
         self.name, self.path = name or show_path(path), Path(path).absolute()
 
-    def open(self) -> BinaryIO:
+    def open(self) -> BufferedReader:
         """Open the file; raises `ClipError`, also for anything but a regular one."""
         try:
             file = open(self.path, "rb", opener=without_blocking)  # noqa: SIM115  the caller closes it

@@ -218,7 +218,7 @@ class VideoPlan:
         return _json_text(data, "\n") + "\n"
 
     @cached_property
-    def covered(self) -> Covered:
+    def coverage(self) -> Covered:
         """The clip and what of it is replaced, which a ledger compares between releases of one clip.
 
         A clip is the bytes of its file. Costs of several releases add up to a promise about what all of them
@@ -324,7 +324,7 @@ class Payment:
             return
         if not self.other_regions:
             with _of_clips():
-                self.ledger.check_regions(plan.covered)
+                self.ledger.check_regions(plan.coverage)
         self.ledger.check_room(self.subject, [plan.total])
 
     def is_paid(self, nonce: str | None) -> bool:
@@ -339,7 +339,7 @@ class Payment:
                     self.subject,
                     plan.total,
                     _unit(nonce),
-                    covered=plan.covered,
+                    covered=plan.coverage,
                     other_regions=self.other_regions,
                 )
 

@@ -34,7 +34,7 @@ from dpveil.video.painting import Layer, paint
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
-from dpveil.video.resume import Unfinished, as_output_error, damage_error, settings_of, unfinished
+from dpveil.video.resume import Unfinished, as_output_error, damage_error, hold_rendering, settings_of
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for
 
@@ -160,7 +160,7 @@ def render(
     with open_clip(source, max_pixels=max_pixels) as opened:
         check_same(plan, opened.facts, source)
         settings = settings_of(plan, target, payment.payer, seed)
-        with unfinished(target, settings, anew=replace, plan=kept) as work:
+        with hold_rendering(target, settings, anew=replace, plan=kept) as work:
             job = _Job(plan, opened, target, container, work, seed)
             try:
                 if work.release is None:
@@ -246,7 +246,7 @@ class _Job:
         if not self.part.is_file() or _hash(self.part) != sha256:
             raise damage_error(self.work.folder)
         beside, text = certificate_path(self.target), self.work.folder / "certificate.json"
-        signed = (certificate if sign is None else sign.signed(certificate)).to_text().encode()
+        signed = (certificate if sign is None else sign.sign(certificate)).to_text().encode()
         with as_output_error(beside):
             text.write_bytes(signed)
             with text.open("rb") as file:

@@ -108,7 +108,7 @@ class Unfinished:
 
 
 @contextmanager
-def unfinished(
+def hold_rendering(
     out: Path, settings: Mapping[str, Any], *, anew: bool = False, plan: str | None = None
 ) -> Iterator[Unfinished]:
     """Hold a rendering of these `settings` to `out`, begun now, with this `plan`, or by a process that ended.

@@ -202,7 +202,7 @@ def test_every_two_values_keep_epsilon_and_nothing_is_wasted(epsilon, count):
         assert np.allclose(
             [float(p) for p in row], written(float(epsilon), count, true), rtol=1e-3, atol=1e-17
         )
-    assert method.kept == rows[0][0]
+    assert method.keep_probability == rows[0][0]
     assert method.guarantee().epsilon == epsilon
     assert method.guarantee().relation.name == "any-image"
 

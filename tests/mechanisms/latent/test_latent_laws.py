@@ -342,10 +342,10 @@ def test_errata_e6_algorithm_1_returns_one_component_too_many():
 
 
 def test_more_budget_or_a_smaller_box_keeps_more():
-    kept = [PCABasis(epsilon=epsilon).kept(THREE) for epsilon in (6, 12, 30, 100)]
+    kept = [PCABasis(epsilon=epsilon).number_of_components(THREE) for epsilon in (6, 12, 30, 100)]
     assert kept == [1, 2, 3, 3]
-    assert PCABasis(epsilon=6, clip=30).kept(THREE) == 2
-    assert PCABasis(epsilon=6, ratio=4).kept(THREE) == 2
+    assert PCABasis(epsilon=6, clip=30).number_of_components(THREE) == 2
+    assert PCABasis(epsilon=6, ratio=4).number_of_components(THREE) == 2
 
 
 def test_no_affordable_component_is_a_clear_error():
@@ -355,7 +355,7 @@ def test_no_affordable_component_is_a_clear_error():
     assert "5.333" in refusal.value.hint
     with pytest.raises(InvalidParameter, match="affords no component"):
         mechanism.release(np.zeros((1, 3)), THREE, bits=SeededBits(1))
-    assert PCABasis(epsilon="5.334").kept(THREE) == 1
+    assert PCABasis(epsilon="5.334").number_of_components(THREE) == 1
 
 
 def test_a_code_without_principal_components_is_refused():

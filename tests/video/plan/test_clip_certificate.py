@@ -238,8 +238,8 @@ def test_what_promises_too_little_is_not_publishable(tmp_path, name, why):
 
 
 def test_signatures(tmp_path):
-    key, other = SigningKey.made(), SigningKey.made()
-    signed = key.signed(certificate(PLANS["free"]))
+    key, other = SigningKey.generate(), SigningKey.generate()
+    signed = key.sign(certificate(PLANS["free"]))
     assert parse_certificate(signed.to_text()) == signed
     path = saved(tmp_path, signed)
     assert verify_clip(path, trust=key.public).sound

@@ -149,28 +149,28 @@ def test_a_ledger_compares_what_is_covered(tmp_path):
         NEAR, face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3, Key(3, 9, 9, 60, 80))
     )
     assert first.total.epsilon == 2
-    ledger.debit("album", first.total, "clip", covered=first.covered)
+    ledger.debit("album", first.total, "clip", covered=first.coverage)
     again = plan(replace(NEAR, epsilon=3), *first.tracks)
-    ledger.debit("album", again.total, "again", covered=again.covered)  # the same tracks: costs add
+    ledger.debit("album", again.total, "again", covered=again.coverage)  # the same tracks: costs add
     shown = plan(NEAR, face(1), face(2, Key(9, 300, 9, 60, 80)), face(3, Key(3, 9, 9, 60, 80), visible=True))
     for other in (
         shown,
         plan(NEAR, *first.tracks, keep_audio=True),
     ):
         with pytest.raises(RegionsDiffer):
-            ledger.debit("album", other.total, "third", covered=other.covered)
+            ledger.debit("album", other.total, "third", covered=other.coverage)
     elsewhere = plan(NEAR, face(1), facts=facts(sha256="cd" * 32))
-    ledger.debit("album", elsewhere.total, "fourth", covered=elsewhere.covered)
+    ledger.debit("album", elsewhere.total, "fourth", covered=elsewhere.coverage)
 
 
 def test_what_is_covered_does_not_follow_from_numbers():
     one, other = Key(3, 100, 100, 60, 80), Key(3, 300, 9, 60, 80, 4, -20)
     made = plan(NEAR, face(1, one), face(2, other), face(3, Key(3, 200, 9, 60, 80)))
     again = plan(NEAR, face(7, Key(3, 200, 9, 60, 80)), face(8, one), face(9, other))
-    assert made.covered == again.covered
+    assert made.coverage == again.coverage
     two = plan(NEAR, face(1, one), face(2, other))
-    assert made.covered != two.covered
-    assert two.covered == plan(NEAR, *two.tracks, face(3, Key(3, 200, 9, 60, 80), visible=True)).covered
+    assert made.coverage != two.coverage
+    assert two.coverage == plan(NEAR, *two.tracks, face(3, Key(3, 200, 9, 60, 80), visible=True)).coverage
 
 
 def test_the_shape_of_a_region_is_covered_where_its_finder_decides_it():
@@ -178,13 +178,13 @@ def test_the_shape_of_a_region_is_covered_where_its_finder_decides_it():
     by_hand, by_faces = (face(1, kind="text", finder=finder) for finder in ("text by hand", "faces"))
     box, head = (plan(heads, track).scene.spots(0)[0].region for track in (by_hand, by_faces))
     assert (box.box, box.mask) != (head.box, head.mask)
-    assert plan(heads, by_hand).covered != plan(heads, by_faces).covered
-    assert plan(NEAR, by_hand).covered == plan(NEAR, by_faces).covered
+    assert plan(heads, by_hand).coverage != plan(heads, by_faces).coverage
+    assert plan(NEAR, by_hand).coverage == plan(NEAR, by_faces).coverage
 
 
 def test_where_singular_vectors_show_what_they_are_of_counts():
     vectors, track = DPSVD(epsilon=1, rank=2), face(1, Key(0, 100, 100, 60, 80), person=1)
     wider = face(2, Key(9, 300, 9, 90, 120), person=1)
     alone = [replace(one, person=None) for one in (track, wider)]
-    assert plan(vectors, track, wider).covered != plan(vectors, *alone).covered
-    assert plan(NEAR, track, wider).covered == plan(NEAR, *alone).covered
+    assert plan(vectors, track, wider).coverage != plan(vectors, *alone).coverage
+    assert plan(NEAR, track, wider).coverage == plan(NEAR, *alone).coverage

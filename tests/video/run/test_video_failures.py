@@ -33,7 +33,7 @@ from dpveil.video.obfuscating import ClipRun, earlier_entry
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import check_possible, render
-from dpveil.video.resume import STATE, folder_of, unfinished
+from dpveil.video.resume import STATE, folder_of, hold_rendering
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
@@ -259,11 +259,11 @@ SETTINGS = {"clip": "00"}
 def test_the_lock_of_another_process_stays(tmp_path: Path) -> None:
     """One ends; another begins between the removal of its folder and that of its lock; a third comes."""
     out = tmp_path / "private.mp4"
-    one = unfinished(out, SETTINGS)
+    one = hold_rendering(out, SETTINGS)
     one.__enter__().remove()
-    with unfinished(out, SETTINGS):
+    with hold_rendering(out, SETTINGS):
         one.__exit__(None, None, None)
-        with pytest.raises(OutputError, match="another process"), unfinished(out, SETTINGS):
+        with pytest.raises(OutputError, match="another process"), hold_rendering(out, SETTINGS):
             pytest.fail("both have it")
 
 

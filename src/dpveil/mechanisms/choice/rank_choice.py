@@ -43,7 +43,7 @@ class RandomisedResponse:
     & Viswanath 2016.
 
     >>> method = RandomisedResponse(epsilon=2, values=4)
-    >>> round(float(method.kept), 4)
+    >>> round(float(method.keep_probability), 4)
     0.7112
     """
 
@@ -61,7 +61,7 @@ class RandomisedResponse:
         return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
 
     @property
-    def kept(self) -> Fraction:
+    def keep_probability(self) -> Fraction:
         """The probability that the true value is kept, exactly as drawn."""
         return Fraction(self.matrix.weights[0][0], 1 << 64)
 

@@ -84,7 +84,7 @@ class PCABasis(LatentMechanism):
         """
         digit_tables(self.scale(space))
 
-    def kept(self, space: CodeSpace) -> int:
+    def number_of_components(self, space: CodeSpace) -> int:
         """Return how many leading components are kept. Raises `InvalidParameter` if none is affordable."""
         deviations = space.deviations
         if deviations is None:
@@ -109,16 +109,16 @@ class PCABasis(LatentMechanism):
 
     def scale(self, space: CodeSpace) -> Fraction:
         """Return the noise scale in steps."""
-        return self.kept(space) * STEPS / Fraction(self.epsilon)
+        return self.number_of_components(space) * STEPS / Fraction(self.epsilon)
 
     def laws(self, space: CodeSpace) -> tuple[Law, ...]:
         """Return the law of every coordinate: those that are dropped say nothing."""
-        count = self.kept(space)
+        count = self.number_of_components(space)
         own = Law("laplace", float(self.scale(space) / STEPS))
         return (own,) * count + (Law("none"),) * (space.length - count)
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        count, box = self.kept(space), space.bounds(self.clip)
+        count, box = self.number_of_components(space), space.bounds(self.clip)
         means = np.clip(np.rint(-box.low / (box.high - box.low) * STEPS), 0, STEPS).astype(np.int64)
         out: Points = np.tile(means, (len(points), 1))
         out[:, :count] = noisy(points[:, :count], (self.scale(space),) * count, bits)

@@ -79,7 +79,7 @@ def _share_kept(budget: str, values: int) -> str:
     >>> _share_kept("1", 2)
     '73 %'
     """
-    return f"{100 * float(RandomisedResponse(epsilon=budget, values=values).kept):.0f} %"
+    return f"{100 * float(RandomisedResponse(epsilon=budget, values=values).keep_probability):.0f} %"
 
 
 def _missing(way: dict[str, Any], name: str) -> str:

@@ -168,7 +168,7 @@ class WindowSampler:
                 for start in range(0, len(pending), at_once):
                     part = pending[start : start + at_once]
                     attempts = self._attempts(len(part), at_once)
-                    left = self._round(windows, part, attempts, shown, bits, runs, pool)
+                    left = self._propose(windows, part, attempts, shown, bits, runs, pool)
                     pending[kept : kept + len(left)] = left
                     kept += len(left)
                 pending = pending[:kept]
@@ -223,7 +223,7 @@ class WindowSampler:
             raise NoiseError(f"{self._bits} bits are too few for {widest} choices")
         return Law(epsilon, keep, max(self.margin, 2 * rounding), whole)
 
-    def _round(
+    def _propose(
         self,
         windows: UInt8[np.ndarray, "n cells"],
         part: Int32[np.ndarray, " pending"],
@@ -255,7 +255,7 @@ class WindowSampler:
         for strip in later:
             strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
-            draws.status[w] = SHOWN if self._accept(true[w], draws, int(w), bits) else AGAIN
+            draws.status[w] = SHOWN if self._decide(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
         left: Int32[np.ndarray, " left"] = part[~done]
@@ -283,7 +283,7 @@ class WindowSampler:
             true, levels, sets, law, words.reshape(-1, words.shape[2]), work, draws
         )
 
-    def _accept(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
+    def _decide(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
         """Decide on one proposal exactly."""
         constant, reference = (Fraction(float(value)) for value in draws.scale[w])
         *widths, word = (int(value) for value in draws.trace[w])
@@ -389,11 +389,11 @@ def bounded_range_spread(epsilon: Fraction, delta: Fraction, draws: int) -> Frac
     if not countable(draws, delta):
         return plain
 
-    def accepted(inverse: Fraction) -> bool:
+    def is_private(inverse: Fraction) -> bool:
         return BoundedRangeAccount(1 / inverse, draws).delta(below) <= delta
 
-    best = smallest(accepted, 1 / plain, steps=24)
-    return max(plain, 1 / best) if accepted(best) else plain
+    best = smallest(is_private, 1 / plain, steps=24)
+    return max(plain, 1 / best) if is_private(best) else plain
 
 
 MOST_LEVELS: Final = 256

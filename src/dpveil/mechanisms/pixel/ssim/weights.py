@@ -10,7 +10,7 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
 
 FARTHEST_BOUND = 0.7
-"""Largest t in `bound`."""
+"""Largest t in `fill_bounds`."""
 WORTH_A_TABLE = 8.0
 """Proposals that take about 1.5 times as long as one table, as its bound may save less than it promises."""
 
@@ -39,7 +39,7 @@ def weigh(x, levels, sets, epsilon, work):
     """
     weights, factors = work.weights, work.factor
     reference = most_alike(x, levels, sets, work)
-    bound(epsilon, reference, sets.orders, work)
+    fill_bounds(epsilon, reference, sets.orders, work)
     factors[0] = exp_minus(epsilon * reference)
     weights[0] = factors[0] * float(len(levels)) ** len(work.order)
     work.places[:] = -1
@@ -75,7 +75,7 @@ def heaviest(weights, heavy, count):
     return best
 
 
-def bound(epsilon, reference, orders, work):
+def fill_bounds(epsilon, reference, orders, work):
     """Fill factor and weight of every multiset: orders·factor, or 0 if its best quality is not positive.
 
     The factor is at least e^-x for x = ε′(reference - best): as e^t ≥ 1 + t + t²/2, it is 1/(1 + t + t²/2) to
