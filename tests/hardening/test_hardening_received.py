@@ -254,23 +254,6 @@ def test_an_image_with_more_than_a_picture_is_no_release(tmp_path):
     assert "its name does not end as that of a png file" in problem
 
 
-ODD = [
-    "x.png" + 59 * " " + "unmodified    b.png", "x  0.5-DP, any-image ", " x", "x\u3164", "x\u2800",
-    "x\u115f",
-    "x\u034f", "x\ufe0f", "e\u0301", "\u05d0", "\u202ex", "x\u3000y", "x\xa0y",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("name", ODD)
-def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    placed(Path(), sealed(HONEST[ONE]), f"{name}.png")
-    _, [row] = verified(capsys, f"{name}.png")
-    word, told, _ = (part for part in row.split("  ") if part)
-    assert (word, told.isascii()) == ("unmodified", True)
-    assert "  0.5-DP" not in row
-
-
 # Cards of strangers' releases: certificates lead nowhere, open nothing, and are told as they are.
 
 
