@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +12,7 @@ from dpveil.io.folders import DATA_SET, MANY, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
 from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
-from dpveil.release.verification import Trusted, Verification, check_requirements, judge_signature, too_weak
+from dpveil.release.verification import Trusted, Verification, check_requirements, judge
 from dpveil.release.verification import verify as verify_photo
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _verify_set(folder: Path, least: str | None, trusted: Sequence[PublicKey] | 
 
     certificate, problems = read_set(folder)
     found = SetVerification(folder, "inconsistent" if problems else "consistent", problems, certificate)
-    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
+    return judge(found, least, trusted)
 
 
 def _document_of(path: Path) -> Path:

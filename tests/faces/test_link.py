@@ -19,7 +19,7 @@ from dpveil.faces import attributes
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.likeness import LINKED as NEAR
 from dpveil.faces.likeness import Links
-from dpveil.video.choices import check_mode
+from dpveil.video.quote import check_mode
 
 BOXES = ["40,40,60,70", "150,40,60,70"]
 

@@ -68,11 +68,12 @@ class ClipOptions:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
         if not self.values:
             return {}
-        from dpveil.video.choices import OVER_TIME, check_word
+        from dpveil.video.facts import OVER_TIME
 
         values = dict(self.values)
-        if "over_time" in values:
-            check_word("over_time", values["over_time"], OVER_TIME)
+        if values.get("over_time", OVER_TIME[0]) not in OVER_TIME:
+            hint = " or ".join(OVER_TIME)
+            raise InvalidParameter("over_time", values["over_time"], "is unknown", hint=hint)
         if "keep" in values:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:

@@ -149,12 +149,13 @@ STRANGER: Final = "it is signed by {}, which is not a trusted key"
 Found = TypeVar("Found", bound=Verification)
 
 
-def judge_signature(found: Found, trusted: Sequence[PublicKey] | None) -> Found:
-    """Return a verification with its signer, and why it is not `trusted`; None asks for nobody.
+def judge(found: Found, least: str | None, trusted: Sequence[PublicKey] | None) -> Found:
+    """Return a verification with why it is weaker than `least`, its signer, and why that is not `trusted`.
 
-    The signature of a consistent release fits its certificate: others are inconsistent.
+    None asks for nothing. The signature of a consistent release fits its certificate: others are
+    inconsistent.
     """
-    stated = found.certificate
+    found, stated = replace(found, refused=too_weak(found, least)), found.certificate
     signature = None if stated is None or found.status == "inconsistent" else stated.signature
     signer = "" if signature is None else signature.signer
     if trusted is None:
@@ -187,12 +188,12 @@ def verify(
     image = image_path(given)
     if image is None:
         problem = "the name is that of no image's certificate"
-        return _judge(Verification(given, "inconsistent", (problem,)), *wanted)
+        return judge(Verification(given, "inconsistent", (problem,)), *wanted)
     pair = Pair(image, partial(_read_image, image), partial(read_untrusted, certificate_path(image)))
     found = _verify(pair, partial(read_certificate, image), max_pixels)
     if found.certificate is None and not is_present(certificate_path(image)):
         found = replace(found, status="missing")
-    return _judge(found, *wanted)
+    return judge(found, *wanted)
 
 
 def verify_pair(
@@ -204,7 +205,7 @@ def verify_pair(
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
     wanted = check_requirements(at_least, trust)
-    return _judge(_verify(pair, partial(certificate_from, pair.certificate), max_pixels), *wanted)
+    return judge(_verify(pair, partial(certificate_from, pair.certificate), max_pixels), *wanted)
 
 
 def check_requirements(
@@ -212,10 +213,6 @@ def check_requirements(
 ) -> tuple[str | None, tuple[PublicKey, ...] | None]:
     """Return what is asked of a release, checked: a strength, and trusted keys."""
     return None if at_least is None else check_strength_name(at_least), trusted_keys(trust)
-
-
-def _judge(found: Verification, least: str | None, trusted: Sequence[PublicKey] | None) -> Verification:
-    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
 
 
 def _read_image(image: Path, most: int) -> bytes:

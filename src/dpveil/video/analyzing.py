@@ -19,11 +19,11 @@ from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
-from dpveil.video.choices import ONCE
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.facts import Facts, Key, Track
+from dpveil.video.facts import ONCE, Facts, Key, Track
 from dpveil.video.plan import VideoPlan
 from dpveil.video.plan_checks import LONGEST_NAME, check_name
+from dpveil.video.quote import check_mode
 from dpveil.video.reading import Clip, open_clip
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.looking import LONG_SIDE, TrackSettings
@@ -64,6 +64,7 @@ def analyze(
     """
     name = name_of(clip)
     made_by, finders = choose_method(method, regions, parameters)
+    check_mode(made_by, over_time)
     searched: dict[str, Any] = {} if every is None else {"every": every}
     settings = TrackSettings(**searched)
     with open_clip(clip, max_pixels=max_pixels) as opened:

@@ -32,10 +32,9 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.choices import OVER_TIME, check_word, draws_faces
 from dpveil.video.facts import ENDS, TrackRecord
 from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
-from dpveil.video.quote import ClipQuote
+from dpveil.video.quote import ClipQuote, draws_faces
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
 LONGEST: Final = 10**9
@@ -182,7 +181,7 @@ def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
         sizes=tuple(None if size is None else _size(size, width, height) for size in data["rasters"]),
         request=tuple(check_text(each, "request") for each in data["request"]),
         post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
-        over_time=check_word("over_time", data["over_time"], OVER_TIME),
+        over_time=data["over_time"],
         audio=output["audio"],
         width=width,
         height=height,

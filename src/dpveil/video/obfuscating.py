@@ -25,8 +25,8 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
-from dpveil.video.choices import ONCE
 from dpveil.video.containers import Source, container_of
+from dpveil.video.facts import ONCE
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote

@@ -24,8 +24,7 @@ from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.choices import ONCE, OVER_TIME, SPLIT, check_word, divides, draws_faces
-from dpveil.video.facts import Facts, Key, Track, TrackRecord
+from dpveil.video.facts import ONCE, SPLIT, Facts, Key, Track, TrackRecord
 from dpveil.video.places import Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
@@ -35,7 +34,7 @@ from dpveil.video.plan_checks import (
     check_text,
     check_tracks,
 )
-from dpveil.video.quote import CROP, ClipQuote, Draw, draws_of, size_of
+from dpveil.video.quote import CROP, ClipQuote, Draw, divides, draws_faces, draws_of, size_of
 
 SCHEMA: Final = "dpveil.video-plan/1"
 WIDTH: Final = 100
@@ -78,7 +77,6 @@ class VideoPlan:
         check_facts(self.facts)
         check_cuts(self.cuts, self.facts.frames)
         check_tracks(self.tracks, self.facts.frames)
-        check_word("over_time", self.over_time, OVER_TIME)
         for at, text in enumerate(self.request):
             check_text(text, f"request[{at}]")
         if len(self.request) > MOST_TRACKS:

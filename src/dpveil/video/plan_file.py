@@ -20,8 +20,7 @@ from dpveil.io.names import check_path, escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.video.choices import FIXED
-from dpveil.video.facts import Facts, Key, Track
+from dpveil.video.facts import FIXED, Facts, Key, Track
 from dpveil.video.plan import SCHEMA, VideoPlan
 from dpveil.video.plan_checks import check_text, field_error
 

@@ -38,22 +38,58 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
 from dpveil.faces.heads import REPLACES, STAYS
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method, Size
+from dpveil.mechanisms.pixel.base import BudgetedMethod
+from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.choices import FIXED, SHARED, SPLIT, check_mode, draws_faces
-from dpveil.video.facts import Key, Track, TrackRecord
+from dpveil.video.facts import FIXED, ONCE, OVER_TIME, SPLIT, Key, Track, TrackRecord
 from dpveil.video.places import Scene
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""
 CHANNELS: Final = 3
+SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}
+"""Kinds of guarantees that can be divided over frames, and the parameter that is."""
+
+
+def draws_faces(method: Method) -> bool:
+    """Whether a method draws faces, and covers all else."""
+    return isinstance(method, FaceMethod)
+
+
+def divides(method: Method) -> bool:
+    """Whether the budget of a method can be divided over frames; one that costs nothing has none."""
+    return isinstance(method, Fill) or (isinstance(method, BudgetedMethod) and method.kind in SHARED)
+
+
+def check_mode(method: Method, over_time: str) -> None:
+    """Raise `InvalidParameter` unless this is a mode of `OVER_TIME`, and one that a method takes.
+
+    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one, of
+    methods whose cost is their budget whatever the size of a region; a δ would not divide with it, and other
+    guarantees have no number to divide.
+    """
+    if over_time not in OVER_TIME:
+        raise InvalidParameter("over_time", str(over_time), "is unknown", hint=" or ".join(OVER_TIME))
+    if getattr(method, "link", False):
+        raise InvalidParameter("link", None, "is for photos", hint="a track has one face in any case")
+    if over_time == ONCE or isinstance(method, Fill):
+        return
+    if draws_faces(method):
+        problem = f"is for methods that change pixels, and {method.name} draws faces"
+        raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
+    if not divides(method):
+        problem = f"does not divide the {method.kind} guarantee of {method.name}"
+        hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
+        raise InvalidParameter("over_time", over_time, problem, hint=hint)
 
 
 T = TypeVar("T", Track, TrackRecord)

@@ -25,11 +25,10 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
 from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.choices import SPLIT
 from dpveil.video.containers import Source
 from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.drawing import Drawn, crop_of, draw, draw_raster
-from dpveil.video.facts import Facts, Frame, Track
+from dpveil.video.facts import SPLIT, Facts, Frame, Track
 from dpveil.video.painting import Layer, paint
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,6 @@ from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
 from dpveil.io import is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
 from dpveil.io.unreadable import LINK, Refused
-from dpveil.release.keys import PublicKey
 from dpveil.release.saving import CLIPS, certificate_path, image_path
 from dpveil.release.verification import (
     FORGED,
@@ -22,8 +21,7 @@ from dpveil.release.verification import (
     Trusted,
     Verification,
     check_requirements,
-    judge_signature,
-    too_weak,
+    judge,
 )
 from dpveil.release.words import bit_cautions, few_only, verdict
 from dpveil.video.certificate import VideoCertificate, parse_certificate
@@ -111,14 +109,8 @@ def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted
     clip = image_path(given)
     if clip is None:
         problem = "the name is that of no clip's certificate"
-        return _judge(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
-    return _judge(_verify(clip), least, trusted)
-
-
-def _judge(
-    found: ClipVerification, least: str | None, trusted: Sequence[PublicKey] | None
-) -> ClipVerification:
-    return judge_signature(replace(found, refused=too_weak(found, least)), trusted)
+        return judge(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
+    return judge(_verify(clip), least, trusted)
 
 
 def _verify(clip: Path) -> ClipVerification:

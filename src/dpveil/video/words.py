@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Final
 from dpveil.core.guarantee import count_noun
 from dpveil.core.origin import CODE, EYE, FACE, PLATE, TEXT
 from dpveil.release.words import UNSURE, kind_of
-from dpveil.video.choices import FIXED
-from dpveil.video.facts import LOST, MERGED, Facts, Track, clock
+from dpveil.video.facts import FIXED, LOST, MERGED, Facts, Track, clock
 
 if TYPE_CHECKING:
     from dpveil.video.facts import TrackRecord
