@@ -46,8 +46,7 @@ def planned(path: Path) -> dict[str, Masks]:
     found = analyze(path, "fill", regions="faces")
     plans = {name: replace(found, method=build(method, {})) for name, method in METHODS.items()}
     return {
-        name: [plan.scene.hidden_mask(plan.scene.spots(n)) for n in range(plan.facts.frames)]
-        for name, plan in plans.items()
+        name: [plan.scene.hidden_mask(n) for n in range(plan.facts.frames)] for name, plan in plans.items()
     }
 
 

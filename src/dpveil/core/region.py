@@ -310,9 +310,7 @@ class Covered:
         levels = photo.image
         if photo.channels > 1 and _is_grey(levels):
             levels = levels[..., :1]
-        replaced = np.zeros((photo.height, photo.width), np.bool_)
-        for region in regions:
-            replaced[region.box.slices] |= True if region.mask is None else region.mask
+        replaced = hidden_pixels(regions, photo.height, photo.width)
         boxes = sorted(str(region.box) for region in regions) if relation.name == VECTORS else []
         return cls(
             _digest(levels.shape, np.ascontiguousarray(levels)),

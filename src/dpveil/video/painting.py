@@ -165,7 +165,7 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
     if drawn.face is None or not isinstance(method, FaceMethod):
         raise InvalidParameter("drawn", track.number, "is no face", hint="draw the subject of the track")
     key, course = scene.painted_at(track), scene.course(track)
-    hidden = scene.hidden_mask(scene.spots(key.frame))
+    hidden = scene.hidden_mask(key.frame)
     outside = image * ~hidden[..., None]
     head, match = course.pose_at(key.frame), match_of(outside, hidden)
     side = int(np.clip(2 ** np.ceil(np.log2(course.largest)), *SIDES))

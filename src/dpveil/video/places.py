@@ -13,7 +13,7 @@ is stretched in proportion to the class of its yaw, so the mean of two stretches
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float64
 from dpveil.core.origin import BOX, OBJECT, WHOLE, Origin
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity
@@ -493,14 +493,10 @@ class Scene:
         """Return all that is replaced in a frame."""
         return [self.spot(track, frame) for track in self.present(frame)]
 
-    def hidden_mask(self, spots: Iterable[Spot]) -> Bool[np.ndarray, "h w"]:
+    def hidden_mask(self, frame: int) -> Bool[np.ndarray, "h w"]:
         """Return the pixels that are replaced in a frame."""
-        mask = np.zeros((self.height, self.width), np.bool_)
-        for spot in spots:
-            if spot.region is not None:
-                view = mask[spot.region.box.slices]
-                view |= True if spot.region.mask is None else spot.region.mask
-        return mask
+        regions = [spot.region for spot in self.spots(frame) if spot.region is not None]
+        return hidden_pixels(regions, self.height, self.width)
 
     def raster(self, track: Track, frame: int) -> Box:
         """Return the pixels of a frame that a pixel method reads for a track; raises `RegionError`.

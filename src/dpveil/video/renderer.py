@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.arrays import Bool, Float32, UInt8
-from dpveil.core.region import Box, Region
+from dpveil.core.arrays import Float32, UInt8
+from dpveil.core.region import Box, Region, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
@@ -33,11 +33,9 @@ class Surroundings:
 
     def __init__(self, image: Image, regions: Sequence[Region]) -> None:
         self.levels = image.copy()
-        self.hidden: Bool[np.ndarray, "h w"] = np.zeros(image.shape[:2], np.bool_)
+        self.hidden = hidden_pixels(regions, *image.shape[:2])
         for region in regions:
             put(self.levels, region, np.zeros((region.box.h, region.box.w, 3), np.uint8))
-            view = self.hidden[region.box.slices]
-            view |= True if region.mask is None else region.mask
         known = np.where(self.hidden, np.uint8(0), np.uint8(255))
         self._smaller: list[tuple[Image, UInt8[np.ndarray, "h w"]]] = [(self.levels, known)]
 

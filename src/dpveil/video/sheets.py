@@ -105,7 +105,7 @@ def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     )
     for place, frame in enumerate(pick_frames(clip, wanted)):
         covered = frame.image.copy()
-        covered[plan.scene.hidden_mask(plan.scene.spots(frame.index))] = GREY
+        covered[plan.scene.hidden_mask(frame.index)] = GREY
         x, y = MARGIN + place % columns * (PICTURE + GAP), HEAD + place // columns * step
         draw.text((x, y), clock(seconds[frame.index]), INK, _font(17))
         page.paste(_fit(covered, size), (x, y + 26))

@@ -215,7 +215,7 @@ def test_what_is_replaced_is_the_outline_and_a_users_box(protect: str) -> None:
     own = moving(kind="box")
     box = scene_of([own]).box_course(own).box(7, WIDTH, HEIGHT)
     assert box is not None
-    hidden = scene_of([own]).hidden_mask([scene_of([own]).spot(own, 7)])
+    hidden = scene_of([own]).hidden_mask(7)
     assert hidden[box.slices].all()
 
 

@@ -27,7 +27,7 @@ needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-f
 
 def covered(scene: Scene, frame: Frame, seed: int) -> Frame:
     """Return a frame with other pixels wherever it is replaced."""
-    hidden = scene.hidden_mask(scene.spots(frame.index))
+    hidden = scene.hidden_mask(frame.index)
     noise = np.random.default_rng([seed, frame.index]).integers(0, 256, frame.image.shape)
     return replace(frame, image=np.where(hidden[..., None], noise.astype(np.uint8), frame.image))
 
@@ -57,7 +57,7 @@ def test_no_pixel_that_is_replaced_shows_in_any_frame(protect: str) -> None:
     for frame in frames(21):
         shown = first.frame(frame)
         assert (shown == second.frame(covered(scene, frame, 9))).all()
-        hidden = scene.hidden_mask(scene.spots(frame.index))
+        hidden = scene.hidden_mask(frame.index)
         assert (shown[~hidden] == frame.image[~hidden]).all()
         assert (shown[hidden] != frame.image[hidden]).any(axis=1).mean() > 0.9
 
@@ -86,7 +86,7 @@ def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
     shown = []
     for frame in frames(21):
         out = filled.frame(frame)
-        assert (out[filled.scene.hidden_mask(filled.scene.spots(frame.index))] == 9).all()
+        assert (out[filled.scene.hidden_mask(frame.index)] == 9).all()
         shown.append(noisy.frame(frame)[80:112, 8:72])
     assert all((one == shown[0]).all() for one in shown)
     assert (shown[0] == noisy.draws[3].raster).all()
@@ -150,7 +150,7 @@ def test_surroundings_are_the_same_whatever_is_hidden() -> None:
 def test_all_of_a_users_box_is_replaced() -> None:
     track = Track(number=1, kind="box", finder="10,40,100,16", keys=(Key(0, 10, 40, 100, 16),), end="end")
     scene = scene_of([track])
-    assert scene.hidden_mask(scene.spots(0))[40:56, 10:110].all()
+    assert scene.hidden_mask(0)[40:56, 10:110].all()
 
 
 # Heads whose boxes overlap are shown together, before one background.

@@ -54,7 +54,7 @@ def test_a_box_stays_where_it_was_named_whatever_passes_it(tmp_path: Path) -> No
     """What moves in the box would take it along if it were followed: every frame hides all of it."""
     plan = analyze(make_clip(tmp_path / "moves.mp4"), Fill(), regions="4,8,16,16")
     for frame in range(FRAMES):
-        assert plan.scene.hidden_mask(plan.scene.spots(frame))[8:24, 4:20].all()
+        assert plan.scene.hidden_mask(frame)[8:24, 4:20].all()
 
 
 MASKED = np.zeros((HEIGHT, WIDTH), np.bool_)
