@@ -17,7 +17,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.objects import COVER, Among
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import describe, find
+from dpveil.regions import find, parse
 
 pytest.importorskip("dlib")
 PLATE = Box(20, 400, 60, 40)
@@ -109,7 +109,7 @@ def test_the_whole_photo_as_one_face_has_no_objects(photo: Photo, regions: list[
 )
 def test_what_is_no_box_is_refused(text: str) -> None:
     with pytest.raises(dpveil.errors.UsageError):
-        describe(text)
+        parse(text)
 
 
 def _plans(photo: np.ndarray, box: Box, levels: tuple[int | None, ...]) -> list[tuple[Any, ...]]:

@@ -125,17 +125,6 @@ def split_choices(spec: Spec) -> Sequence[Spec]:
     return names if len(names) > 1 and all(name in (*TABLE, DETECTED) for name in names) else [spec]
 
 
-def describe(spec: object) -> str:
-    """Return the request as a certificate stores it, such as "whole", "x,y,w,h" or "mask sha256:…".
-
-    Raises as `parse`.
-
-    >>> describe((1, 2, 3, 4))
-    '1,2,3,4'
-    """
-    return parse(spec).description
-
-
 def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
     """Return the regions of `photo` that `specs` select, in order, grown to the blocks of a lossy format.
 

@@ -228,12 +228,6 @@ class RankChoice:
         """ln(p_max/p_min) of the integer weights, rounded up: at most `epsilon`."""
         return log_ratio(self.weights)
 
-    @property
-    def mean_quantile(self) -> Fraction:
-        """The mean rank as a fraction of the largest: 0 means always the nearest, 1/2 a uniform choice."""
-        ranks = sum(rank * weight for rank, weight in enumerate(self.weights))
-        return Fraction(ranks, sum(self.weights) * (self.count - 1))
-
     def choose(self, distances: Float64[np.ndarray, "n k"], bits: BitSource) -> Int64[np.ndarray, " n"]:
         """Return the index of one candidate for every row of distances; each row costs `epsilon`.
 
