@@ -55,7 +55,7 @@ def open_ways(exponent, way):
 
 CASES = [
     (w, k, e, way)
-    for (w, k), e, way in itertools.product(WINDOWS, ("1/1000", "1", "6", "30", "10000"), WAYS)
+    for (w, k), e, way in itertools.product(WINDOWS, ("1/1000", "6", "10000"), WAYS)
     if open_ways(e, way)
 ]
 
@@ -103,7 +103,7 @@ def test_words_too_short_for_the_choices_are_refused():
 
 
 @pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("exponent", ["1/100", "5", "299", "301", "123456.7"])
+@pytest.mark.parametrize("exponent", ["1/100", "5", "123456.7"])
 @pytest.mark.parametrize(("cells", "levels"), [(1, 2), (1, 16), (4, 4), (4, 3), (9, 2), (9, 3)])
 def test_compiled_and_plain_loops_agree(way, exponent, cells, levels, monkeypatch):
     if not open_ways(exponent, way):
@@ -119,7 +119,7 @@ def test_compiled_and_plain_loops_agree(way, exponent, cells, levels, monkeypatc
 @pytest.mark.parametrize(
     ("side", "levels"), [(2, 2), (2, 4), (2, 8), (2, 16), (3, 2), (3, 4), (3, 8), (4, 2), (4, 4)]
 )
-@pytest.mark.parametrize("exponent", ["1e-9", "3", "50", "10000", "1e11"])
+@pytest.mark.parametrize("exponent", ["1e-9", "50", "1e11"])
 def test_every_grid_of_the_road_map_runs_at_any_budget(side, levels, exponent):
     windows = (np.arange(2 * side * side) * 83 % 256).astype(np.uint8).reshape(2, -1)
     exponent, cells = Fraction(exponent), side * side
