@@ -63,7 +63,7 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(name="/etc/passwd"), "clip = '/etc/passwd' is no name"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
     (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
-    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown: one of once, split"),
+    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown"),
     (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
     (lambda d: d.update(method="latent", parameters={"epsilon": 1, "codec": "/etc/passwd"}), "codec"),
     (lambda d: d.update(method="attributes", parameters={"gallery": "g.safetensors"}), "gallery"),
