@@ -16,6 +16,7 @@ from dpveil.cli import synthesize
 from dpveil.cli.synthesize import Album
 from dpveil.codecs import PCA
 from dpveil.io import writing
+from dpveil.io.folders import DATA_SET
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Simulator
 from dpveil.synthesis import plan as of_set
@@ -44,7 +45,7 @@ def made(shell, tmp_path, codec):
 
 
 def text_of(tmp_path):
-    return (tmp_path / "made" / of_set.NAME).read_text(encoding="utf-8")
+    return (tmp_path / "made" / DATA_SET).read_text(encoding="utf-8")
 
 
 def test_a_set_is_made_and_verified(made, shell, tmp_path):
@@ -56,7 +57,7 @@ def test_a_set_is_made_and_verified(made, shell, tmp_path):
     assert (one["guarantee"]["epsilon"], one["guarantee"]["delta"]) == (100, 1e-6)
     assert "8 people vote for" in err
     names = sorted(path.name for path in (tmp_path / "made").iterdir())
-    assert names == [*(f"00000{n}.png" for n in range(1, 6)), of_set.NAME, of_set.SHEET]
+    assert names == [*(f"00000{n}.png" for n in range(1, 6)), DATA_SET, of_set.SHEET]
     code, answer, err = shell("verify", "made", "--json")
     (checked,) = json.loads(answer)["verified"]
     assert (code, checked["guarantee"], checked["publishable"]) == (0, "(100, 1e-06)-DP, person", False)
@@ -214,9 +215,9 @@ def test_the_ledger_knows_the_set_that_it_paid_for(made, shell, tmp_path, budget
     """`ledger check` computes the hash of its certificate, and verifies all of it."""
     assert made(*PAID)[0] == 0
     assert counted(shell) == (1, 1, 0)
-    digest = hashlib.sha256((tmp_path / "made" / of_set.NAME).read_bytes()).hexdigest()
+    digest = hashlib.sha256((tmp_path / "made" / DATA_SET).read_bytes()).hexdigest()
     check = ("ledger", "check", "--ledger", URL)
-    for place in ("made", f"made/{of_set.NAME}", "."):
+    for place in ("made", f"made/{DATA_SET}", "."):
         code, answer, _ = shell(*check, place, "--json")
         (paid,) = json.loads(answer)["paid"]
         assert (code, paid["sha256"], paid["paid_by"]) == (0, digest, ["album"])
@@ -333,7 +334,7 @@ def test_a_folder_above_sets_is_verified_with_each_of_them_as_a_whole(made, shel
     assert (code, answer.count("unmodified    all/"), answer.count("\n")) == (0, 2, 2)
     assert "2 unmodified, 2 of them not publishable;" in err
     assert "without a certificate" not in err
-    assert shell("verify", "all", "all/a/one", f"all/.two/{of_set.NAME}")[1] == answer
+    assert shell("verify", "all", "all/a/one", f"all/.two/{DATA_SET}")[1] == answer
     inner = tmp_path / "all" / "a" / "one"
     shutil.copytree(tmp_path / "made", inner / "deeper")
     (tmp_path / "all" / "a" / "loose.png").write_bytes((inner / "000001.png").read_bytes())
