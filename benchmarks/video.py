@@ -53,15 +53,15 @@ def planned(path: Path) -> dict[str, Masks]:
 def searched(path: Path, size: tuple[int, int]) -> Masks:
     """Return ellipses around the faces that are found in each frame by itself."""
     finder, masks = Faces(margin=0), []
-    with open_clip(path) as clip:
-        for frame in clip.frames():
-            boxes = [face.box for face in finder.detect(Photo(frame.image))]
-            ways = [(MARGIN * box.w, MARGIN * box.h) for box in boxes]
-            shapes = [
-                Ellipse(box.x - w, box.y - h, box.x + box.w + w, box.y + box.h + h)
-                for box, (w, h) in zip(boxes, ways, strict=True)
-            ]
-            masks.append(drawn(shapes, size))
+    clip = open_clip(path)
+    for frame in clip.frames():
+        boxes = [face.box for face in finder.detect(Photo(frame.image))]
+        ways = [(MARGIN * box.w, MARGIN * box.h) for box in boxes]
+        shapes = [
+            Ellipse(box.x - w, box.y - h, box.x + box.w + w, box.y + box.h + h)
+            for box, (w, h) in zip(boxes, ways, strict=True)
+        ]
+        masks.append(drawn(shapes, size))
     return masks
 
 

@@ -62,9 +62,9 @@ def main() -> None:
         write(clip)
         render(analyze(clip), clip, private, seed=7)
         room = np.full((SIDE, 6, 3), 255, np.uint8)
-        with open_clip(clip) as before, open_clip(private) as after:
-            pairs = zip(before.frames(), after.frames(), strict=True)
-            frames = [Image.fromarray(np.hstack([a.image, room, b.image])) for a, b in pairs]
+        before, after = open_clip(clip), open_clip(private)
+        pairs = zip(before.frames(), after.frames(), strict=True)
+        frames = [Image.fromarray(np.hstack([a.image, room, b.image])) for a, b in pairs]
     frames[0].save(
         OUT, save_all=True, append_images=frames[1:], duration=1000 // RATE, loop=0, quality=70, method=6
     )

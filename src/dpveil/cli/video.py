@@ -121,8 +121,7 @@ def analyze_command(
         )
         write_together([(out, plan.to_text().encode())], replace=force, private=True)
         if sheet is not None:
-            with open_clip(source) as opened:
-                write_sheet(sheet, track_sheet(plan, opened), replace=force)
+            write_sheet(sheet, track_sheet(plan, open_clip(source)), replace=force)
     if json:
         say.document(plan_document(plan, out, sheet))
     tell_plan(plan, say.note if json else say.answer)
@@ -239,12 +238,12 @@ def render_command(
         tell_budget(payer.get("ledger"), subject, voice)
         return code
     payment.check(plan, nonce)
-    with open_clip(source) as opened:
-        check_same(plan, opened.facts, source)
-        container = None if out is None else container_for(out)
-        check_possible(plan, opened, container)
-        if preview is not None:
-            write_sheet(preview, preview_sheet(plan, opened), replace=force)
+    opened = open_clip(source)
+    check_same(plan, opened.facts, source)
+    container = None if out is None else container_for(out)
+    check_possible(plan, opened, container)
+    if preview is not None:
+        write_sheet(preview, preview_sheet(plan, opened), replace=force)
     if json:
         say.document(plan_document(plan, plan_file, preview))
     tell_plan(plan, say.note if json else say.answer)

@@ -67,19 +67,19 @@ def analyze(
     check_mode(made_by, over_time)
     searched: dict[str, Any] = {} if every is None else {"every": every}
     settings = TrackSettings(**searched)
-    with open_clip(clip, max_pixels=max_pixels) as opened:
-        found = clip_tracks(opened, made_by, finders, settings, if_none, progress)
-        made = VideoPlan(
-            clip=name,
-            facts=opened.facts,
-            method=made_by,
-            tracks=arrange_tracks(found.tracks, keep, link),
-            cuts=found.cuts,
-            request=tuple(finder.description for finder in finders),
-            over_time=over_time,
-            keep_audio=keep_audio,
-            post_processing=tuple(parse_all(post_processing)),
-        )
+    opened = open_clip(clip, max_pixels=max_pixels)
+    found = clip_tracks(opened, made_by, finders, settings, if_none, progress)
+    made = VideoPlan(
+        clip=name,
+        facts=opened.facts,
+        method=made_by,
+        tracks=arrange_tracks(found.tracks, keep, link),
+        cuts=found.cuts,
+        request=tuple(finder.description for finder in finders),
+        over_time=over_time,
+        keep_audio=keep_audio,
+        post_processing=tuple(parse_all(post_processing)),
+    )
     made.check_strength(at_least)
     return made
 

@@ -111,8 +111,7 @@ class ClipRun:
             _check_ours(task.output)
         plan = self._plan(task, progress)
         if choices.dry:
-            with open_clip(task.source) as opened:
-                check_possible(plan, opened, container_for(task.output))
+            check_possible(plan, open_clip(task.source), container_for(task.output))
             return self._dry_entry(task, plan)
         make_folder(task.output.parent)
         chosen = {"seed": choices.seed, "sign": choices.sign, "replace": choices.force}

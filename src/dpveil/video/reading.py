@@ -31,7 +31,7 @@ ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading i
 
 
 def open_clip(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Clip:
-    """Return the clip in the file at `path` with its facts; may be used as a context manager.
+    """Return the clip in the file at `path` with its facts.
 
     Only regular files are read, in MP4 or MOV, Matroska or WebM, AVI, or MPEG transport and program streams,
     by their contents; `max_pixels` limits the pixels of a frame. Raises `ClipError` with the file, the
@@ -57,12 +57,6 @@ class Clip:
         unit, runs = Fraction(stated.pop("time_base")), tuple((int(a), int(b)) for a, b in steps)
         dropped = tuple(stated.pop("dropped"))
         self.facts = Facts(**stated, time_base=unit, steps=runs, dropped=dropped)
-
-    def __enter__(self) -> Clip:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing: a file is open in its process alone."""
 
     def ask(self, what: str, *given: Any, most: int = MOST_FACTS) -> tuple[Any, list[np.ndarray]]:
         """Return what a process answers about this clip; raises `ClipError`, and `OutputError` of `join`."""

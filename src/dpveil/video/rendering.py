@@ -156,27 +156,27 @@ def render(
     check_out(target, source)
     tidy(target.parent)
     kept = plan.to_text() if keep_plan else None
-    with open_clip(source, max_pixels=max_pixels) as opened:
-        check_same(plan, opened.facts, source)
-        settings = settings_of(plan, target, payment.payer, seed)
-        with hold_rendering(target, settings, anew=replace, plan=kept) as work:
-            job = _Job(plan, opened, target, container, work, seed)
-            try:
-                if work.release is None:
-                    if not replace:
-                        _check_free(target)
-                    check_possible(plan, opened, container)
-                payment.pay(plan, work.nonce)  # also what a restored ledger lacks
-                if work.release is None:
-                    job.write(progress)
-                certificate = job.name(payment, sign, replace=replace)
-            except DPVeilError:
-                if not payment.is_paid(work.nonce):
-                    work.remove()  # nothing is lost by that
-                raise
-            with suppress(OutputError):  # all is released: what is left is dropped by the next run
-                work.remove()
-            return Rendered(target, certificate, work.begun)
+    opened = open_clip(source, max_pixels=max_pixels)
+    check_same(plan, opened.facts, source)
+    settings = settings_of(plan, target, payment.payer, seed)
+    with hold_rendering(target, settings, anew=replace, plan=kept) as work:
+        job = _Job(plan, opened, target, container, work, seed)
+        try:
+            if work.release is None:
+                if not replace:
+                    _check_free(target)
+                check_possible(plan, opened, container)
+            payment.pay(plan, work.nonce)  # also what a restored ledger lacks
+            if work.release is None:
+                job.write(progress)
+            certificate = job.name(payment, sign, replace=replace)
+        except DPVeilError:
+            if not payment.is_paid(work.nonce):
+                work.remove()  # nothing is lost by that
+            raise
+        with suppress(OutputError):  # all is released: what is left is dropped by the next run
+            work.remove()
+        return Rendered(target, certificate, work.begun)
 
 
 @dataclass(frozen=True)

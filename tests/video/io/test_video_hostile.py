@@ -207,7 +207,8 @@ def test_units_hold_all_times():
 
 def test_a_process_with_limits_shows_the_same_and_says_what_it_refuses(tmp_path, monkeypatch):
     path = clip(tmp_path / "a.mp4", sound="aac")
-    with open_clip(path) as found, reader(path) as own:
+    found = open_clip(path)
+    with reader(path) as own:
         assert found.facts == own.facts
         every = list(own.frames())
         for shown in (found.frames(), found.frames(2, 5), found.frames(1)):

@@ -51,8 +51,8 @@ def make_clip(path: Path, frames: int = FRAMES, *, sound: bool = False, cut: int
 
 
 def facts_of(path: Path) -> Facts:
-    with open_clip(path) as clip:
-        return clip.facts
+    clip = open_clip(path)
+    return clip.facts
 
 
 def track(
