@@ -25,7 +25,6 @@ from dpveil.io import writing
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.method import Placement
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.placement import Placement
 from dpveil.regions import Finder, parse
 from dpveil.release.plan import Plan
 

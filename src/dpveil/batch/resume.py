@@ -60,12 +60,12 @@ def find_finished(
     if choices.at_least is not None:
         strong = at_least(certificate.strength, choices.at_least)
         coloured = shown_by_colours(certificate.regions)
-        if not strong or certificate.exposed or coloured:
+        if not strong or certificate.exposed_requests or coloured:
             raise TooWeak(
                 asked=choices.at_least,
                 strength=certificate.strength,
                 total=certificate.composition,
-                missing=certificate.exposed,
+                missing=certificate.exposed_requests,
                 objection=FEW_COLOURS * (strong and coloured),
             )
     return output, certificate
@@ -114,7 +114,7 @@ def _is_alike(stated: Certificate, status: str, choices: Choices) -> bool:
     # regions were missing then, which this run would refuse
     whole = any(region.origin.fallback for region in stated.regions)
     ways = (
-        (stated.exposed, choices.if_none == "copy"),
+        (stated.exposed_requests, choices.if_none == "copy"),
         (stated.passed_over, passes_over(choices.if_none)),
         (whole, last_of(choices.if_none) == "whole"),
     )

@@ -159,7 +159,7 @@ class Run:
                     deliver(task, choices)
                 self.report.record_release(SKIPPED, task, *prepared, _notes_on(task))
             elif choices.dry:
-                covered = prepared.plan.covered
+                covered = prepared.plan.coverage
                 if choices.ledger is not None and covered is not None and not choices.other_regions:
                     choices.ledger.check_regions(covered)
                 self.released(task, prepared.plan, None)

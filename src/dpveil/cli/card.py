@@ -120,7 +120,7 @@ def _read(
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
-    if not is_set(folder):
+    if not is_data_set(folder):
         if sets := sets_below(folder):
             first = escape_text(show_path(sets[0]))
             problem = f"{escape_text(show_path(folder))} holds {count_noun(len(sets), 'synthetic data set')}"

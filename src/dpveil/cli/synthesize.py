@@ -28,7 +28,7 @@ from dpveil.errors import DataError, PhotoError, UnknownName, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.portrait import canonical, centred
 from dpveil.io import is_present
-from dpveil.io.folders import real
+from dpveil.io.folders import DATA_SET, real
 from dpveil.io.names import escape_text, show_path
 from dpveil.ledger import Ledger, Reservation
 from dpveil.mechanisms.method import Image
@@ -158,7 +158,7 @@ def check_apart(out: Path, folder: Path) -> None:
         raise UsageError(problem, hint="choose one beside it", arguments={"out": "out"})
     inside = [place for place in folder.iterdir() if not place.is_symlink()] if folder.is_dir() else []
     for place in (folder, *inside):
-        if is_present(place / NAME):
+        if is_present(place / DATA_SET):
             problem = f"{show_path(place)} is a synthetic data set, and its {why}"
             raise UsageError(problem, hint="name the folder of the photos, and keep sets apart from them")
 

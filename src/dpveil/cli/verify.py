@@ -222,7 +222,7 @@ def _entry(result: Verification) -> dict[str, Any]:
     in_document = file is not None and file.suffix.lower() == PDF
     beside = certificate_path(file if file is not None and in_document else result.path)
     if isinstance(result, SetVerification):
-        beside = result.path / NAME
+        beside = result.path / DATA_SET
     total = None if certificate is None else certificate.composition
     entry: dict[str, Any] = {
         "output": str(result.path),
