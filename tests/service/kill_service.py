@@ -80,9 +80,14 @@ class Campaign:
 
 
 def round_(
-    campaign: Campaign, arguments: list[str], draw: Any, *, mortal: bool, again: Callable[[], None] | None = None
+    campaign: Campaign,
+    arguments: list[str],
+    draw: Any,
+    *,
+    mortal: bool,
+    again: Callable[[], None] | None = None,
 ) -> None:
-    """Run a service; if it is `mortal`, kill workers and then the server. `again` makes clients ask once more."""
+    """Run a service; if it is `mortal`, kill workers and then the server. `again` adds keys to ask for."""
     with server(*arguments, "--workers", "2") as (process, client):
         stop, log = threading.Event(), threading.Thread(target=process.stderr.read)
         log.start()  # a pipe that nobody reads stops the server
@@ -121,7 +126,7 @@ def alive(number: int) -> bool:
 
 
 def kills(rounds: int, url: str, folder: Path, seed: int) -> tuple[Campaign, dict[str, int]]:
-    """Run the rounds, and one without kills, in which every key is asked for once more; return figures, too."""
+    """Run the rounds, and one without kills, in which every key is asked for again; return figures, too."""
     from dpveil.ledger import Ledger, Limit
 
     with Ledger(url, create=True) as made:
