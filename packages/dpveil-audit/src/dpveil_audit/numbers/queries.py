@@ -313,8 +313,9 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
     """Take the range of values from the column."""
     numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
-    settings = {"range": (low, high if high > low else low + 1), "step": None, "missing": low}
-    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**case.settings, **settings})
+    own = {name: value for name, value in case.settings.items() if name != "step"}
+    settings = {"range": (low, high if high > low else low + 1), "missing": low}
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**own, **settings})
     return plan
 
 
@@ -330,8 +331,9 @@ def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
 
 def _unclipped_deviation(case: QueryCase, table: Table) -> Plan:
     plan = own_plan(case, table)
-    step = plan.mechanism.lattice.step
-    return _with(plan, step * _nearest_root(_variance(_unclipped_values(case, table)), step))
+    step, most = plan.mechanism.lattice.step, plan.mechanism.range.high or Fraction(0)
+    square = min(_variance(_unclipped_values(case, table)), most**2)
+    return _with(plan, step * _nearest_root(square, step))
 
 
 def _one_fewer(case: QueryCase, table: Table) -> Plan:
