@@ -93,7 +93,8 @@ class QueryCase(engine.Case):
             return replaced
         points = np.array([self.points(table, lattice)[0] for table in self.inputs], object)
         apart = np.abs(points[first] - points[second]) * (lattice.step / plan.mechanism.sensitivity)
-        return np.where((replaced == 1) & (apart > 1), Fraction(1), apart)
+        apart[(replaced == 1) & (apart > 1)] = Fraction(1)
+        return apart
 
     def points(self, table: Table, lattice: Lattice) -> list[int]:
         """Return the answers by definition as points of a lattice, computed once for each."""
