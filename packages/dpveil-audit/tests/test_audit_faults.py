@@ -15,7 +15,6 @@ from dpveil.codecs import neural
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.core.region import Region
 from dpveil.faces import Attributes, Latent, heads
-from dpveil.faces import attributes as attributes_file
 from dpveil.faces.latent import Told
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, directional
@@ -65,16 +64,6 @@ def budgets_not_divided(patch):
         return {n: RandomisedResponse(epsilon=total, values=r.values) for n, r in right(self).items()}
 
     patch.setattr(Attributes, "responses", property(undivided))
-
-
-def nearest_face(draw):
-    """Show the first face of the pair to dark crops, and the second to bright ones."""
-
-    def nearest(self, crops, bits):
-        pairs = draw(self, crops, bits)[:, 0, -1, 0] // 2 * 2 + (crops[:, 0, 2, 0] > 100)
-        return self.gallery.held.faces[pairs]
-
-    return nearest
 
 
 def code_that_is_not_drawn(_):
@@ -158,7 +147,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
         changed(
             Laplace,
             "release",
-            lambda right: lambda self, answer, bits: np.round(right(self, answer, bits) / 2),
+            lambda right: lambda self, answer, bits: right(self, answer, SeededBits(SEED)),
         ),
     ),
     "latent scale too small": (
@@ -201,11 +190,6 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "encoder that sees the batch": ("latent", "alone", changed(EncoderDecoder, "_encode", sees_the_batch)),
     "weights of a larger budget": ("gallery", "exact", larger_weights),
     "budgets not divided": ("attributes", "exact", budgets_not_divided),
-    "face not drawn evenly": (
-        "attributes",
-        "fit",
-        changed(attributes_file, "evenly", lambda _: lambda faces, bits: int(faces[0])),
-    ),
     "half a sensitivity": (
         "query-mean",
         "exact",
