@@ -45,7 +45,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON; infinite values and nan are null."""
-        return {k: _finite(v) for k, v in asdict(self).items()}
+        return {k: _finite(v.item() if isinstance(v, np.generic) else v) for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
