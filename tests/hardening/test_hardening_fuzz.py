@@ -15,7 +15,7 @@ from PIL import AvifImagePlugin, Image
 import dpveil.io
 from dpveil import processes
 
-FILES = 600
+FILES = 300
 HEIGHT, WIDTH = 1000, 1500
 BOUND = 8
 """Bytes of memory for each declared pixel and channel: a limit of issue 3."""

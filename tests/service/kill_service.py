@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -78,8 +79,15 @@ class Campaign:
                 time.sleep(0.02)
 
 
-def round_(campaign: Campaign, arguments: list[str], draw: Any, *, mortal: bool) -> None:
-    """Run a service; if it is `mortal`, kill workers and then the server."""
+def round_(
+    campaign: Campaign,
+    arguments: list[str],
+    draw: Any,
+    *,
+    mortal: bool,
+    again: Callable[[], None] | None = None,
+) -> None:
+    """Run a service; if it is `mortal`, kill workers and then the server. `again` adds keys to ask for."""
     with server(*arguments, "--workers", "2") as (process, client):
         stop, log = threading.Event(), threading.Thread(target=process.stderr.read)
         log.start()  # a pipe that nobody reads stops the server
@@ -97,6 +105,9 @@ def round_(campaign: Campaign, arguments: list[str], draw: Any, *, mortal: bool)
             kill(process.pid)
         for thread in threads:
             thread.join()
+        if again is not None:
+            again()
+            campaign.client(client, stop)
         process.terminate()
         log.join()
     until = time.monotonic() + PATIENCE
@@ -115,7 +126,7 @@ def alive(number: int) -> bool:
 
 
 def kills(rounds: int, url: str, folder: Path, seed: int) -> tuple[Campaign, dict[str, int]]:
-    """Run the rounds, and one more without kills; return what was seen, and figures."""
+    """Run the rounds, and one without kills, in which every key is asked for again; return figures, too."""
     from dpveil.ledger import Ledger, Limit
 
     with Ledger(url, create=True) as made:
@@ -126,14 +137,17 @@ def kills(rounds: int, url: str, folder: Path, seed: int) -> tuple[Campaign, dic
         str(folder),
         "noting_worker:serve",
     )  # which notes in that folder
-    for number in range(rounds + 1):
-        first = number * CLIENTS * EACH
-        campaign.waiting += map(str, range(first, first + CLIENTS * EACH)) if number < rounds else []
-        round_(campaign, arguments, draw, mortal=number < rounds)
-    keys = rounds * CLIENTS * EACH
-    campaign.waiting = [str(key) for key in range(keys)]  # every key once more
-    before = len((folder / "draws").read_bytes().splitlines())
-    round_(campaign, arguments, draw, mortal=False)
+    for number in range(rounds):
+        campaign.waiting += map(str, range(number * CLIENTS * EACH, (number + 1) * CLIENTS * EACH))
+        round_(campaign, arguments, draw, mortal=True)
+    keys, before = rounds * CLIENTS * EACH, 0
+
+    def again() -> None:
+        nonlocal before
+        campaign.waiting = [str(key) for key in range(keys)]
+        before = len((folder / "draws").read_bytes().splitlines())
+
+    round_(campaign, arguments, draw, mortal=False, again=again)
     with Ledger(url) as book:
         checked = book.check()
         payments = [book.paid_for(sha256) for seen in campaign.shown.values() for _, sha256 in seen]

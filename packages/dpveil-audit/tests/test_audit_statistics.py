@@ -11,6 +11,7 @@ import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 from scipy import stats
 
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.distributions import (
     finite_distribution,
@@ -18,13 +19,13 @@ from dpveil_audit.distributions import (
     laplace_distribution,
 )
 from dpveil_audit.divergence import (
-    GAUSSIAN,
-    LAPLACE,
+    Part,
+    ProductLaw,
+    compose,
+    hockey_stick,
     loss_distribution,
-    move_loss,
     renyi_of_masses,
-    renyi_of_shift,
-    shifted_masses,
+    worst,
 )
 from dpveil_audit.fit import ALPHA, fit, fit_pairs, multinomial, power
 from dpveil_audit.lower_bound import lower_bound
@@ -112,10 +113,6 @@ def test_an_impossible_outcome_is_rejected():
 FEW = 20_000
 
 
-def hockey_stick(first, second, epsilon):
-    return float(np.sum(np.maximum(0.0, first - math.exp(epsilon) * second)))
-
-
 def joint(parts):
     """Return both joint distributions of independent parts, every combination of outcomes written out."""
     first = second = np.ones(1)
@@ -126,26 +123,30 @@ def joint(parts):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 1.7, 2.0])
 @pytest.mark.parametrize("move", [(5,), (5, 5, 2), (7, 1, 1)])
-def test_a_laplace_move_has_the_divergence_of_its_joint_distribution(move, epsilon):
-    scale = Fraction(sum(move), 2)  # ε = 2 in all
-    parts = [shifted_masses(LAPLACE, scale, gap) for gap in move]
-    loss = move_loss(LAPLACE, tuple((gap, scale) for gap in move))
-    assert loss.delta(epsilon) == pytest.approx(hockey_stick(*joint(parts), epsilon), abs=1e-12)
+def test_composed_laplace_noise_has_the_divergence_of_its_joint_distribution(move, epsilon):
+    scale, parts = sum(move) / 2, []  # ε = 2 in all
+    for gap in move:
+        noise = laplace_distribution(scale)
+        edges = np.array([-(1 << 60), *range(gap), 1 << 60])  # tails tell nothing more
+        parts.append(tuple(noise.between(edges[:-1] - moved, edges[1:] - moved) for moved in (0, gap)))
+    first, second = joint(parts)
+    due = float(np.sum(np.maximum(0.0, first - math.exp(epsilon) * second)))
+    assert compose(parts, 1 / scale).delta(epsilon) == pytest.approx(due, abs=1e-12)
 
 
-@pytest.mark.parametrize(("kind", "parameter"), [(LAPLACE, Fraction(6)), (GAUSSIAN, Fraction(25))])
-def test_two_accountants_find_the_same_delta(kind, parameter):
+def test_two_accountants_find_the_same_delta():
     """`dp_accounting`, which the product composes with, against the sums of the audit."""
-    moves, step = (7, 5, 2), 1 / 600
-    if kind is LAPLACE:
-        one = partial(pld.from_discrete_laplace_mechanism, 1 / float(parameter))
-    else:
-        one = partial(pld.from_discrete_gaussian_mechanism, math.sqrt(parameter))
-    parts = [one(sensitivity=gap, value_discretization_interval=step, use_connect_dots=True) for gap in moves]
-    theirs = parts[0].compose(parts[1]).compose(parts[2])
-    ours = move_loss(kind, tuple((gap, parameter) for gap in moves))
+    z, parts = np.arange(-90, 100), []
+    for gap in (7, 5, 2):
+        rows = [np.exp(-((z - moved) ** 2) / 50.0) for moved in (0, gap)]
+        parts.append(tuple(row / row.sum() for row in rows))
+    one = partial(pld.from_discrete_gaussian_mechanism, 5.0)
+    theirs = [
+        one(sensitivity=g, value_discretization_interval=1 / 600, use_connect_dots=True) for g in (7, 5, 2)
+    ]
+    whole, ours = theirs[0].compose(theirs[1]).compose(theirs[2]), compose(parts)
     for epsilon in (0.5, 1.2, 2.0):
-        assert ours.delta(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=0.02, abs=1e-5)
+        assert ours.delta(epsilon) == pytest.approx(whole.get_delta_for_epsilon(epsilon), rel=0.02, abs=1e-5)
 
 
 def test_an_outcome_that_only_one_input_gives_is_never_excused():
@@ -154,20 +155,64 @@ def test_an_outcome_that_only_one_input_gives_is_never_excused():
     assert loss.plus(loss).delta(50.0) == pytest.approx(0.19)
 
 
-@pytest.mark.parametrize("order", [1.01, 2.0, 3.0, 7.5])
-def test_renyi_rates_are_direct_sums(order):
-    z = np.arange(-160, 161)  # 16 standard deviations: the summand peaks at -45 or nearer
-    own, moved = (np.exp(-((z - t) ** 2) / 200.0) for t in (0, 7))
-    own, moved = own / own.sum(), moved / moved.sum()
-    direct = math.log(np.sum(own * (own / moved) ** (order - 1))) / (order - 1)
-    assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) == pytest.approx(direct, rel=1e-9)
-    assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) <= order * 49 / 200 * (1 + 1e-12)
+def test_renyi_divergences_are_direct_sums():
     rows = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.5, 0.5, 0.0]])
-    table = renyi_of_masses(rows, order)
-    coins = math.log(np.sum(rows[0] ** order * rows[1] ** (1 - order))) / (order - 1)
-    assert table[0, 1] == pytest.approx(coins)
-    assert table[0, 2] == math.inf
-    assert 0 < table[2, 0] < math.inf
+    for order in (1.01, 2.0, 7.5):
+        table = renyi_of_masses(rows, order)
+        assert table[0, 1] == pytest.approx(
+            math.log(np.sum(rows[0] ** order * rows[1] ** (1 - order))) / (order - 1)
+        )
+        assert table[0, 2] == math.inf
+        assert 0 < table[2, 0] < math.inf
+
+
+def test_hockey_sticks_by_hand():
+    coin = np.array([Fraction(3, 4), Fraction(1, 4)], object)
+    assert hockey_stick([(coin, coin[::-1])] * 2, Fraction(0)) == Fraction(9, 16) - Fraction(1, 16)
+    floats = coin.astype(float)
+    assert hockey_stick([(floats, floats[::-1])], Fraction(1)) == pytest.approx(0.75 - math.e / 4)
+    many = [(floats, floats[::-1])] * 13  # 8 192 outcomes: losses are composed
+    terms = [0.75**k * 0.25 ** (13 - k) - math.e * 0.25**k * 0.75 ** (13 - k) for k in range(14)]
+    due = sum(math.comb(13, k) * max(0, term) for k, term in enumerate(terms))
+    assert due <= hockey_stick(many, Fraction(1)) <= due + 1e-6
+
+
+PROMISES = {
+    "pure": {"epsilon": "2.1974", "relation": Relation("any-image")},
+    "zcdp": {"rho": "2.4143", "relation": Relation("any-image")},
+    "approximate": {"epsilon": "1.0987", "delta": "0.376", "relation": Relation("any-image")},
+}
+
+
+@pytest.mark.parametrize("kind", PROMISES)
+@pytest.mark.parametrize("exact", [True, False])
+def test_every_kind_of_promise_is_held_against_the_law(kind, exact):
+    """Two answers by randomised response: ε is just above 2·ln 3, and δ just above 9/16 - 3/16."""
+    promise = Guarantee(kind=kind, scope=Scope("two answers"), **PROMISES[kind])
+    for chance, kept in ((Fraction(3, 4), True), (Fraction(17, 20), False)):
+        rows = np.array([[chance, 1 - chance], [1 - chance, chance]], object)
+        law = ProductLaw.of([rows if exact else rows.astype(float)] * 2)
+        found = worst(promise, law, np.array([[0, 1], [1, 0]]))
+        assert found.kept == kept
+        assert found.value > 0.4 * float(found.limit)
+
+
+def test_exact_chances_leave_no_tolerance():
+    """ln 3 = 1.09861228866810969139...: what is smaller by 1e-19 is broken, floats would not see it."""
+    rows, pairs = np.array([[3, 1], [1, 3]], object), np.array([[0, 1]])
+    for digits, kept in (("1.0986122886681096914", True), ("1.0986122886681096913", False)):
+        promise = Guarantee(
+            kind="pure", epsilon=Fraction(digits), relation=Relation("any-image"), scope=Scope("an answer")
+        )
+        assert worst(promise, ProductLaw.of([rows]), pairs).kept == kept
+        assert not worst(promise, ProductLaw.of([rows]), pairs, np.zeros(1)).kept  # nothing is allowed
+
+
+def test_a_part_reads_what_its_places_show():
+    part = Part(np.array([[0, 0, 0], [0, 1, 0]]), np.array([[0, 0], [9, 9], [0, 9], [9, 9]], np.uint8))
+    shown = np.array([[[[9], [9]]], [[[0], [9]]], [[[9], [0]]]], np.uint8)
+    assert part.read(shown).tolist() == [1, 2, -1]
+    assert part.first.tolist() == [0, 1, 2, 1]
 
 
 def coin(chance, count, seed):

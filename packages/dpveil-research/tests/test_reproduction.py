@@ -54,7 +54,7 @@ def thinned(experiment):
 # The runs
 
 
-@pytest.mark.parametrize("name", sorted(SIZES))
+@pytest.mark.parametrize("name", SIZES)
 def test_an_experiment_runs_on_a_tiny_tree_and_writes_tables_and_plots(name, tmp_path, capsys, monkeypatch):
     tree(tmp_path, name)
     experiment = thinned(GRIDS[name])

@@ -198,7 +198,7 @@ def settings_of(draw):
 @settings(max_examples=8, deadline=None)
 @given(given_settings=settings_of())
 def test_any_setting_keeps_its_promise(name, given_settings):
-    """Integers without tolerance, laws with 50 digits up to 600 scales out, draws as releases."""
+    """Integers without tolerance, laws far out into their tails, draws as releases."""
     finite, odd, sensitivity, epsilon, parts, record = given_settings
     method = TABLE[name]
     allowed = finite if method.finite_only else odd

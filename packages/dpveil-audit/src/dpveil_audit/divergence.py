@@ -13,7 +13,7 @@ distributions the error is of the order of the squared step.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
@@ -21,59 +21,11 @@ from functools import cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, UInt8
 from scipy.signal import fftconvolve
 
 from dpveil.core.guarantee import Guarantee
-from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import discrete_gaussian
-from dpveil.noise.laplace import discrete_laplace
-from dpveil_audit.distributions import REACH, Distribution, gaussian_distribution, laplace_distribution
-
-
-@dataclass(frozen=True)
-class NoiseKind:
-    """One family of integer noise with one parameter.
-
-    `power` is the power of the noise's width to which the parameter is proportional (1 for a scale, 2 for a
-    variance). `log_mass(z, parameter)` is ln P(z) up to a constant; beyond `reach(parameter)` from both true
-    answers nothing distinguishes them. Every privacy loss is a multiple of `unit(parameter)`, unless that is
-    None.
-    """
-
-    name: str
-    power: int
-    draw: Callable[[Fraction, int, BitSource], Int64[np.ndarray, " n"]]
-    distribution: Callable[[Fraction], Distribution]
-    log_mass: Callable[[Int64[np.ndarray, " n"], Fraction], Float64[np.ndarray, " n"]]
-    reach: Callable[[Fraction], int]
-    unit: Callable[[Fraction], float | None]
-
-
-def _laplace_log_mass(z: Int64[np.ndarray, " n"], scale: Fraction) -> Float64[np.ndarray, " n"]:
-    mass: Float64[np.ndarray, " n"] = -np.abs(z) / float(scale)
-    return mass
-
-
-LAPLACE: Final = NoiseKind(
-    name="discrete Laplace",
-    power=1,
-    draw=discrete_laplace,
-    distribution=lru_cache(maxsize=256)(laplace_distribution),
-    log_mass=_laplace_log_mass,
-    reach=lambda scale: 0,
-    unit=lambda scale: 1 / float(scale),
-)
-GAUSSIAN: Final = NoiseKind(
-    name="discrete Gaussian",
-    power=2,
-    draw=discrete_gaussian,
-    distribution=lru_cache(maxsize=256)(gaussian_distribution),
-    log_mass=lambda z, variance: -(z.astype(np.float64) ** 2) / (2 * float(variance)),
-    reach=lambda variance: math.ceil(REACH * math.sqrt(variance)) + REACH,
-    unit=lambda variance: None,
-)
-
+from dpveil.noise.matrix import TOTAL
 
 GRID: Final = 1 << 15
 """Points of the grid over the range of losses."""
@@ -81,10 +33,6 @@ SNAP: Final = 1e-6
 """Distance, in steps of the grid, within which a loss counts as a grid point."""
 ORDERS: Final = (1.01, 1.1, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0)
 """Orders α at which a Rényi divergence is compared with ρ·α."""
-
-Masses = Any
-"""Probabilities over outcomes, the last axis: float64, or integers (weights) or Fractions as objects."""
-Pairs = Int64[np.ndarray, "pairs 2"]
 WORK: Final = Context(prec=50)
 EXACT: Final = Fraction(1, 10**40)
 """A bound on the error of 50-digit logarithms."""
@@ -92,10 +40,17 @@ CLOSE: Final = 1e-9
 """Relative error of a divergence in floats."""
 ROUNDING: Final = {"ε": 1e-12, "δ": 1e-13, "ρ": 1e-12}
 """Absolute errors of floats: in sums, in Fourier transforms, and in Rényi divergences of orders next to 1."""
+MOST_EXACT: Final = 2048
+"""Most pairs of inputs whose log-ratios of one draw are compared exactly; of more, those near the worst."""
+TIED: Final = 16
+"""Most outcomes, those with the largest ratios in floats, that are compared exactly for one pair of rows."""
 MOST_JOINT: Final = 4096
 """Most joint outcomes of several draws that are enumerated; beyond, privacy losses are composed."""
-Move = tuple[tuple[int, Fraction], ...]
-"""How far each true answer moves between two neighbours, with the parameter of its noise."""
+Masses = Any
+"""Probabilities over outcomes, the last axis: float64, or integers (weights) or Fractions as objects."""
+Pairs = Int64[np.ndarray, "pairs 2"]
+Outcomes = Int64[np.ndarray, "n draws"]
+Releases = UInt8[np.ndarray, "n h w c"]
 
 
 @dataclass(frozen=True)
@@ -114,8 +69,8 @@ class LossDistribution:
 
     def plus(self, other: LossDistribution) -> LossDistribution:
         """Return the distribution of the sum of two independent losses on the same grid."""
-        mass = fftconvolve(self.mass, other.mass).clip(0.0)
         infinite = 1 - (1 - self.infinite) * (1 - other.infinite)
+        mass = fftconvolve(self.mass, other.mass).clip(0.0)
         return LossDistribution(self.step, self.start + other.start, mass, infinite)
 
 
@@ -139,8 +94,7 @@ def compose(parts: Sequence[tuple[Masses, Masses]], unit: float | None = None) -
 
     `unit`, if given, is a multiple of the grid's step: all losses that matter are multiples of it.
     """
-    span = sum(_largest(first, second) for first, second in parts)
-    step = max(2 * span / GRID, 1e-12)
+    step = max(2 * sum(_largest(first, second) for first, second in parts) / GRID, 1e-12)
     if unit is not None:
         step = unit / math.ceil(unit / step)
     total = LossDistribution(step, 0, np.ones(1), 0.0)
@@ -154,44 +108,6 @@ def _largest(first: Masses, second: Masses) -> float:
     return float(np.abs(np.log(first[seen]) - np.log(second[seen])).max(initial=0.0))
 
 
-def shifted_masses(kind: NoiseKind, parameter: Fraction, gap: int) -> tuple[Masses, Masses]:
-    """Return the laws of noise and of noise moved by `gap`, over the outcomes that distinguish them.
-
-    The first and the last outcome stand for the whole tail.
-    """
-    distribution, reach = kind.distribution(parameter), kind.reach(parameter)
-    ends = np.arange(-reach, gap + reach + 1)
-    return _bin_masses(distribution, ends), _bin_masses(distribution, ends - gap)
-
-
-def _bin_masses(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
-    masses: Masses = distribution.between(ends - 1, ends)  # type: ignore[attr-defined]
-    masses[0] = distribution.cdf(ends[:1])[0]  # type: ignore[attr-defined]
-    masses[-1] = distribution.survival(ends[-1:] - 1)[0]  # type: ignore[attr-defined]
-    return masses
-
-
-def move_loss(kind: NoiseKind, move: Move) -> LossDistribution:
-    """Return the privacy loss distribution of one move: by symmetry the same in both directions."""
-    return compose([shifted_masses(kind, p, gap) for gap, p in move], unit_of(kind, [p for _, p in move]))
-
-
-def unit_of(kind: NoiseKind, parameters: Sequence[Fraction]) -> float | None:
-    """Return a common divisor of all losses for this noise and these parameters, if there is one."""
-    return kind.unit(parameters[0]) if len(set(parameters)) == 1 else None
-
-
-@lru_cache(maxsize=100_000)
-def renyi_of_shift(kind: NoiseKind, parameter: Fraction, gap: int, order: float) -> float:
-    """Return D_α of noise from the same noise moved by `gap`, by direct summation in logarithms."""
-    if not kind.reach(parameter):  # both tails have one loss each
-        return float(renyi_of_masses(np.stack(shifted_masses(kind, parameter, gap)), order)[0, 1])
-    reach = kind.reach(parameter) + math.ceil(order * gap)
-    z = np.arange(-reach, reach + 1)
-    own, moved = kind.log_mass(z, parameter), kind.log_mass(z - gap, parameter)
-    return float(log_sum(order * own + (1 - order) * moved) - log_sum(own)) / (order - 1)
-
-
 def renyi_of_masses(
     masses: Float64[np.ndarray, "distinct outcomes"], order: float
 ) -> Float64[np.ndarray, "distinct distinct"]:
@@ -200,11 +116,14 @@ def renyi_of_masses(
         logs = np.log(masses)
         terms = order * logs[:, None] + (1 - order) * logs[None]
     terms = np.where(masses[:, None] > 0, terms, -np.inf)  # 0^α · 0^(1-α) is nothing
-    table: Float64[np.ndarray, "distinct distinct"] = log_sum(terms) / (order - 1)
-    return table
+    most = terms.max(axis=-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)  # nothing at all, or something infinite
+    with np.errstate(divide="ignore"):
+        table: Float64[np.ndarray, "distinct distinct"] = np.log(np.exp(terms - most).sum(axis=-1))
+    return (table + most[..., 0]) / (order - 1)
 
 
-GRID_ORDERS: Final = np.exp(np.linspace(-12, 16, 200_001))
+LESS: Final = np.exp(np.linspace(-12, 16, 200_001))
 """Orders less one at which the conversion of ρ is evaluated: each gives a valid δ."""
 
 
@@ -213,32 +132,68 @@ def delta_of_zcdp(rho: float, epsilon: float) -> float:
     """Return δ(ε) of ρ-zCDP: the least over a grid of orders (Canonne, Kamath & Steinke 2020, prop. 12)."""
     if not math.isfinite(rho):
         return 1.0
-    less, alpha = GRID_ORDERS, 1 + GRID_ORDERS
-    logs = less * (alpha * rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(less)
+    alpha = 1 + LESS
+    logs = LESS * (alpha * rho - epsilon) + alpha * np.log1p(-1 / alpha) - np.log(LESS)
     return min(1.0, float(np.exp(logs.min())))
 
 
-def log_sum(logs: Float64[np.ndarray, "*rows terms"]) -> Any:
-    """Return the logarithm of the sum of e^logs over the last axis, ten times as fast as SciPy's."""
-    most = np.max(logs, axis=-1, keepdims=True)
-    most = np.where(np.isfinite(most), most, 0.0)  # nothing at all, or something infinite
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0]
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One draw: the `places` (row, column, channel) that show it, and the levels that each outcome `looks`
+    like.
+
+    `looks` has a row for each outcome and a level for each place. Outcomes may look the same.
+    """
+
+    places: Int64[np.ndarray, "places 3"]
+    looks: UInt8[np.ndarray, "outcomes places"]
+
+    @classmethod
+    def of_level(cls, places: Sequence[tuple[int, int, int]]) -> Part:
+        """Return the part whose outcome 0..255 is the one level that all its places show."""
+        return cls(np.array(places, np.int64), np.arange(256, dtype=np.uint8)[:, None].repeat(len(places), 1))
+
+    @cached_property
+    def first(self) -> Int64[np.ndarray, " outcomes"]:
+        """The first outcome that looks like each outcome."""
+        return self._find(self.looks)
+
+    def read(self, releases: Releases) -> Int64[np.ndarray, " n"]:
+        """Return the first outcome that looks like each release, and -1 if none does."""
+        rows, columns, channels = self.places.T
+        return self._find(releases[:, rows, columns, channels])
+
+    def _find(self, shown: UInt8[np.ndarray, "n places"]) -> Int64[np.ndarray, " n"]:
+        keys, known = _keys(shown), _keys(self.looks)
+        order = np.argsort(known, kind="stable")
+        at = np.searchsorted(known[order], keys).clip(max=len(order) - 1)
+        found: Int64[np.ndarray, " n"] = order[at]
+        return np.where(np.all(self.looks[found] == shown, axis=1), found, -1)
+
+
+def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
+    """Return hashes of rows; rows that share one by chance are compared afterwards."""
+    # Powers, not multiples, of an odd constant: rows such as 1, 0, 0, 1 and 0, 1, 1, 0 must not share one.
+    return rows.astype(np.uint64) @ np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
 
 
 @dataclass(frozen=True, eq=False)
 class ProductLaw:
     """The laws of several inputs' releases: draw j of input i has the law `masses[j][index[i, j]]`.
 
-    `parts` say where an image shows each draw; empty if outcomes are read in another way.
+    `parts` say where an image shows each draw; empty if outcomes are read in another way. All losses are
+    multiples of `unit`, unless that is None.
     """
 
     index: Int64[np.ndarray, "inputs draws"]
     masses: list[Masses]
-    parts: tuple[Any, ...] = ()
+    parts: tuple[Part, ...] = ()
+    unit: float | None = None
 
     @classmethod
-    def of(cls, rows: Sequence[Masses], parts: Sequence[Any] = ()) -> ProductLaw:
+    def of(
+        cls, rows: Sequence[Masses], parts: Sequence[Part] = (), *, unit: float | None = None
+    ) -> ProductLaw:
         """Return the law in which draw j of input i has the probabilities `rows[j][i]`, each stored once."""
         index, masses = [], []
         for chances in rows:
@@ -246,7 +201,7 @@ class ProductLaw:
             keys = [tuple(row) if chances.dtype == object else row.tobytes() for row in chances]
             index.append([seen.setdefault(key, len(seen)) for key in keys])
             masses.append(chances[[keys.index(key) for key in seen]])
-        return cls(np.array(index, np.int64).T, masses, tuple(parts))
+        return cls(np.array(index, np.int64).T, masses, tuple(parts), unit)
 
     @cached_property
     def floats(self) -> list[Float64[np.ndarray, "distinct outcomes"]]:
@@ -262,7 +217,34 @@ class ProductLaw:
         """Whether all probabilities are integers or rationals."""
         return all(masses.dtype == object for masses in self.masses)
 
-    def sums(self, tables: Sequence[Any], pairs: Pairs) -> Any:
+    @property
+    def lost(self) -> float:
+        """The largest distance from 1 of a sum of probabilities; integers are in units of 2^-64."""
+        sums = [total for masses in self.masses for total in masses.sum(axis=1).tolist()]
+        return max((abs(float(s / TOTAL if isinstance(s, int) else s) - 1) for s in sums), default=0.0)
+
+    def show(self, outcomes: Outcomes, size: tuple[int, ...]) -> Any:
+        """Return images of this height, width and channels with these outcomes; unchanged without parts."""
+        if not self.parts:
+            return outcomes
+        shown = np.empty((len(outcomes), *size), np.uint8)
+        for part, drawn in zip(self.parts, outcomes.T, strict=True):
+            rows, columns, channels = part.places.T
+            shown[:, rows, columns, channels] = part.looks[drawn]
+        return shown
+
+    def read(self, released: Any) -> Outcomes:
+        """Return the outcomes that releases show, -1 for impossible ones."""
+        return np.stack([p.read(released) for p in self.parts], axis=1) if self.parts else released
+
+    def seen(self, number: int) -> list[Float64[np.ndarray, " outcomes"]]:
+        """Return the law of every draw of one input, with outcomes that look alike merged into the first."""
+        chances = self.chances(number)
+        if not self.parts:
+            return chances
+        return [np.bincount(p.first, mass, len(mass)) for p, mass in zip(self.parts, chances, strict=True)]
+
+    def _sums(self, tables: Sequence[Any], pairs: Pairs) -> Any:
         """Return for every pair the sum over draws of what a table says of two rows."""
         total: Any = np.zeros(len(pairs), object if tables and tables[0].dtype == object else np.float64)
         with localcontext(WORK):
@@ -273,25 +255,35 @@ class ProductLaw:
     def losses(self, pairs: Pairs) -> Any:
         """Return the largest log-ratio over all outputs for every pair; infinite if the supports differ."""
         if self.exact:
-            return self.sums([_worst_exact(masses) for masses in self.masses], pairs)
-        return self.sums([_worst(masses) for masses in self.floats], pairs)
+            if len(self.masses) == 1 and len(pairs) > MOST_EXACT:  # only the worst are compared exactly
+                floats = self._sums([_worst(self.floats[0])], pairs)
+                found = np.array([Decimal(loss) for loss in floats.tolist()], object)
+                near = np.argsort(-floats, kind="stable")[:MOST_EXACT]
+                near = near[floats[near] >= floats.max() - CLOSE]
+                found[near] = self.losses(pairs[near])
+                return found
+            rows = [np.unique(own[pairs], axis=0) for own in self.index.T]
+            return self._sums([_worst_exact(*both) for both in zip(self.masses, rows, strict=True)], pairs)
+        return self._sums([_worst(masses) for masses in self.floats], pairs)
 
     def renyi_rates(self, pairs: Pairs) -> Any:
         """Return the largest D_α/α over all orders for every pair."""
         rates = [
-            self.sums([renyi_of_masses(masses, order) for masses in self.floats], pairs) / order
+            self._sums([renyi_of_masses(masses, order) for masses in self.floats], pairs) / order
             for order in ORDERS
         ]
         return np.max(rates, axis=0)
 
-    def hockey_sticks(self, pairs: Pairs, epsilon: Fraction, unit: float | None = None) -> Any:
+    def hockey_sticks(self, pairs: Pairs, epsilon: Fraction) -> Any:
         """Return the hockey-stick divergence of every pair, computed once for pairs that differ alike."""
         first, second = self.index[pairs[:, 0]], self.index[pairs[:, 1]]
         differ = np.where(first != second, [first, second], -1).transpose(1, 0, 2)
         rows, at = np.unique(differ, axis=0, return_inverse=True)
         found = [
             hockey_stick(
-                [(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0], epsilon, unit
+                [(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0],
+                epsilon,
+                self.unit,
             )
             for row in rows
         ]
@@ -307,7 +299,7 @@ class ProductLaw:
         alike = all(np.array_equal(p.looks, q.looks) for p, q in zip(self.parts, other.parts, strict=False))
         pairs = zip(self.floats, self.index.T, other.floats, other.index.T, strict=True)
         gaps = [np.abs(a[i] - b[j]).max() if a.shape[1] == b.shape[1] else 1.0 for a, i, b, j in pairs]
-        return float(max(gaps)) if alike else 1.0
+        return float(max(gaps, default=0.0)) if alike else 1.0
 
 
 def _worst(masses: Float64[np.ndarray, "distinct outcomes"]) -> Any:
@@ -321,16 +313,17 @@ def _worst(masses: Float64[np.ndarray, "distinct outcomes"]) -> Any:
     return table
 
 
-def _worst_exact(masses: Masses) -> Any:
-    """Return the same in decimals; floats only select the outcomes that are compared exactly."""
-    rows = [[Fraction(m, sum(row)) for m in row] for row in masses.tolist()]
+def _worst_exact(masses: Masses, wanted: Pairs) -> Any:
+    """Return the same in decimals for some pairs of rows; floats only select what is compared exactly."""
+    rows = [[Fraction(m, total) for m in row] for row, total in zip(masses, masses.sum(axis=1), strict=True)]
     with np.errstate(divide="ignore"):
         logs = np.log(np.array(rows, np.float64))
     table = np.empty((len(rows), len(rows)), object)
-    for i, j in np.ndindex(*table.shape):
+    for i, j in wanted.tolist():
         seen = np.flatnonzero(logs[i] > -np.inf)
         gaps = logs[i, seen] - logs[j, seen]
-        near = seen[gaps >= gaps.max() - CLOSE]
+        order = np.argsort(-gaps, kind="stable")[:TIED]
+        near = seen[order[gaps[order] >= gaps.max() - CLOSE]]
         certain = any(not rows[j][y] for y in near)
         table[i, j] = Decimal("inf") if certain else _log(max(rows[i][y] / rows[j][y] for y in near))
     return table
@@ -368,11 +361,6 @@ def _rationals(masses: Masses) -> Any:
     return np.array([Fraction(mass, masses.sum()) for mass in masses], object)
 
 
-def slack(unit: str, limit: float) -> float:
-    """Return by how much a divergence in floats may exceed the promise."""
-    return limit * CLOSE + ROUNDING[unit]
-
-
 @dataclass(frozen=True)
 class Worst:
     """The pair of inputs that is closest to its limit, or furthest beyond; `tolerance` is that of floats."""
@@ -391,19 +379,19 @@ class Worst:
         return bool(math.isfinite(self.value) and Fraction(self.value) <= Fraction(self.limit) + EXACT)
 
 
-def worst(
-    promise: Guarantee, law: ProductLaw, pairs: Pairs, apart: Any = None, unit: float | None = None
-) -> Worst:
-    """Return the worst pair under a promise; a metric one allows ε times how far it is `apart`."""
+def worst(promise: Guarantee, law: ProductLaw, pairs: Pairs, apart: Any = None) -> Worst:
+    """Return the worst pair under a promise; ε is allowed as often as a pair is `apart`."""
     epsilon, limits, letter = promise.epsilon or Fraction(0), np.ones(len(pairs)), "ε"
     if promise.rho is not None:
         letter, limit, values = "ρ", promise.rho, law.renyi_rates(pairs)
     elif promise.delta is not None:
-        letter, limit, values = "δ", promise.delta, law.hockey_sticks(pairs, epsilon, unit)
+        letter, limit, values = "δ", promise.delta, law.hockey_sticks(pairs, epsilon)
     else:
         limit, values = epsilon, law.losses(pairs)
         limits = limits if apart is None else apart
-    at = int(np.argmax(values.astype(np.float64) - float(limit) * limits))
-    value, allowed = values[at], limit if limits[at] == 1 else float(limit) * float(limits[at])
-    tolerance = 0.0 if isinstance(value, Decimal | Fraction | int) else slack(letter, float(allowed))
+    at = int(np.argmax(values.astype(np.float64) - float(limit) * limits.astype(np.float64)))
+    value, share = values[at], limits[at]
+    allowed = limit if share == 1 else Fraction(limit) * Fraction(share)
+    exact = isinstance(value, Decimal | Fraction | int)
+    tolerance = 0.0 if exact else float(allowed) * CLOSE + ROUNDING[letter]
     return Worst(letter, value, allowed, tolerance, (int(pairs[at, 0]), int(pairs[at, 1])))

@@ -3,9 +3,9 @@
 An audit has *versions*: the intact one, and mutants that have to be rejected. A version has an exact law, or
 a way to draw, or both; without one of its own, it is drawn from its law. A *case* has settings, inputs and
 what its promise allows for two of them. A *gate* holds what a version does in a case against that, and yields
-findings. There is one way to compute a divergence (`exact_finding`), one to test draws against a law
-(`fit_finding`), and for what has no law, a lower bound from samples (`bound_finding`). Families of audits
-bring their laws, draws and cases.
+findings. There is one way to compute a divergence (`exact_gate`), one to test draws against a law
+(`fit_gate`), and for what has no law, a lower bound from samples (`bound_finding`). Families of audits bring
+their laws, draws and cases.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource
 from dpveil_audit.distributions import Distribution, finite_distribution
-from dpveil_audit.divergence import Worst
+from dpveil_audit.divergence import CLOSE, Outcomes, Pairs, ProductLaw, Worst, worst
 from dpveil_audit.fit import ALPHA, fit, fit_pairs, pair_fits, power
 from dpveil_audit.lower_bound import lower_bound
 
@@ -45,7 +45,7 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         """Return the finding as JSON; infinite values and nan are null."""
-        return {k: _finite(v) for k, v in asdict(self).items()}
+        return {k: _finite(v.item() if isinstance(v, np.generic) else v) for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
@@ -156,29 +156,84 @@ SHARPEST: Final = 400
 MISSED_FIT: Final = 1e-6
 SHARED: Final = 100
 """Tests that share the alpha of one gate, for the power that is stated."""
-Outcomes = Int64[np.ndarray, "n draws"]
+SAME_LAW: Final = 1e-7
+"""Largest difference of a probability from the law that is written independently."""
 Chances = Sequence[Float64[np.ndarray, " outcomes"]]
 """The law of every draw of one input."""
+LawOf = Callable[[Any, Any], ProductLaw]
+"""The law of releases, as a function of a case and inputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Variant:
+class Version:
     """One version of what is audited: intact, or mutated.
 
-    `gates` are those that a mutant is shown to, all if empty: the others cannot detect it.
+    `law` is that whose divergences are computed, `shown` that of what is seen, if it differs.
+    `draw(case, input, n, bits)` returns n independent releases; without it, they are drawn from the law, if
+    `shared` all parts of one from one random number, if `repeated` each as often in a row. `gates` are those
+    that a mutant is shown to, all if empty: the others cannot detect it. Mutants that are `common` to several
+    names are skipped where they differ from the intact version in no case (`fits`); others have to be
+    rejected.
     """
 
     name: str
+    law: LawOf | None = None
+    shown: LawOf | None = None
+    draw: Callable[[Any, Any, int, BitSource], Any] | None = None
+    shared: bool = False
+    repeated: int = 1
     gates: tuple[str, ...] = ()
+    fits: Callable[[Any], bool] = lambda case: True
+    common: bool = False
+
+    @property
+    def seen(self) -> LawOf:
+        """The law of what is seen."""
+        return self.shown or self.law  # type: ignore[return-value]
+
+    def draws(self, case: Any, inputs: Any, count: int, bits: BitSource) -> Any:
+        """Return `count` independent releases of the one input in `inputs`."""
+        if self.draw is not None:
+            return self.draw(case, inputs[0], count, bits)
+        law = self.seen(case, inputs)
+        drawn = sampled(law.chances(0), count, bits, shared=self.shared, repeated=self.repeated)
+        return law.show(drawn, np.shape(inputs[0]))
+
+
+class Case:
+    """A setting. Gates that compute look at all `pairs` of its `inputs` under its `guarantee`."""
+
+    guarantee: Any
+    inputs: Any
+    apart: Any = None
+    """How often the promised ε each pair is allowed; None: once."""
+    fits: Any
+    """Some inputs to draw for."""
+
+    @property
+    def metric(self) -> bool:
+        """Whether `apart` are distances, of which the guarantee's diameter is the largest."""
+        return False
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """All ordered pairs."""
+        return np.argwhere(~np.eye(len(self.inputs), dtype=np.bool_))
+
+    def label(self, number: int) -> str:
+        """Return the name of an input."""
+        return str(self.inputs[number])
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """A setting for gates that draw: the inputs that are fitted, or the pairs that are distinguished."""
+    """A setting for gates that draw: the inputs that are fitted (None: the case's own), or the pairs that are
+    distinguished.
+    """
 
     case: Any
     draws: int
-    fits: tuple[Any, ...] = ()
+    fits: Any = None
     pairs: tuple[tuple[Any, Any], ...] = ()
 
 
@@ -192,10 +247,8 @@ class Level:
 
     @property
     def cases(self) -> tuple[Any, ...]:
-        """Every case, once."""
-        return tuple(
-            dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn + self.distinguish)])
-        )
+        """Every case with a promise, once."""
+        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
 
     def levels(self, deep: tuple[Any, ...]) -> dict[str, Any]:
         """Return this level as the quick one, and a deep one with more cases and `DEEPER` times the draws."""
@@ -230,22 +283,16 @@ class Gate:
         """Yield this gate with every setting of a level."""
         for number, setting in enumerate(self.of(level)):
             case = setting.case if self.draws else setting
-            look = (
-                partial(self._drawing, setting, bits, f"{case} {self.name} {number}") if self.draws else None
-            )
-            yield Check(self.name, case, look or partial(self._computing, setting), self.ties)
+            name = f"{case} {self.name} {number}"
+            yield Check(self.name, case, partial(self._look, setting, bits, name), self.ties)
 
-    def _computing(self, setting: Any, version: Any) -> Iterable[Finding]:
-        return self.look(version, setting)
-
-    def _drawing(self, setting: Any, bits: Bits, name: str, version: Any) -> Iterable[Finding]:
-        return self.look(version, setting, bits=bits(name))
+    def _look(self, setting: Any, bits: Bits, name: str, version: Any) -> Iterable[Finding]:
+        return self.look(version, setting, **({"bits": bits(name)} if self.draws else {}))
 
 
-def drawing(name: str, look: Callable[..., Iterable[Finding]], **more: Any) -> Gate:
+def drawing(name: str, look: Callable[..., Iterable[Finding]]) -> Gate:
     """Return a gate that draws, for the drawn settings of a level."""
-    given: dict[str, Any] = {"of": lambda level: level.drawn, "draws": True} | more
-    return Gate(name, look, **given)
+    return Gate(name, look, lambda level: level.drawn, draws=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -253,8 +300,7 @@ class Audit:
     """The audit of one name: its versions, the settings of both levels, and the gates.
 
     Gates that detect most mutants for their time come first. `note` gives the reason if there is nothing to
-    check. A release that is refused with one of `refusals` is a finding. Mutants that are `common` to several
-    names are skipped if they differ nowhere; all others have to be rejected.
+    check. A release that is refused with one of `refusals` is a finding.
     """
 
     intact: Any
@@ -264,15 +310,10 @@ class Audit:
     note: str = ""
     method: Any = None
     refusals: tuple[type[DPVeilError], ...] = ()
-    common: bool = False
 
     def checks(self, level: Any, bits: Bits) -> list[Check]:
         """Return every gate with every setting."""
         return [check for gate in self.gates for check in gate.checks(level, bits)]
-
-    def differs(self, mutant: Any, check: Check) -> bool:
-        """Return whether a mutant can behave differently from the intact version in this check's setting."""
-        return True
 
     def run(self, name: str, level: str, bits: Bits, step: Callable[[], None] = lambda: None) -> Audited:
         """Return the findings for the intact version at this level, and for mutants at the quick one.
@@ -287,11 +328,9 @@ class Audit:
             checks = self.checks(self.levels["quick"], bits)
         mutants = []
         for mutant in self.mutants:
-            shown = [
-                check for check in checks if not check.ties and check.gate in (mutant.gates or [check.gate])
-            ]
-            differing = [check for check in shown if self.differs(mutant, check)]
-            if differing or not self.common:
+            shown = [one for one in checks if not one.ties and one.gate in (mutant.gates or [one.gate])]
+            differing = [check for check in shown if mutant.fits(check.case)]
+            if differing or not mutant.common:
                 tried = tuple(dict.fromkeys(check.gate for check in shown))
                 mutants.append(Mutant(mutant.name, tried, tuple(self.killers(mutant, differing))))
             step()
@@ -313,6 +352,58 @@ class Audit:
                 yield check.gate
 
 
+# The gates for whatever has a law
+
+
+def exact_gate(
+    version: Version, case: Case, right: LawOf | None = None, *, near: float = SAME_LAW
+) -> Iterator[Finding]:
+    """Yield the divergence of the worst pair of inputs, and how far the law is from what a law should be.
+
+    `right` is the law of what is seen, written independently; no probability may be further from it than
+    `near`.
+    """
+    law = version.law(case, case.inputs)  # type: ignore[misc]
+    found = worst(case.guarantee, law, case.pairs, case.apart)
+    yield exact_finding(case, f"loss, {len(case.pairs):,} pairs", found, case.label)
+    if case.metric:
+        most, farthest = float(case.guarantee.diameter), float(case.apart.max())
+        kept = farthest <= most * (1 + CLOSE)
+        yield Finding("exact", "largest distance", str(case), farthest, most, kept, "d")
+    yield Finding("exact", "sum of chances unlike 1", str(case), law.lost, CLOSE, law.lost <= CLOSE)
+    if right is not None:
+        gap = version.seen(case, case.inputs).distance(right(case, case.inputs))
+        what = "distance to the right distribution"
+        yield Finding("exact", what, str(case), gap, near, gap <= near)
+
+
+def fit_gate(version: Version, setting: Drawn, right: LawOf, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield how well releases of some inputs follow the right law: draws, successive ones, and all pairs."""
+    case, inputs = setting.case, setting.case.fits if setting.fits is None else setting.fits
+
+    def seen() -> Iterator[tuple[str, Outcomes, Chances]]:
+        for number in range(len(inputs)):
+            own = inputs[number : number + 1]
+            law = right(case, own)
+            released = version.draws(case, own, setting.draws, bits)
+            yield f"input {number}", law.read(released), law.seen(0)
+
+    yield fit_finding(case, f"{setting.draws:,} draws", seen())
+
+
+def law_gates(
+    intact: Version,
+    right: LawOf | None = None,
+    *,
+    of: Callable[[Level], Any] = lambda level: level.cases,
+) -> tuple[Gate, ...]:
+    """Return the gates for what has a law: that of pairs in the cases of a level, and that of draws."""
+    return (
+        Gate("exact", partial(exact_gate, right=right), of),
+        drawing("fit", partial(fit_gate, right=right or intact.seen)),
+    )
+
+
 # What gates of several families share
 
 
@@ -332,6 +423,27 @@ def exact_finding(
     return Finding("exact", what, where, float(found.value), float(found.limit), found.kept, found.unit, sees)
 
 
+def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Chances]]) -> Finding:
+    """Return how well outcomes follow their law: each draw, successive ones, and every pair of draws.
+
+    `seen` has for every input its name, its outcomes (-1 for impossible ones), and their law.
+    """
+    p_values, detected = dict[str, float](), 0.0
+    for name, outcomes, chances in seen:
+        if outcomes.shape[1] != len(chances):
+            p_values[f"count of numbers of {name}"] = 0.0
+            continue
+        drawn = [draw for draw, mass in enumerate(chances) if mass.max() < 1]
+        for draw, mass in enumerate(chances):
+            own, where = np.ascontiguousarray(outcomes[:, draw]), f"draw {draw} of {name}"
+            certain = {where: float((own == mass.argmax()).all())}  # where nothing is drawn
+            p_values |= fits(where, own, _distribution(mass.tobytes())) if draw in drawn else certain
+        both = pair_fits(np.maximum(outcomes[:, drawn], 0), [chances[draw] for draw in drawn])
+        p_values |= {f"{pair} of {name}": p_value for pair, p_value in both.items()}
+        detected = detected or (sharpest(chances[drawn[0]].tobytes(), len(outcomes)) if drawn else 0.0)
+    return p_value_finding(case, what, p_values, sees=f"power ≥ {detected:.2f}" if detected else "")
+
+
 def uniforms(bits: BitSource, count: int) -> Float64[np.ndarray, " n"]:
     """Return independent numbers in [0, 1), multiples of 2^-53."""
     return (bits.words(count) >> np.uint64(11)).astype(np.float64) / 2**53
@@ -345,37 +457,14 @@ def sampled(
     `shared` uses one random number for all parts of a release, `repeated` each as often in a row.
     """
     rows = 1 if shared else len(chances)
-    numbers = (
-        uniforms(bits, rows * -(-count // repeated)).reshape(rows, -1).repeat(repeated, axis=1)[:, :count]
-    )
-    numbers = np.broadcast_to(numbers, (len(chances), count))
+    numbers = uniforms(bits, rows * -(-count // repeated)).reshape(rows, -1)
+    numbers = np.broadcast_to(numbers.repeat(repeated, axis=1)[:, :count], (len(chances), count))
     ends = [np.cumsum(mass[:-1]) for mass in chances]
     return np.stack([np.searchsorted(e, u, side="right") for e, u in zip(ends, numbers, strict=True)], axis=1)
 
 
-def fit_finding(case: object, what: str, seen: Iterable[tuple[str, Outcomes, Chances]]) -> Finding:
-    """Return how well outcomes follow their law: each draw, successive ones, and every pair of draws.
-
-    `seen` has for every input its name, its outcomes (-1 for impossible ones), and their law.
-    """
-    found, detected = dict[str, float](), 0.0
-    for name, outcomes, chances in seen:
-        if outcomes.shape[1] != len(chances):
-            found[f"count of numbers of {name}"] = 0.0
-            continue
-        drawn = [number for number, mass in enumerate(chances) if mass.max() < 1]
-        for number, mass in enumerate(chances):
-            own, where = np.ascontiguousarray(outcomes[:, number]), f"draw {number} of {name}"
-            certain = {where: float((own == mass.argmax()).all())}  # where nothing is drawn
-            found |= p_values(where, own, _distribution(mass.tobytes())) if number in drawn else certain
-        both = pair_fits(np.maximum(outcomes[:, drawn], 0), [chances[number] for number in drawn])
-        found |= {f"{pair} of {name}": p_value for pair, p_value in both.items()}
-        detected = detected or (sharpest(chances[drawn[0]].tobytes(), len(outcomes)) if drawn else 0.0)
-    return p_value_finding(case, what, found, sees=f"power ≥ {detected:.2f}" if detected else "")
-
-
-def p_values(name: str, seen: Any, law: Distribution) -> dict[str, float]:
-    """Return how well draws follow a law, and successive ones its square."""
+def fits(name: str, seen: Any, law: Distribution) -> dict[str, float]:
+    """Return the p-values of draws of a law, and of successive ones."""
     return {name: fit(seen, law).p_value, f"neighbouring draws of {name}": fit_pairs(seen, law).p_value}
 
 
@@ -387,9 +476,8 @@ def p_value_finding(case: object, what: str, p_values: dict[str, float], *, sees
     least = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, -math.log10(max(1e-300, p_values[least]) * len(p_values)))
     limit = -math.log10(ALPHA)
-    return Finding(
-        "fit", f"{what}, worst at {least}", str(case), value, limit, value <= limit, "-log10 p", sees
-    )
+    what = f"{what}, worst at {least}"
+    return Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees)
 
 
 @lru_cache(maxsize=256)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -25,22 +25,10 @@ from dpveil.mechanisms.latent import (
     PCABasis,
 )
 from dpveil.noise.bits import BitSource
+from dpveil_audit import engine
 from dpveil_audit.distributions import laplace_distribution
-from dpveil_audit.divergence import CLOSE, Masses, ProductLaw, worst
-from dpveil_audit.engine import (
-    BY_LAW,
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Outcomes,
-    Variant,
-    drawing,
-    exact_finding,
-    fit_finding,
-    sampled,
-)
+from dpveil_audit.divergence import Masses, Outcomes, ProductLaw
+from dpveil_audit.engine import BY_DRAWS, Audit, Drawn, LawOf, Level, Version, law_gates
 
 NODES: Final = 16
 """Nodes of the Gauss-Legendre rule on every arc; as arcs are short, it is exact to the last digits."""
@@ -141,12 +129,13 @@ class AuditSpace:
 
 
 @dataclass(frozen=True)
-class LatentCase:
-    """One mechanism in one space, and the codes whose releases are distinguished."""
+class LatentCase(engine.Case):
+    """One mechanism in one space, the codes whose releases are distinguished, and some to draw for."""
 
     mechanism: LatentMechanism
     space: AuditSpace
-    codes: tuple[Code, ...]
+    inputs: tuple[Code, ...]
+    fits: tuple[Code, ...] = ()
 
     @cached_property
     def box(self) -> Bounds:
@@ -157,6 +146,17 @@ class LatentCase:
     def guarantee(self) -> Guarantee:
         """The promise."""
         return self.mechanism.guarantee(self.space)
+
+    @property
+    def metric(self) -> bool:
+        """Whether ε is promised times a distance."""
+        return self.guarantee.kind == "metric"
+
+    @cached_property
+    def apart(self) -> Any:
+        """The distances of all pairs."""
+        codes = self.inputs
+        return np.array([self.distance(codes[i], codes[j]) for i, j in self.pairs]) if self.metric else None
 
     @cached_property
     def circle(self) -> Any:
@@ -202,6 +202,10 @@ class LatentCase:
             points = self.circle.cells_of(points - SIDE // 2)[:, None]
         return points
 
+    def label(self, number: int) -> str:
+        """Return a code as text."""
+        return "(" + ", ".join(f"{value:g}" for value in self.inputs[number]) + ")"
+
     def __str__(self) -> str:
         method = self.mechanism
         budget = {"epsilon": "ε", "rho": "ρ"}
@@ -223,7 +227,6 @@ Amount = Fraction | str
 for 0.
 """
 Amounts = Callable[[LatentCase], tuple[Amount, ...]]
-LawOf = Callable[[LatentCase, Sequence[Code]], ProductLaw]
 
 
 @lru_cache(maxsize=256)
@@ -302,38 +305,9 @@ def middle(case: LatentCase, number: int) -> int:
     return min(max(place, 0), SIDE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class LatentVersion(Variant):
-    """One way to carry out a mechanism: with the law of its definition and its own draws, or a mutant.
-
-    A mutant is drawn from its law, if `shared` all coordinates from one number, or each draw `repeated`.
-    """
-
-    law: LawOf
-    own: bool = False
-    shared: bool = False
-    repeated: int = 1
-
-    def draws(self, setting: Drawn, bits: BitSource) -> Iterator[Outcomes]:
-        """Yield the outcomes of every code of a setting: the mechanism's own from one mixed batch."""
-        case, codes = setting.case, np.array(setting.fits)
-        if not self.own:
-            for code in setting.fits:
-                chances = self.law(case, [code]).chances(0)
-                yield sampled(chances, setting.draws, bits, shared=self.shared, repeated=self.repeated)
-            return
-        mixed = case.mechanism.release(np.tile(codes, (setting.draws, 1)), case.space, bits=bits)
-        yield from (case.read(mixed[number :: len(codes)]) for number in range(len(codes)))
-
-
-def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = (), **more: Any) -> LatentVersion:
-    """Return a mutant with another recipe."""
-    return LatentVersion(name=name, gates=gates, law=recipe.law, **more)
-
-
-def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
-    """Return all amounts times a factor."""
-    return lambda case: tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
+def draw(case: LatentCase, code: Code, count: int, bits: BitSource) -> Outcomes:
+    """Return the outcomes of the mechanism's own releases of a code, from one batch."""
+    return case.read(case.mechanism.release(np.tile(np.array([code]), (count, 1)), case.space, bits=bits))
 
 
 def own(amounts: Callable[[Any, AuditSpace], Sequence[Fraction]]) -> Amounts:
@@ -392,68 +366,20 @@ def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
     return tuple(SHOWN if amount == DROPPED else amount for amount in own_leading(case))
 
 
-def common(
-    family: str, amounts: Amounts, narrower: Fraction, gates: tuple[str, ...] = BY_LAW
-) -> tuple[LatentVersion, ...]:
-    """Return the mutants of every mechanism with noise on coordinates.
+def mutants(family: str, amounts: Amounts, others: dict[str, Amounts]) -> tuple[Version, ...]:
+    """Return the mutants of a mechanism with noise on coordinates: usual ones, and others of its amounts."""
+    right, narrower = Recipe(family, amounts), Fraction(4, 5) ** (2 if family == "gaussian" else 1)
+    wrong: dict[str, Amounts] = {
+        "noise ×0.8": lambda case: tuple(a if isinstance(a, str) else a * narrower for a in amounts(case)),
+        "last coordinate without noise": lambda case: (*amounts(case)[:-1], SHOWN),
+    }
+    recipes = {name: replace(right, amounts=other) for name, other in (wrong | others).items()}
+    recipes["box around the private code"] = replace(right, own_box=True)
+    if family != "truncated":  # whose law outside is that of the end: it forgets how far outside that was
+        recipes["no clipping before the noise"] = replace(right, clipped=False)
+    shared = Version(name="one draw for all coordinates", law=right.law, gates=BY_DRAWS, shared=True)
+    return (*(Version(name=name, law=recipe.law) for name, recipe in recipes.items()), shared)
 
-    `gates` are those for noise ×0.8.
-    """
-    right = Recipe(family, amounts)
-    found = (
-        wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
-        wrong(
-            "last coordinate without noise", replace(right, amounts=lambda case: (*amounts(case)[:-1], SHOWN))
-        ),
-        wrong("box around the private code", replace(right, own_box=True)),
-        wrong("one draw for all coordinates", right, ("fit",), shared=True),
-    )
-    # The truncated distribution of a place outside is that of the end: it forgets how far outside that was.
-    outside = wrong("no clipping before the noise", replace(right, clipped=False))
-    return found if family == "truncated" else (*found, outside)
-
-
-def _instead(family: str, name: str, amounts: Amounts) -> LatentVersion:
-    return wrong(name, Recipe(family, amounts))
-
-
-EIGHT: Final = Fraction(4, 5)
-CROFT: Final = (
-    *common("laplace", own_scales, EIGHT, gates=()),
-    _instead("laplace", "number of coordinates forgotten", _of_each(lambda case: SIDE / _epsilon(case))),
-)
-LAPLACE: Final = (
-    *common("laplace", own_scales, EIGHT),
-    _instead("laplace", "weights not normalised", _unnormalised_shares),
-    _instead("laplace", "budget over a part of the coordinates", _partial),
-    # Li & Clifton's algorithm 2 as printed (errata E7)
-    _instead(
-        "laplace",
-        "weights in the numerator",
-        _of_each(lambda case: SIDE / (case.space.length * _epsilon(case))),
-    ),
-)
-TRUNCATED: Final = (
-    *common("truncated", own_ranges, EIGHT),
-    _instead("truncated", "weights not normalised", _unnormalised_shares),
-)
-GAUSSIAN: Final = (
-    *common("gaussian", own_variances, EIGHT**2),
-    _instead(
-        "gaussian",
-        "ρ not divided",
-        _of_each(lambda case: SIDE**2 / (2 * Fraction(case.guarantee.rho or 1))),
-    ),
-)
-LEADING: Final = (
-    *common("laplace", own_leading, EIGHT, gates=()),
-    _instead(
-        "laplace",
-        "number of components forgotten",
-        lambda case: leading(case, case.coordinates_read, SIDE / _epsilon(case)),
-    ),
-    _instead("laplace", "dropped components not noised", _rest_shown),
-)
 
 # Directions
 
@@ -490,44 +416,15 @@ def _sign_kept(case: LatentCase, codes: Sequence[Code]) -> ProductLaw:
 
 
 DIRECTIONAL: Final = (
-    LatentVersion(name="noise ×0.8", law=directional_law(lambda case, code: 1.25 * _k(case, code))),
-    LatentVersion(
+    Version(name="noise ×0.8", law=directional_law(lambda case, code: 1.25 * _k(case, code))),
+    Version(
         name="length of the code kept",
         law=directional_law(lambda case, code: _k(case, code) * math.hypot(*case.direction(code))),
     ),
-    LatentVersion(name="nearer half of the sphere only", law=directional_law(_k, half=True)),
-    LatentVersion(name="sign of the first coordinate kept", law=_sign_kept),
-    LatentVersion(name="every draw used twice", gates=("fit",), law=right_directions, repeated=2),
+    Version(name="nearer half of the sphere only", law=directional_law(_k, half=True)),
+    Version(name="sign of the first coordinate kept", law=_sign_kept),
+    Version(name="every draw used twice", gates=BY_DRAWS, law=right_directions, repeated=2),
 )
-
-
-def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
-    """Yield the cost of the worst ordered pair of codes, the largest distance, and sums of probabilities."""
-    law, promise = version.law(case, case.codes), case.guarantee
-    pairs = np.array([(i, j) for i in range(len(case.codes)) for j in range(len(case.codes)) if i != j])
-    apart = np.array([case.distance(case.codes[i], case.codes[j]) for i, j in pairs])
-    metric = apart if promise.kind == "metric" else None
-    what = f"loss of the distribution, {len(case.codes)} codes"
-    found = worst(promise, law, pairs, metric)
-    yield exact_finding(case, what, found, lambda number: _place(case.codes[number]))
-    if promise.diameter is not None:
-        most, farthest = float(promise.diameter) * (1 + CLOSE), float(apart.max())
-        yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
-    lost = max(float(np.abs(1 - masses.sum(axis=1)).max()) for masses in law.masses)
-    yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
-
-
-def fit_gate(version: LatentVersion, setting: Drawn, right: LawOf, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how well the releases of several codes follow the right law."""
-    case = setting.case
-    law = right(case, setting.fits)
-    drawn = zip(setting.fits, version.draws(setting, bits), strict=True)
-    seen = ((_place(code), outcomes, law.chances(number)) for number, (code, outcomes) in enumerate(drawn))
-    yield fit_finding(case, f"{setting.draws:,} draws", seen)
-
-
-def _place(code: Code) -> str:
-    return "(" + ", ".join(f"{value:g}" for value in code) + ")"
 
 
 # Audit entries of the latent mechanisms
@@ -559,18 +456,16 @@ ROUND: Final[tuple[Code, ...]] = (
 def latent_audit(
     method: type[LatentMechanism],
     law: LawOf,
-    mutants: tuple[LatentVersion, ...],
-    quick: Level,
-    deep: tuple[LatentCase, ...],
+    wrong: tuple[Version, ...],
+    cases: Sequence[LatentCase],
+    drawn: Sequence[LatentCase],
+    deep: Sequence[LatentCase],
+    draws: int = DRAWS,
 ) -> Audit:
     """Return the audit of a mechanism, whose intact version has the law of its definition."""
-    return Audit(
-        method=method,
-        intact=LatentVersion(name="intact", law=law, own=True),
-        mutants=mutants,
-        levels=quick.levels(deep),
-        gates=(Gate("exact", exact_gate), drawing("fit", partial(fit_gate, right=cache(law)))),
-    )
+    intact = Version(name="intact", law=cache(law), draw=draw)
+    levels = Level(tuple(cases), tuple(Drawn(case, draws) for case in drawn)).levels(tuple(deep))
+    return Audit(method=method, intact=intact, mutants=wrong, levels=levels, gates=law_gates(intact))
 
 
 def codes_of(space: AuditSpace) -> tuple[Code, ...]:
@@ -585,31 +480,35 @@ def codes_of(space: AuditSpace) -> tuple[Code, ...]:
     return low, high, middle, beside, between, (high[0], *low[1:]), outside, below
 
 
-def _cases(method: type[LatentMechanism], settings: Settings) -> tuple[LatentCase, ...]:
-    few = slice(None, None, 2) if method is BoxGaussian else slice(None)
-    return tuple(LatentCase(method(**given), space, codes_of(space)[few]) for space, given in settings)
-
-
 def _audit(
     method: type[LatentMechanism],
-    recipe: Recipe,
-    mutants: tuple[LatentVersion, ...],
+    family: str,
+    amounts: Amounts,
+    others: dict[str, Amounts],
     quick: Settings,
     deep: Settings,
 ) -> Audit:
-    exact = _cases(method, quick)
-    drawn = tuple(
-        Drawn(case, DRAWS, tuple(codes_of(case.space)[number] for number in FITTED)) for case in exact
-    )
-    return latent_audit(method, recipe.law, mutants, Level(exact, drawn), _cases(method, deep))
+    few = slice(None, None, 2 if method is BoxGaussian else 1)
+
+    def cases(settings: Settings) -> list[LatentCase]:
+        every = [(codes_of(space), space, given) for space, given in settings]
+        return [
+            LatentCase(method(**given), space, codes[few], tuple(codes[n] for n in FITTED))
+            for codes, space, given in every
+        ]
+
+    wrong = mutants(family, amounts, others)
+    return latent_audit(method, Recipe(family, amounts).law, wrong, cases(quick), cases(quick), cases(deep))
 
 
 def _directions() -> Audit:
-    def case(epsilon: Any) -> LatentCase:
-        return LatentCase(Directional(epsilon=epsilon), PLANE, ROUND)
-
-    level = Level(tuple(map(case, ("0.3", 2, 12))), (Drawn(case(2), FEW_DRAWS, (ROUND[3], ROUND[6])),))
-    return latent_audit(Directional, right_directions, DIRECTIONAL, level, (case("0.01"), case(60)))
+    cases = [
+        LatentCase(Directional(epsilon=epsilon), PLANE, ROUND, (ROUND[3], ROUND[6]))
+        for epsilon in (2, "0.3", 12, "0.01", 60)
+    ]
+    return latent_audit(
+        Directional, right_directions, DIRECTIONAL, cases[:3], cases[:1], cases[3:], FEW_DRAWS
+    )
 
 
 def _pure(epsilon: Any, **more: Any) -> dict[str, Any]:
@@ -622,23 +521,61 @@ QUICK: Final[Settings] = (
     (THREE, _pure(30, clip=10)),
 )
 DEEP: Final[Settings] = ((ONE, _pure(1)), (THREE, _pure("0.2", allocation="equal")), (TWO, _pure(200)))
-QUICK_RHO: Final[Settings] = ((THREE, {"rho": 4}), (TWO, {"rho": "0.7"}), (THREE, {"rho": 30, "clip": 10}))
-DEEP_RHO: Final[Settings] = ((ONE, {"rho": 1}), (THREE, {"rho": "0.2"}), (TWO, {"rho": 200}))
-QUICK_MEAN: Final[Settings] = ((TWO, _pure(4)), (THREE, _pure("0.5")), (THREE, _pure(60, clip=10)))
-DEEP_MEAN: Final[Settings] = ((ONE, _pure(1)), (TWO, _pure(500)))
-QUICK_LEADING: Final[Settings] = ((THREE, _pure(6)), (TWO, _pure(20)), (THREE, _pure(4, clip=10)))
-DEEP_LEADING: Final[Settings] = ((ONE, _pure(3)), (TWO, _pure(4, ratio=2)))
-SCALED: Final = Recipe("laplace", own_scales)
-RANGED: Final = Recipe("truncated", own_ranges)
-
 AUDITS: Final[dict[str, Audit]] = {
     audit.method.name: audit
     for audit in (
-        _audit(CroftMetric, SCALED, CROFT, QUICK_MEAN, DEEP_MEAN),
-        _audit(PCABasis, Recipe("laplace", own_leading), LEADING, QUICK_LEADING, DEEP_LEADING),
-        _audit(BoxLaplace, SCALED, LAPLACE, QUICK, DEEP),
-        _audit(BoxTruncatedLaplace, RANGED, TRUNCATED, QUICK, DEEP),
-        _audit(BoxGaussian, Recipe("gaussian", own_variances), GAUSSIAN, QUICK_RHO, DEEP_RHO),
+        _audit(
+            CroftMetric,
+            "laplace",
+            own_scales,
+            {"number of coordinates forgotten": _of_each(lambda case: SIDE / _epsilon(case))},
+            ((TWO, _pure(4)), (THREE, _pure("0.5")), (THREE, _pure(60, clip=10))),
+            ((ONE, _pure(1)), (TWO, _pure(500))),
+        ),
+        _audit(
+            PCABasis,
+            "laplace",
+            own_leading,
+            {
+                "number of components forgotten": lambda case: leading(
+                    case, case.coordinates_read, SIDE / _epsilon(case)
+                ),
+                "dropped components not noised": _rest_shown,
+            },
+            ((THREE, _pure(6)), (TWO, _pure(20)), (THREE, _pure(4, clip=10))),
+            ((ONE, _pure(3)), (TWO, _pure(4, ratio=2))),
+        ),
+        _audit(
+            BoxLaplace,
+            "laplace",
+            own_scales,
+            {
+                "weights not normalised": _unnormalised_shares,
+                "budget over a part of the coordinates": _partial,
+                # Li & Clifton's algorithm 2 as printed (errata E7)
+                "weights in the numerator": _of_each(
+                    lambda case: SIDE / (case.space.length * _epsilon(case))
+                ),
+            },
+            QUICK,
+            DEEP,
+        ),
+        _audit(
+            BoxTruncatedLaplace,
+            "truncated",
+            own_ranges,
+            {"weights not normalised": _unnormalised_shares},
+            QUICK,
+            DEEP,
+        ),
+        _audit(
+            BoxGaussian,
+            "gaussian",
+            own_variances,
+            {"ρ not divided": _of_each(lambda case: SIDE**2 / (2 * Fraction(case.guarantee.rho or 1)))},
+            ((THREE, {"rho": 4}), (TWO, {"rho": "0.7"}), (THREE, {"rho": 30, "clip": 10})),
+            ((ONE, {"rho": 1}), (THREE, {"rho": "0.2"}), (TWO, {"rho": 200})),
+        ),
         _directions(),
     )
 }

@@ -28,7 +28,7 @@ from dpveil_audit.engine import (
     Finding,
     Gate,
     Level,
-    Variant,
+    Version,
     bound_finding,
     count_finding,
     drawing,
@@ -170,7 +170,7 @@ class NetworkCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkVersion(Variant):
+class NetworkVersion(Version):
     """One way to release: `make` returns the method of a case, whole or with a fault.
 
     What it makes is used for one release only, as some faults remember what they have seen.

@@ -30,11 +30,11 @@ from dpveil_audit.engine import (
     Finding,
     Gate,
     Level,
-    Variant,
+    Version,
     count_finding,
     drawing,
+    fits,
     p_value_finding,
-    p_values,
     uniforms,
 )
 from dpveil_audit.fit import fit
@@ -171,7 +171,7 @@ class SamplerCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplerVersion(Variant):
+class SamplerVersion(Version):
     """A sampler, intact or with a fault that spoils its samples."""
 
     fault: Fault = lambda sample, uniform: sample
@@ -186,7 +186,7 @@ def fit_gate(version: SamplerVersion, setting: Drawn, *, bits: BitSource) -> Ite
     """Yield the fit of one sample: all of it, adjacent draws, and its low digits if requested."""
     case, draws = setting.case, setting.draws
     sample = version.fault(case.draw(draws, bits), uniforms(bits, draws))
-    found = p_values("all", sample, case.distribution)
+    found = fits("all", sample, case.distribution)
     if case.residues is not None:
         distribution, modulus = case.residues
         found["low digits"] = fit(np.abs(sample) % modulus, distribution).p_value

@@ -22,7 +22,7 @@ from dpveil_audit.engine import (
     Finding,
     Gate,
     Level,
-    Variant,
+    Version,
     count_finding,
 )
 
@@ -119,7 +119,7 @@ def own_release(version: VoteVersion, case: VoteCase, people: People, bits: BitS
 
 
 @dataclass(frozen=True, kw_only=True)
-class VoteVersion(Variant):
+class VoteVersion(Version):
     """One version: how ballots are counted, the noise of each round, and what is released."""
 
     tally: Tally = tally
@@ -250,6 +250,7 @@ MUTANTS: Final = (
     _version("ballots rounded up", tally=_rounded_up),
     _version("one ballot for all people", tally=_together),
     _version("noise of one round in each of several", variances=_one_round),
+    _version("noise in the first round alone", variances=lambda p: (p.variance, *(0,) * (p.rounds - 1))),
     _version("a replaced person counted as an added one", variances=_as_added),
     VoteVersion(name="the same noise in all rounds", gates=("same",), release=_same_noise),
 )

@@ -9,7 +9,7 @@ from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
 from itertools import permutations, product
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64, Int8, Int64, UInt8
@@ -25,20 +25,9 @@ from dpveil.faces.head_gallery import HeadGallery
 from dpveil.faces.kept import written
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
-from dpveil_audit.divergence import ProductLaw, worst
-from dpveil_audit.engine import (
-    Audit,
-    Drawn,
-    Finding,
-    Gate,
-    Level,
-    Outcomes,
-    Variant,
-    drawing,
-    exact_finding,
-    fit_finding,
-    sampled,
-)
+from dpveil_audit import engine
+from dpveil_audit.divergence import Outcomes, ProductLaw
+from dpveil_audit.engine import BY_DRAWS, Audit, Drawn, Finding, Gate, Level, Version, law_gates
 from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 128
@@ -103,18 +92,22 @@ def reference(name: str, made: MadeGallery | HeadGallery | MadeModel) -> Referen
 
 
 @dataclass(frozen=True, eq=False)
-class FacesCase:
-    """One method with a synthetic gallery, and every crop for which its promise is checked."""
-
-    size: ClassVar[dict[str, int]] = {"height": SIDE, "width": SIDE, "channels": 3}
+class FacesCase(engine.Case):
+    """One method with a synthetic gallery, all crops for which its promise is checked, and some to draw."""
 
     method: Gallery | Attributes
     inputs: tuple[Row, ...]
+    fits: tuple[Row, ...] = ()
+
+    @cached_property
+    def guarantee(self) -> Any:
+        """The promise for any two crops."""
+        return self.method.guarantee(height=SIDE, width=SIDE, channels=3)
 
     @property
     def epsilon(self) -> Fraction:
-        """The promised ε for any two crops."""
-        return Fraction(self.method.guarantee(**self.size).epsilon or 0)
+        """The promised ε."""
+        return Fraction(self.guarantee.epsilon or 0)
 
     @cached_property
     def gallery(self) -> MadeGallery | HeadGallery:
@@ -186,34 +179,20 @@ class FacesCase:
 ChancesOf = Callable[[FacesCase, Row], Chances]
 
 
-@dataclass(frozen=True, kw_only=True)
-class FacesVersion(Variant):
-    """One way to choose a face: the method itself, which makes its `own` draws, or a mutant.
+def law_of(chances: ChancesOf) -> engine.LawOf:
+    """Return the law of the faces for crops, given their chances."""
 
-    A mutant is drawn from its law, each number as often in a row as `repeated` says.
-    """
-
-    chances: ChancesOf
-    own: bool = False
-    repeated: int = 1
-
-    def law(self, case: FacesCase, rows: Sequence[Row]) -> ProductLaw:
-        """Return the law of the faces for crops."""
+    def law(case: FacesCase, rows: Sequence[Row]) -> ProductLaw:
         found = np.empty((len(rows), case.outcomes), object)
-        found[:] = [list(self.chances(case, row)) for row in rows]
+        found[:] = [list(chances(case, row)) for row in rows]
         return ProductLaw.of([found])
 
-    def draws(self, setting: Drawn, bits: BitSource) -> list[Outcomes]:
-        """Return the outcomes of every crop of a setting: the method's own from one mixed batch."""
-        rows = setting.fits
-        if not self.own:
-            law = self.law(setting.case, rows)
-            return [
-                sampled(law.chances(number), setting.draws, bits, repeated=self.repeated)
-                for number in range(len(rows))
-            ]
-        mixed = setting.case.draw(np.tile(np.array(rows, np.int64), (setting.draws, 1)), bits)
-        return [mixed[number :: len(rows), None] for number in range(len(rows))]
+    return law
+
+
+def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
+    """Return the outcomes of the method's own releases of a crop, from one batch."""
+    return case.draw(np.tile(np.array([row], np.int64), (count, 1)), bits)[:, None]
 
 
 # The probability of every face, from the integer weights in use and from the definition
@@ -294,29 +273,48 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
     """Return the law of the face, by the integers of the method's own randomised responses."""
     own: Any = case.method
     rows = [response.matrix.weights for response in own.responses.values()]
-    table = {answer: tuple(numbers.tolist()) for answer, numbers in own.table.items()}
-    parts = [
-        [Fraction(weight, WHOLE) for weight in whole[true]] for whole, true in zip(rows, row, strict=False)
-    ]
-    return spread(
-        case,
-        independent_draws(parts),
-        lambda answer: case.outcome(table[answer], case.pose(answer)),
-    )
+    parts = [[Fraction(w, WHOLE) for w in whole[true]] for whole, true in zip(rows, row, strict=False)]
+    found = [Fraction(0)] * case.outcomes
+    for answer, chance in independent_draws(parts).items():
+        numbers = tuple(own.table[answer].tolist())
+        for face in case.outcome(numbers, case.pose(answer)):
+            found[face] += chance / len(numbers)
+    return tuple(found)
 
 
-def written_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the law of the face for randomised responses, by definition."""
-    return spread(case, independent_draws(responses(case, row)), lambda answer: shown_for(case, answer))
+Parts = list[tuple[Fraction, ...]]
+"""The law of the answer of each attribute."""
 
 
-def responses(case: FacesCase, row: Row) -> list[tuple[Fraction, ...]]:
-    """Return the law of each attribute's answer."""
-    own: Any = case.method
-    return [
-        kept_with(math.exp(float(budget)), len(VALUES[name]), true)
-        for (name, budget), true in zip(own.costs, row, strict=False)
-    ]
+def answers(
+    parts: Callable[[FacesCase, Row], Parts],
+    joint: Callable[[Parts], Joint] | None = None,
+    faces: Callable[[FacesCase, Row, Row], tuple[int, ...]] | None = None,
+) -> ChancesOf:
+    """Return the law of the face for answers, which show one of their `faces`(answer, row) uniformly."""
+
+    def chances(case: FacesCase, row: Row) -> Chances:
+        found = [Fraction(0)] * case.outcomes
+        for answer, chance in (joint or independent_draws)(parts(case, row)).items():
+            shown = shown_for(case, answer) if faces is None else faces(case, answer, row)
+            for face in shown:
+                found[face] += chance / len(shown)
+        return tuple(found)
+
+    return chances
+
+
+def responses(odds: Callable[[FacesCase, float, int], float]) -> Callable[[FacesCase, Row], Parts]:
+    """Return the laws of answers whose true value is odds(case, ε, values) times as likely as any other."""
+
+    def parts(case: FacesCase, row: Row) -> Parts:
+        own: Any = case.method
+        return [
+            kept_with(odds(case, float(budget), len(VALUES[name])), len(VALUES[name]), true)
+            for (name, budget), true in zip(own.costs, row, strict=False)
+        ]
+
+    return parts
 
 
 def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
@@ -342,16 +340,6 @@ def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
         found[answer] += cut - last
         last = cut
     return found
-
-
-def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]]) -> Chances:
-    """Return the probability of every outcome: a combination shows one of its own uniformly."""
-    found = [Fraction(0)] * case.outcomes
-    for answer, chance in joint.items():
-        shown = faces(answer)
-        for face in shown:
-            found[face] += chance / len(shown)
-    return tuple(found)
 
 
 def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
@@ -386,6 +374,11 @@ def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
     return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)
 
 
+right_responses = responses(lambda case, epsilon, count: math.exp(epsilon))
+written_answers = answers(right_responses)
+"""The law of the face for randomised responses, by definition."""
+
+
 CLOSE: Final = 1e-7
 """Largest log-distance of probabilities from the definition, as integer weights are rounded."""
 INFINITE: Final = 1e9
@@ -396,45 +389,20 @@ FARTHEST: Final = 5
 """The largest distance of crops in the audit."""
 
 
-def same_gate(version: FacesVersion, case: FacesCase, written: ChancesOf) -> Iterator[Finding]:
+def same_gate(version: Version, case: FacesCase, written: ChancesOf, own: ChancesOf) -> Iterator[Finding]:
     """Yield the distance of the integers in use from the law by definition."""
-    pairs = [
-        both
-        for row in case.inputs
-        for both in zip(version.chances(case, row), written(case, row), strict=True)
-    ]
+    pairs = [both for row in case.inputs for both in zip(own(case, row), written(case, row), strict=True)]
     far = max(
-        abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
+        abs(math.log(mine / wanted)) if mine and wanted else INFINITE * (mine != wanted)
+        for mine, wanted in pairs
     )
     what = "log-ratio of whole weights to the distribution"
     yield Finding("same", what, str(case), far, CLOSE, far <= CLOSE, sees=f"more than {CLOSE:g}")
 
 
-def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
-    law, promise = version.law(case, case.inputs), case.method.guarantee(**case.size)
-    pairs = np.argwhere(~np.eye(len(case.inputs), dtype=bool))
-    what = f"log-ratio of the distribution, {len(case.inputs)} crops"
-    yield exact_finding(case, what, worst(promise, law, pairs), lambda number: str(case.inputs[number]))
-    lost = max(abs(1 - sum(row, Fraction(0))) for row in law.masses[0])
-    yield Finding(
-        "exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees="any excess"
-    )
-
-
-def fit_gate(
-    version: FacesVersion, setting: Drawn, written: FacesVersion, *, bits: BitSource
-) -> Iterator[Finding]:
-    """Yield how well released faces follow the law by definition."""
-    law = written.law(setting.case, setting.fits)
-    drawn = zip(setting.fits, version.draws(setting, bits), strict=True)
-    seen = ((str(row), outcomes, law.chances(number)) for number, (row, outcomes) in enumerate(drawn))
-    yield fit_finding(setting.case, f"{setting.draws:,} draws", seen)
-
-
-def wrong(name: str, chances: ChancesOf, **more: Any) -> FacesVersion:
+def wrong(name: str, chances: ChancesOf, **more: Any) -> Version:
     """Return a mutant that draws from its own law."""
-    return FacesVersion(name=name, chances=chances, **more)
+    return Version(name=name, law=law_of(chances), **more)
 
 
 def _epsilon(case: FacesCase) -> float:
@@ -493,86 +461,46 @@ OF_GALLERY: Final = (
     wrong("permute-and-flip at rate ε", _flips),
     wrong("larger weight rounded up", _round_up_larger),
     wrong("farthest face left out", _never_last),
-    wrong("every draw used twice", own_choice, gates=("fit",), repeated=2),
+    wrong("every draw used twice", own_choice, gates=BY_DRAWS, repeated=2),
 )
 
 
-def _shown_law(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
-    return spread(case, independent_draws(parts), lambda answer: shown_for(case, answer))
-
-
-def _two_values(case: FacesCase, row: Row) -> Chances:
-    """Keep the value with e^ε/(1 + e^ε), as if there were two values."""
-    parts = [
-        kept_with(math.exp(float(budget)) * (len(VALUES[name]) - 1), len(VALUES[name]), true)
-        for (name, budget), true in _true(case, row)
-    ]
-    return _shown_law(case, row, parts)
-
-
-def _among_all(case: FacesCase, row: Row) -> Chances:
+def _among_all(case: FacesCase, row: Row) -> Parts:
     """Keep the value with the right probability, else draw among all values, the true one included."""
     parts = []
-    for right, (_, true) in zip(responses(case, row), _true(case, row), strict=True):
+    for right, true in zip(right_responses(case, row), row, strict=False):
         spilt = (1 - right[true]) / len(right)
         parts.append(tuple(spilt + (right[true] if value == true else 0) for value in range(len(right))))
-    return _shown_law(case, row, parts)
+    return parts
 
 
-def _one_draw(case: FacesCase, row: Row) -> Chances:
-    return spread(case, single_draw(responses(case, row)), lambda answer: shown_for(case, answer))
-
-
-def _whole_budget_each(case: FacesCase, row: Row) -> Chances:
-    """Give every attribute the whole budget."""
-    odds = math.exp(_epsilon(case))
-    return _shown_law(
-        case, row, [kept_with(odds, len(VALUES[name]), true) for (name, _), true in _true(case, row)]
-    )
-
-
-def _last_shown(case: FacesCase, row: Row) -> Chances:
+def _last_shown(case: FacesCase, row: Row) -> Parts:
     """Release the last attribute without noise."""
-    *parts, last = responses(case, row)
-    (_, true) = _true(case, row)[-1]
-    return _shown_law(case, row, [*parts, tuple(Fraction(value == true) for value in range(len(last)))])
+    *parts, last = right_responses(case, row)
+    return [*parts, tuple(Fraction(value == row[len(parts)]) for value in range(len(last)))]
 
 
-def _nearest(case: FacesCase, row: Row) -> Chances:
+def _nearest(case: FacesCase, answer: Row, row: Row) -> tuple[int, ...]:
     """Choose among the faces for the answers the one most similar to the crop in something else."""
-
-    def nearest(answer: Row) -> tuple[int, ...]:
-        face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
-        return case.outcome((face,), case.pose(answer))
-
-    return spread(case, independent_draws(responses(case, row)), nearest)
-
-
-def _own_pose(case: FacesCase, row: Row) -> Chances:
-    """Turn heads as the one in the crop is turned."""
-    own = case.pose(row)
-    return spread(
-        case,
-        independent_draws(responses(case, row)),
-        lambda answer: case.outcome(faces_for(case, answer), own),
-    )
-
-
-def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
-    """Return every attribute with its budget and the true value."""
-    own: Any = case.method
-    return list(zip(own.costs, row, strict=False))
+    face = min(faces_for(case, answer), key=lambda n: abs(case.looks[n][-1] - row[-1]))
+    return case.outcome((face,), case.pose(answer))
 
 
 OF_ATTRIBUTES: Final = (
-    wrong("kept as with two values", _two_values),
-    wrong("drawn among all values", _among_all),
-    wrong("one draw for all attributes", _one_draw),
-    wrong("budgets not divided", _whole_budget_each),
-    wrong("last attribute not randomised", _last_shown),
-    wrong("nearest face of the right kind", _nearest),
-    wrong("turned as the crop's head", _own_pose),
-    wrong("every draw used twice", own_answers, gates=("fit",), repeated=2),
+    wrong("kept as with two values", answers(responses(lambda _, e, count: math.exp(e) * (count - 1)))),
+    wrong("drawn among all values", answers(_among_all)),
+    wrong("one draw for all attributes", answers(right_responses, single_draw)),
+    wrong("budgets not divided", answers(responses(lambda case, e, count: math.exp(_epsilon(case))))),
+    wrong("last attribute not randomised", answers(_last_shown)),
+    wrong("nearest face of the right kind", answers(right_responses, faces=_nearest)),
+    wrong(
+        "turned as the crop's head",
+        answers(
+            right_responses,
+            faces=lambda case, answer, row: case.outcome(faces_for(case, answer), case.pose(row)),
+        ),
+    ),
+    wrong("every draw used twice", own_answers, gates=BY_DRAWS, repeated=2),
 )
 
 
@@ -590,20 +518,20 @@ def faces_audit(
     method: type[Gallery | Attributes],
     own: ChancesOf,
     written: ChancesOf,
-    mutants: tuple[FacesVersion, ...],
+    mutants: tuple[Version, ...],
     quick: Level,
     deep: tuple[FacesCase, ...],
 ) -> Audit:
     """Return the audit of one method: the law of the integers in use, and as written from the definition."""
+    intact = Version(name="intact", law=law_of(own), draw=draw)
     return Audit(
         method=method,
-        intact=FacesVersion(name="intact", chances=own, own=True),
+        intact=intact,
         mutants=mutants,
         levels=quick.levels(deep),
         gates=(
-            Gate("same", partial(same_gate, written=written), ties=True),
-            Gate("exact", exact_gate),
-            drawing("fit", partial(fit_gate, written=FacesVersion(name="written", chances=written))),
+            Gate("same", partial(same_gate, written=written, own=own), ties=True),
+            *law_gates(intact, law_of(written)),
         ),
     )
 
@@ -621,8 +549,7 @@ def _attributes_case(attributes: str, without: tuple[Row, ...] = (), *, each: in
     The first attribute has labels, in another order than the model's; for the last face they disagree with
     the reading.
     """
-    names = [word.partition("=")[0] for word in attributes.split(",")]
-    values = {name: VALUES[name] for name in VALUES if name in names}
+    values = _values(attributes)
     every = list(product(*(range(len(words)) for words in values.values())))
     looks = tuple((*row, 200 * n // each) for row in every if row not in without for n in range(1, each + 1))
     named, labels = {}, {}
@@ -637,10 +564,14 @@ def _attributes_case(attributes: str, without: tuple[Row, ...] = (), *, each: in
     return FacesCase(method, inputs)
 
 
+def _values(attributes: str) -> dict[str, tuple[str, ...]]:
+    names = [word.partition("=")[0] for word in attributes.split(",")]
+    return {name: VALUES[name] for name in VALUES if name in names}
+
+
 def _heads(attributes: str, *, each: int = 2) -> FacesCase:
     """Return the attributes method with `each` heads per combination; every head has every pose."""
-    names = [word.partition("=")[0] for word in attributes.split(",")]
-    values = {name: VALUES[name] for name in VALUES if name in names}
+    values = _values(attributes)
     own = [name for name in values if name != POSE]
     looks = [row for row in product(*(range(len(values[name])) for name in own)) for _ in range(each)]
     model = reference(

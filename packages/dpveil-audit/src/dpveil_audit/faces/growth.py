@@ -23,7 +23,7 @@ from dpveil.regions.tiling import grow
 from dpveil.release.plan import obfuscate
 from dpveil.release.saving import Release
 from dpveil.release.words import TRACES
-from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Level, Variant, count_finding
+from dpveil_audit.engine import Audit, Bits, Check, Finding, Gate, Level, Version, count_finding
 
 Pixels = UInt8[np.ndarray, "h w c"]
 Places = Bool[np.ndarray, "h w"]
@@ -188,10 +188,12 @@ class GrowthCase:
     boxes: tuple[Box, ...]
     masked: bool = False
 
-    def requested_regions(self, bits: BitSource) -> tuple[Region, ...]:
-        """Return the requested regions; masks have few pixels."""
+    @cached_property
+    def regions(self) -> tuple[Region, ...]:
+        """The requested regions; masks have few pixels."""
         if not self.masked:
             return tuple(Region(box) for box in self.boxes)
+        bits = SeededBits(1, "masks")
         masks = [
             bits.words(box.w * box.h).reshape(box.h, box.w) % np.uint64(SPARSE) == 0 for box in self.boxes
         ]
@@ -199,11 +201,11 @@ class GrowthCase:
             mask[-1, -1] = True
         return tuple(Region(box, mask) for box, mask in zip(self.boxes, masks, strict=True))
 
-    def photos(self, asked: tuple[Region, ...], bits: BitSource) -> Iterator[tuple[str, Photo]]:
-        """Yield one photo and its neighbours as decoded; they differ within `asked` before encoding."""
+    def photos(self, bits: BitSource) -> Iterator[tuple[str, Photo]]:
+        """Yield one photo and its neighbours as decoded, which differ within the regions before encoding."""
         image = scene(bits, self.height, self.width, self.encoding.channels)
         yield "as it was", self.encoding.photo(image)
-        for name, other in neighbours(image, places(asked, self.height, self.width), bits):
+        for name, other in neighbours(image, places(self.regions, self.height, self.width), bits):
             yield name, self.encoding.photo(other)
 
     def __str__(self) -> str:
@@ -212,21 +214,16 @@ class GrowthCase:
 
 
 @dataclass(frozen=True, eq=False)
-class MadeLossy:
+class MadePhotos:
     """The photos of a case, made once for all gates and mutants."""
 
-    case: GrowthCase
+    case: Any
     bits: Bits
 
     @cached_property
-    def requested_regions(self) -> tuple[Region, ...]:
-        """The requested regions."""
-        return self.case.requested_regions(self.bits(f"{self.case} asked"))
-
-    @cached_property
     def photos(self) -> list[tuple[str, Photo]]:
-        """The photo and its neighbours as decoded, by the contents of their regions."""
-        return list(self.case.photos(self.requested_regions, self.bits(f"{self.case} photos")))
+        """The photo and its neighbours, by their hidden contents."""
+        return list(self.case.photos(self.bits(f"{self.case} photos")))
 
 
 ReleaseOf = Callable[[Photo, tuple[Region, ...], PixelMethod, BitSource], Release]
@@ -238,7 +235,7 @@ def own_release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bi
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrowthVersion(Variant):
+class GrowthVersion(Version):
     """One way to release regions of a lossy photo: dpveil's own, or a mutant."""
 
     release: ReleaseOf = own_release
@@ -267,9 +264,9 @@ DRAWN_WITH: Final = 1
 """Seed of draws that are to be the same for every photo."""
 
 
-def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+def escape_gate(version: GrowthVersion, made: MadePhotos) -> Iterator[Finding]:
     """Yield how many decoded pixels outside the replaced ones differ between neighbours."""
-    asked, ((_, first), *others) = made.requested_regions, made.photos
+    asked, ((_, first), *others) = made.case.regions, made.photos
     replaced, release = version.paint_twice(first, asked, SeededBits(DRAWN_WITH))
     apart = {
         name: int(((other.image != first.image).any(axis=2) & ~replaced).sum()) for name, other in others
@@ -277,12 +274,12 @@ def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
     yield _worst("escape", "outside pixels that reveal a region", made, apart, named=_names_webp(release))
 
 
-def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+def release_gate(version: GrowthVersion, made: MadePhotos) -> Iterator[Finding]:
     """Yield how many pixels differ between releases of neighbours with the same draws.
 
     After a fill, anywhere; after noise, outside the regions that the certificate lists.
     """
-    asked, ((_, first), *others) = made.requested_regions, made.photos
+    asked, ((_, first), *others) = made.case.regions, made.photos
     for method, anywhere in ((Fill(level=0), True), (DRAWN, False)):
         one = version.release(first, asked, method, SeededBits(DRAWN_WITH))
         inside = np.zeros_like(_listed_boxes(one)) if anywhere else _listed_boxes(one)
@@ -294,9 +291,9 @@ def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
         yield _worst("release", what, made, apart, named=_names_webp(one))
 
 
-def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
+def stated_gate(version: GrowthVersion, made: MadePhotos) -> Iterator[Finding]:
     """Yield how many pixels a certificate lists and a release does not replace, or vice versa."""
-    asked, (_, photo) = made.requested_regions, made.photos[0]
+    asked, (_, photo) = made.case.regions, made.photos[0]
     replaced, release = version.paint_twice(photo, asked, SeededBits(DRAWN_WITH))
     wrong = {
         "asked for and not replaced": int((_of(asked, photo) & ~replaced).sum()),
@@ -309,7 +306,7 @@ def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
     yield _worst("stated", "pixels that are not as the certificate says", made, wrong)
 
 
-def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, named: bool = False) -> Finding:
+def _worst(gate: str, what: str, made: MadePhotos, counts: dict[str, int], *, named: bool = False) -> Finding:
     """Return the finding of the largest count; none if the certificate names what is left outside."""
     worst = max(counts, key=lambda name: counts[name])
     count = 0 if named else counts[worst]
@@ -497,7 +494,7 @@ MUTANTS: Final = (
     ),
 )
 AUDIT: Final = PhotoAudit(
-    made=MadeLossy,
+    made=MadePhotos,
     intact=INTACT,
     mutants=MUTANTS,
     levels=LEVELS,

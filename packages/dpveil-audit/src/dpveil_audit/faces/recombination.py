@@ -32,8 +32,18 @@ from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions.chroma import chroma_beside, keep_blocks
 from dpveil.release.plan import obfuscate
-from dpveil_audit.engine import Bits, Finding, Gate, Level, Variant, count_finding
-from dpveil_audit.faces.growth import SEES, Encoding, PhotoAudit, Pixels, Places, neighbours, places, scene
+from dpveil_audit.engine import Finding, Gate, Level, Version, count_finding
+from dpveil_audit.faces.growth import (
+    SEES,
+    Encoding,
+    MadePhotos,
+    PhotoAudit,
+    Pixels,
+    Places,
+    neighbours,
+    places,
+    scene,
+)
 from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 32
@@ -192,17 +202,11 @@ def _heads() -> HeadGallery:
 
 
 @dataclass(frozen=True, eq=False)
-class Made:
+class Made(MadePhotos):
     """The photos of a case and the versions' releases of them, each made once for all gates."""
 
     case: RecombinationCase
-    bits: Bits
     kept: dict[Any, Any] = field(default_factory=dict)
-
-    @cached_property
-    def photos(self) -> list[tuple[str, Photo]]:
-        """The photo and its neighbours, by their hidden contents."""
-        return list(self.case.photos(self.bits(f"{self.case} photos")))
 
     @property
     def photo(self) -> Photo:
@@ -226,7 +230,7 @@ class Made:
         if (version, number) not in self.kept:
             treated = self._among(self.by(version), number)
             bits = SeededBits(DRAWN_WITH)
-            image = version.draw(treated, bits, self.case.following)
+            image = version.released(treated, bits, self.case.following)
             self.kept[version, number] = keep_blocks(treated.photo, image, treated.regions)[0]
         released: Pixels = self.kept[version, number]
         return released
@@ -249,10 +253,10 @@ Draw = Callable[[Placement, BitSource, Sequence[Step]], Pixels]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecombinationVersion(Variant):
+class RecombinationVersion(Version):
     """One way to put faces back: dpveil's own, or a mutant; `listed` are its regions."""
 
-    draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
+    released: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
     treated: Callable[[Made], Placement] = lambda made: made.placement
     listed: Callable[[Placement], Sequence[Region]] = lambda treated: treated.regions
 
@@ -268,7 +272,7 @@ def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     case = made.case
     if case.angle is not None:
         return
-    own = version.draw(made.placement, SeededBits(DRAWN_WITH), case.following)
+    own = version.released(made.placement, SeededBits(DRAWN_WITH), case.following)
     own, _ = keep_blocks(made.photo, own, made.placement.regions)
     release = obfuscate(
         made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
@@ -414,7 +418,7 @@ def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
         released = [reduce(lambda shown, step: shown.after(step), steps, face) for face in shown]
         return put(treated.photo.image, treated.places, released)
 
-    return RecombinationVersion(name=name, draw=draw, **changes)
+    return RecombinationVersion(name=name, released=draw, **changes)
 
 
 def _crops(heads: Heads) -> Pixels:
@@ -489,6 +493,14 @@ def _smooth_after(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
 
 
+def _smooth_before(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
+    """Smooth the photo at the seam, from both sides, before faces are put back."""
+    inside = _hidden_places(image, at).astype(np.uint8)
+    seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
+    soft = cv2.blur(image, (5, 5)).reshape(image.shape)
+    return recombine(np.where(seam, soft, image), at, faces)
+
+
 def _left_out(image: Pixels, at: Sequence[Placed], faces: Faces) -> Pixels:
     """Leave out the last row and column of the photo, as an off-by-one range would."""
     out = recombine(image, at, faces)
@@ -560,6 +572,7 @@ MUTANTS: Final = (
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
     wrong("placement not rounded", _where_it_is, gates=HIDDEN),
+    wrong("seam blurred before", _smooth_before, gates=("hidden", "outside")),
     wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
     wrong(
@@ -568,15 +581,15 @@ MUTANTS: Final = (
         gates=OUTSIDE,
         listed=lambda treated: [_erode(region, 1) for region in treated.regions],
     ),
-    RecombinationVersion(name="original crop put back", gates=HIDDEN, draw=_not_released),
+    RecombinationVersion(name="original crop put back", gates=HIDDEN, released=_not_released),
     RecombinationVersion(
         name="faces in a JPEG not grown",
         gates=HIDDEN,
         treated=lambda made: made.case.placement(Photo(made.photo.image)),
     ),
-    RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, draw=_chroma_of_faces),
-    RecombinationVersion(name="linked face by its likeness", gates=HIDDEN, draw=_linked_by_likeness),
-    RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),
+    RecombinationVersion(name="chroma read from blocks with a face", gates=HIDDEN, released=_chroma_of_faces),
+    RecombinationVersion(name="linked face by its likeness", gates=HIDDEN, released=_linked_by_likeness),
+    RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), released=_beside),
 )
 AUDIT: Final = PhotoAudit(
     made=Made,

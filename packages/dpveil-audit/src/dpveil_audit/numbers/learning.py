@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations_with_replacement, product
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +18,10 @@ from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil.numbers.naive_bayes import LEVELS, Codes, Deviations, Ints, Moments, Plan, Shares, TrueAnswers
-from dpveil_audit.engine import Audit, Finding, Gate, Level, Variant, count_finding
-from dpveil_audit.scalar.laws import ROUNDED, UNBOUNDED, Number, Released, loss, release_points
+from dpveil_audit import engine
+from dpveil_audit.divergence import Pairs, worst
+from dpveil_audit.engine import Audit, Finding, Gate, Level, Version, count_finding, exact_finding
+from dpveil_audit.scalar.case import Number, released_law
 
 Table = tuple[int, ...]
 """Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
@@ -37,7 +40,7 @@ class Record:
 
 
 @dataclass(frozen=True, eq=False)
-class LearnCase:
+class LearnCase(engine.Case):
     """A model's settings, for all tables with these records and numbers of rows."""
 
     records: tuple[Record, ...]
@@ -46,24 +49,24 @@ class LearnCase:
     classes: tuple[str, ...] = ("a", "b", "c")
 
     @cached_property
-    def tables(self) -> list[Table]:
+    def inputs(self) -> list[Table]:
         """Every table."""
         every = range(len(self.records))
         return [table for rows in self.rows for table in combinations_with_replacement(every, rows)]
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Tables of which one has a record replaced, or one more."""
+        counts = np.array([np.bincount(table, minlength=len(self.records)) for table in self.inputs])
+        moved = np.abs(counts[:, None] - counts[None]).sum(axis=2)
+        sizes = counts.sum(axis=1)
+        alike = sizes[:, None] == sizes[None]
+        return np.argwhere(moved == 1 if self.is_add_remove else (moved == 2) & alike)
 
     @property
     def is_add_remove(self) -> bool:
         """Whether neighbours have one record more or less."""
         return bool(self.settings.get("neighbours") == "added")
-
-    def neighbours(self, table: Table) -> Iterator[Table]:
-        """Yield every pair of neighbours once: with a record replaced, or with one less."""
-        for row, held in enumerate(table):
-            rest = table[:row] + table[row + 1 :]
-            if self.is_add_remove and rest:
-                yield rest
-            for other in () if self.is_add_remove else range(held + 1, len(self.records)):
-                yield tuple(sorted((*rest, other)))
 
     @cached_property
     def requested_epsilon(self) -> Fraction:
@@ -85,6 +88,11 @@ class LearnCase:
         features, labels, _ = self.columns(table)
         return self.model(bits).fit(features, labels)
 
+    def label(self, number: int) -> str:
+        """Return a table as text."""
+        held = [self.records[row] for row in self.inputs[number]]
+        return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
+
     def __str__(self) -> str:
         words = [f"{name} {_word(value)}" for name, value in self.settings.items() if name != "floor"]
         return ", ".join([f"{'/'.join(map(str, self.rows))} rows", *words])
@@ -94,34 +102,8 @@ def _word(value: Any) -> str:
     return ":".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
-@dataclass(frozen=True)
-class Learned:
-    """All queries of a fit about a table: sizes and sums, and deviations after each of several histories."""
-
-    first: Released
-    then: tuple[Released, ...]
-
-
-def cost(one: Learned, other: Learned) -> Fraction:
-    """Return the largest log-ratio of everything released about two tables, rounded up.
-
-    As numbers are drawn independently, and deviations after released means and sizes, the largest log-ratios
-    add up; for each deviation the worst history counts.
-    """
-    if [len(part) for part in (one.first, *one.then)] != [len(part) for part in (other.first, *other.then)]:
-        return UNBOUNDED
-    return min(max(_cost(one, other), _cost(other, one)), UNBOUNDED)
-
-
-def _cost(one: Learned, other: Learned) -> Fraction:
-    total = sum((_loss(a, b) for a, b in zip(one.first, other.first, strict=True)), Fraction(0))
-    for ones, others in zip(zip(*one.then, strict=True), zip(*other.then, strict=True), strict=True):
-        total += max(_loss(a, b) for a, b in zip(ones, others, strict=True))
-    return total
-
-
-def _loss(one: Number, other: Number) -> Fraction:
-    return Fraction(0) if one == other else loss(one, other)
+Learned = tuple[Number, ...]
+"""All numbers of a fit about a table: sizes, sums, and deviations after each of several histories."""
 
 
 def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
@@ -130,35 +112,39 @@ def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
 
 
 def own_asks(plan: Plan) -> Learned:
-    """Return all queries of a plan: deviations about some centres, at some released sizes."""
-    sizes, sums = plan.sizes(), plan.sums()
-    first = release_points(sizes.mechanism, sizes.points) + release_points(sums.mechanism, sums.points)
+    """Return all numbers of a plan: deviations about some centres, at some released sizes."""
     shape = len(plan.groups), plan.groups[0].shape[1]
-    then = [
-        spreads_of(plan, *plan.spreads(np.full(shape, centre, np.int64)), size)
-        for centre in CENTRES
-        for size in SIZES
-    ]
-    return Learned(first, tuple(then))
+    spreads = [plan.spreads(np.full(shape, centre, np.int64)) for centre in CENTRES]
+    return numbers_of(plan.sizes()) + numbers_of(plan.sums()) + deviations_after(plan, spreads)
 
 
-def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
-    """Return these deviations as released numbers, if every class was released with one size."""
+def numbers_of(asked: Any) -> Learned:
+    """Return true answers as numbers, each drawn by its mechanism."""
+    return tuple(((asked.mechanism, int(point)),) for point in asked.points)
+
+
+def deviations_after(plan: Plan, spreads: Sequence[tuple[Any, Any]]) -> Learned:
+    """Return deviations by their histories: squares about released means, and one released size."""
     deviations: Any = plan.deviations
-    asked = deviations.plan(squares, reach, [size] * len(squares))
-    return tuple(number for one in asked.values() for number in release_points(one.mechanism, one.points))
+    histories = [
+        [number for asked in answers.values() for (number,) in numbers_of(asked)]
+        for squares, reach in spreads
+        for size in SIZES
+        for answers in [deviations.plan(squares, reach, [size] * len(squares))]
+    ]
+    return tuple(zip(*histories, strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnVersion(Variant):
+class LearnVersion(Version):
     """One way to learn: the model itself, or a mutant.
 
-    `plan` makes the plan, `asks` returns its queries, `draw` releases them.
+    `plan` makes the plan, `asks` returns its queries, `release` draws them.
     """
 
     plan: Callable[[LearnCase, Any, Any, Any], Plan] = own_plan
     asks: Callable[[Plan], Learned] = own_asks
-    draw: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
+    release: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
 
     def learn(self, case: LearnCase, table: Table) -> Learned:
         """Return all queries about a table."""
@@ -204,13 +190,13 @@ def true_answers(case: LearnCase, table: Table, plan: Plan) -> Learned:
     sums = [sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)) for cls in every for own in cls]
     about_sums = plan.sums().mechanism
     points = [int(about_sums.lattice.index(total)[0]) for total in sums]
-    first = release_points(plan.sizes().mechanism, sizes) + release_points(about_sums, points)
     flat = [own for of_class in every for own in of_class]
-    then = [_spreads(plan, flat, centre, size) for centre in CENTRES for size in SIZES]
-    return Learned(first, tuple(then))
+    histories = [_spreads(plan, flat, centre, size) for centre in CENTRES for size in SIZES]
+    first = [(plan.sizes().mechanism, size) for size in sizes] + [(about_sums, point) for point in points]
+    return (*((number,) for number in first), *zip(*histories, strict=True))
 
 
-def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Released:
+def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> list[Any]:
     deviations = deviations_of(plan)
     mechanism, most = deviations.at(size), max(centre, LEVELS - centre)
     last = mechanism.lattice.spans[-1][1]
@@ -219,7 +205,7 @@ def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Rele
         square = Fraction(sum((u - centre) ** 2 for u in own), most**2)
         point = _nearest(square, mechanism.lattice.step, squared=deviations.squared)
         points.append(point if last is None else min(point, last))
-    return release_points(mechanism, points)
+    return [(mechanism, point) for point in points]
 
 
 def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
@@ -242,16 +228,16 @@ def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     Mechanisms are audited by themselves, so that no learned number has to be counted here.
     """
     unlike = 0
-    for table in case.tables:
+    for table in case.inputs:
         plan = version.plan(case, *case.columns(table))
         unlike += version.asks(plan) != true_answers(case, table, plan)
-    what = f"answers unlike the definition, {len(case.tables)} tables"
+    what = f"answers unlike the definition, {len(case.inputs)} tables"
     yield count_finding("same", what, case, unlike, "tables")
     fits = others = 0
-    for table in case.tables[:: max(1, len(case.tables) // SAME)]:
+    for table in case.inputs[:: max(1, len(case.inputs) // SAME)]:
         plan, name = version.plan(case, *case.columns(table)), f"same {table}"
         due = _in_turn(plan, SeededBits(1, name))
-        others += not _alike(version.draw(plan, SeededBits(1, name)), due)
+        others += not _alike(version.release(plan, SeededBits(1, name)), due)
         fits += not _alike(_fitted(case, table, SeededBits(1, name)), due, floor=1)
     yield count_finding("same", "releases unlike draws of the mechanisms", case, others, "tables")
     yield count_finding("same", "fits unlike draws of the mechanisms", case, fits, "tables")
@@ -292,39 +278,19 @@ def _alike(one: Moments, other: Moments, floor: int = 0) -> bool:
 
 def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
-    limit = stated_epsilon(case)
-    beyond = max(Fraction(0), limit - case.requested_epsilon)
+    stated = stated_epsilon(case)
+    beyond = max(Fraction(0), stated - case.requested_epsilon)
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
-    limit = min(limit, case.requested_epsilon)
-    learned: dict[Learned, int] = {}  # most tables are asked the same as others are
-    asks = {table: learned.setdefault(version.learn(case, table), len(learned)) for table in case.tables}
-    kinds = list(learned)
-    worst: tuple[Fraction, Table, Table] = Fraction(0), (), ()
-    pairs = 0
-    known: dict[tuple[int, int], Fraction] = {}
-    for one in case.tables:
-        for other in case.neighbours(one):
-            if other in asks:
-                pairs += 1
-                both = asks[one], asks[other]
-                if both not in known:
-                    known[both] = cost(kinds[both[0]], kinds[both[1]])
-                worst = max(worst, (known[both], one, other))
-    value, one, other = worst
-    what = f"log-ratio of all that is released, {pairs:,} pairs of tables"
-    where = f"{case}, {_table_text(case, one)} and {_table_text(case, other)}"
-    yield Finding("exact", what, where, float(value), float(limit), value <= limit + ROUNDED, "ε")
+    promise: Any = SimpleNamespace(epsilon=min(stated, case.requested_epsilon), delta=None, rho=None)
+    law = released_law([version.learn(case, table) for table in case.inputs])
+    what = f"log-ratio of all that is released, {len(case.pairs):,} pairs of tables"
+    yield exact_finding(case, what, worst(promise, law, case.pairs), case.label)
 
 
 def stated_epsilon(case: LearnCase) -> Fraction:
     """Return what a fitted model states, which is the same for all tables."""
-    guarantee = case.fit(case.tables[0], SeededBits(1, "stated")).guarantee_
+    guarantee = case.fit(case.inputs[0], SeededBits(1, "stated")).guarantee_
     return Fraction(guarantee.epsilon or 0)
-
-
-def _table_text(case: LearnCase, table: Table) -> str:
-    held = [case.records[number] for number in table]
-    return "[" + ", ".join(f"{'/'.join(map(str, one.features))} {one.label}" for one in held) + "]"
 
 
 def _share_mutant(name: str, shares: Callable[[LearnCase, Shares], Shares]) -> LearnVersion:
@@ -337,6 +303,12 @@ def _share_mutant(name: str, shares: Callable[[LearnCase, Shares], Shares]) -> L
         return replace(own, shares=found, deviations=spread)
 
     return LearnVersion(name=name, gates=("exact",), plan=plan)
+
+
+def _over_features(case: LearnCase, shares: Shares) -> Shares:
+    """Forget that every feature has a sum and a deviation."""
+    features = len(case.records[0].features)
+    return Shares(shares.count, shares.mean * features, shares.deviation * features)
 
 
 def _as_added(case: LearnCase, shares: Shares) -> Shares:
@@ -365,13 +337,13 @@ def _size_mechanism(group: Codes, epsilon: Fraction) -> Laplace:
 
 def _true_sizes(plan: Plan) -> Learned:
     own, features = own_asks(plan), plan.groups[0].shape[1]
-    means = []
+    means: list[Number] = []
     for group in plan.groups:
         mechanism = _size_mechanism(group, plan.shares.mean)
         for feature in range(features):
             total = Fraction(int((2 * group[:, feature] - LEVELS).sum()), LEVELS * max(len(group), 1))
-            means.append(Number(mechanism, int(mechanism.lattice.index(total)[0])))
-    return Learned((*own.first[: len(plan.groups)], *means), own.then)
+            means.append(((mechanism, int(mechanism.lattice.index(total)[0])),))
+    return (*own[: len(plan.groups)], *means, *own[len(plan.groups) * (1 + features) :])
 
 
 def _true_means(plan: Plan) -> Ints:
@@ -383,30 +355,21 @@ def _true_means(plan: Plan) -> Ints:
 
 
 def _about_true_means(plan: Plan) -> Learned:
-    squares, reach = plan.spreads(_true_means(plan))
-    then = [spreads_of(plan, squares, reach, size) for size in SIZES]
-    return Learned(own_asks(plan).first, tuple(then))
-
-
-def _half_reach(means: Ints) -> Ints:
-    return np.full_like(means, LEVELS // 2)
+    spreads = [plan.spreads(_true_means(plan))]
+    return numbers_of(plan.sizes()) + numbers_of(plan.sums()) + deviations_after(plan, spreads)
 
 
 def _too_short(plan: Plan) -> Learned:
     """Use half the bounds as the largest distance from a mean."""
     shape = len(plan.groups), plan.groups[0].shape[1]
-    then = []
-    for centre in CENTRES:
-        squares, reach = plan.spreads(np.full(shape, centre, np.int64))
-        then += [spreads_of(plan, squares, _half_reach(reach), size) for size in SIZES]
-    return Learned(own_asks(plan).first, tuple(then))
+    centres = [np.full(shape, centre, np.int64) for centre in CENTRES]
+    spreads = [(plan.spreads(means)[0], np.full(shape, LEVELS // 2, np.int64)) for means in centres]
+    return numbers_of(plan.sizes()) + numbers_of(plan.sums()) + deviations_after(plan, spreads)
 
 
 def _sizes_shown(plan: Plan) -> Learned:
-    own, count = own_asks(plan), len(plan.groups)
     shown = replace(plan, shares=replace(plan.shares, count=Fraction(60)))
-    sizes = release_points(shown.sizes().mechanism, shown.sizes().points)
-    return Learned((*sizes, *own.first[count:]), own.then)
+    return numbers_of(shown.sizes()) + own_asks(plan)[len(plan.groups) :]
 
 
 def _only_with_records(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
@@ -426,13 +389,14 @@ def _one_for_all(plan: Plan, bits: BitSource) -> Moments:
 MUTANTS: Final = (
     _share_mutant("replaced records charged as added ones", _as_added),
     _share_mutant("budget not divided over statistics", _for_each_number),
+    _share_mutant("budget not divided over features", _over_features),
     LearnVersion(name="sensitivities from true class sizes", gates=("exact",), asks=_true_sizes),
     LearnVersion(name="spreads about true means", gates=("exact",), asks=_about_true_means),
     LearnVersion(name="half the bounds for the reach of a spread", gates=("exact",), asks=_too_short),
     LearnVersion(name="features not clipped", gates=("exact",), plan=_unclipped_plan),
     LearnVersion(name="class sizes without noise", gates=("exact",), asks=_sizes_shown),
     LearnVersion(name="empty classes left out", plan=_only_with_records, gates=("exact",)),
-    LearnVersion(name="one draw for all features", gates=("same",), draw=_one_for_all),
+    LearnVersion(name="one draw for all features", gates=("same",), release=_one_for_all),
 )
 
 

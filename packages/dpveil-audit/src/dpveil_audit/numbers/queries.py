@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import combinations, pairwise, product
+from itertools import pairwise, product
+from types import SimpleNamespace
 from typing import Any, Final
 
 import numpy as np
@@ -17,8 +18,19 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers import Plan, build, statistics
-from dpveil_audit.engine import Audit, Finding, Gate, Level, Variant, count_finding, sampled
-from dpveil_audit.scalar.laws import ROUNDED, Released, cost, release_points
+from dpveil_audit import engine
+from dpveil_audit.divergence import Pairs, worst
+from dpveil_audit.engine import (
+    Audit,
+    Finding,
+    Gate,
+    Level,
+    Version,
+    count_finding,
+    exact_finding,
+    sampled,
+)
+from dpveil_audit.scalar.case import released_law
 
 Table = tuple[int, ...]
 """A column as indices into the case's cells, one per row."""
@@ -34,7 +46,7 @@ class Cell:
 
 
 @dataclass(frozen=True, eq=False)
-class QueryCase:
+class QueryCase(engine.Case):
     """One query with its settings, for all columns of so many rows over these cells."""
 
     query: str
@@ -44,15 +56,17 @@ class QueryCase:
     known: dict[tuple[Table, Lattice], list[int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
-    def tables(self) -> list[Table]:
+    def inputs(self) -> list[Table]:
         """Every column."""
         return list(product(range(len(self.cells)), repeat=self.rows))
 
-    def neighbours(self, table: Table) -> Iterator[Table]:
-        """Yield every pair of columns that differ in one row, once."""
-        for row, held in enumerate(table):
-            for cell in range(held + 1, len(self.cells)):
-                yield (*table[:row], cell, *table[row + 1 :])
+    @cached_property
+    def pairs(self) -> Pairs:
+        """Neighbours, and any two columns if something is promised about them and they are few."""
+        tables = np.array(self.inputs)
+        if self.metric and len(tables) ** 2 <= 2 * PAIRS:
+            return super().pairs
+        return np.argwhere((tables[:, None] != tables[None]).sum(axis=2) == 1)
 
     def values(self, table: Table) -> list[Any]:
         """Return a column as the user gives it."""
@@ -68,17 +82,19 @@ class QueryCase:
         """Whether ε is requested per ΔF."""
         return self.settings.get("relation") == "any-database"
 
-    def allowance(self, plan: Plan, one: Table, other: Table) -> Fraction | None:
-        """Return the largest promised log-ratio for two columns, None if nothing is promised."""
-        limit = min(self.requested_epsilon, plan.guarantee.epsilon or Fraction(0))
-        replaced = sum(a != b for a, b in zip(one, other, strict=True))
+    def allowed(self, plan: Plan) -> Any:
+        """Return how often ε is promised for every pair of columns; None if once."""
         if not self.metric:
-            return limit if replaced == 1 else None
+            return None
+        lattice, tables = plan.mechanism.lattice, np.array(self.inputs)
+        first, second = self.pairs.T
+        replaced = (tables[first] != tables[second]).sum(axis=1).astype(object)
         if self.query == "histogram":
-            return limit * replaced
-        (a,), (b,) = (self.points(table, plan.mechanism.lattice) for table in (one, other))
-        apart = Fraction(abs(a - b) * plan.mechanism.lattice.step / plan.mechanism.sensitivity)
-        return limit * (min(apart, Fraction(1)) if replaced == 1 else apart)
+            return replaced
+        points = np.array([self.points(table, lattice)[0] for table in self.inputs], object)
+        apart = np.abs(points[first] - points[second]) * (lattice.step / plan.mechanism.sensitivity)
+        apart[(replaced == 1) & (apart > 1)] = Fraction(1)
+        return apart
 
     def points(self, table: Table, lattice: Lattice) -> list[int]:
         """Return the answers by definition as points of a lattice, computed once for each."""
@@ -129,6 +145,10 @@ class QueryCase:
             return [low + (high - low) * k / bins for k in range(bins + 1)]
         return list(bins)
 
+    def label(self, number: int) -> str:
+        """Return a column as text."""
+        return str(self.values(self.inputs[number]))
+
     def __str__(self) -> str:
         shown = {name: value for name, value in self.settings.items() if name != "epsilon"}
         words = [f"{name} {_word(value)}" for name, value in shown.items()]
@@ -175,17 +195,16 @@ def mechanism_draws(plan: Plan, bits: BitSource) -> list[float]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryVersion(Variant):
+class QueryVersion(Version):
     """One way to answer: the query itself, or a mutant."""
 
     plan: PlanOf = own_plan
-    draws: Callable[[Plan, BitSource], list[float]] = own_draws
+    release: Callable[[Plan, BitSource], list[float]] = own_draws
 
 
 INTACT: Final = QueryVersion(name="intact")
 
 
-Planned = dict[Table, Plan | None]
 SAME: Final = 12
 PAIRS: Final = 20_000
 """Pairs up to which all are checked, for a promise about any two columns."""
@@ -197,34 +216,39 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     Mechanisms are audited by themselves, so that no response has to be counted here.
     """
     unlike = 0
-    for table in case.tables:
+    for table in case.inputs:
         plan = version.plan(case, table)
         points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
         unlike += points != case.points(table, plan.mechanism.lattice)
-    what = f"answers unlike the definition, {len(case.tables)} columns"
+    what = f"answers unlike the definition, {len(case.inputs)} columns"
     yield count_finding("same", what, case, unlike, "columns")
-    some = case.tables[:: max(1, len(case.tables) // SAME)]
+    some = case.inputs[:: max(1, len(case.inputs) // SAME)]
     others = 0
     for table in some:
         plan, name = version.plan(case, table), f"same {table}"
-        others += version.draws(plan, SeededBits(1, name)) != mechanism_draws(plan, SeededBits(1, name))
+        others += version.release(plan, SeededBits(1, name)) != mechanism_draws(plan, SeededBits(1, name))
     yield count_finding("same", "releases unlike draws of the mechanism", case, others, "columns")
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
-    """Yield the stated cost, public facts that differ, and the largest log-ratio of neighbours."""
-    plans = {table: _plan(version, case, table) for table in case.tables}
-    first = next((plan for plan in plans.values() if plan is not None), None)
+    """Yield the stated cost, and the largest log-ratio of all that is released about neighbours.
+
+    That includes public facts, and whether a column is refused.
+    """
+    plans = [_plan(version, case, table) for table in case.inputs]
+    first = next((plan for plan in plans if plan is not None), None)
     if first is None:
         yield Finding("exact", "columns that are refused", str(case), len(plans), 0, False, "columns")
         return
-    beyond = max(Fraction(0), (first.guarantee.epsilon or Fraction(0)) - case.requested_epsilon)
+    stated = first.guarantee.epsilon or Fraction(0)
+    beyond = max(Fraction(0), stated - case.requested_epsilon)
     kept = not beyond and first.guarantee.kind == ("metric" if case.metric else "pure")
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, kept, "ε")
-    unlike = sum(_public(plan) != _public(first) for plan in plans.values())
-    what = "columns whose public part differs, or that are refused"
-    yield count_finding("exact", what, case, unlike, "columns")
-    yield _losses(case, plans, first)
+    law = released_law([_numbers(plan) for plan in plans], [_public(plan) for plan in plans])
+    promise: Any = SimpleNamespace(epsilon=min(stated, case.requested_epsilon), delta=None, rho=None)
+    found = worst(promise, law, case.pairs, case.allowed(first))
+    what = f"log-ratio of all that is released, {len(case.pairs):,} pairs of columns"
+    yield exact_finding(case, what, found, case.label)
 
 
 def _plan(version: QueryVersion, case: QueryCase, table: Table) -> Plan | None:
@@ -234,48 +258,15 @@ def _plan(version: QueryVersion, case: QueryCase, table: Table) -> Plan | None:
         return None
 
 
-def _public(plan: Plan | None) -> tuple[object, ...]:
+def _public(plan: Plan | None) -> tuple[Any, ...]:
+    return () if plan is None else (plan.query, plan.rows, str(plan.guarantee), plan.edges)
+
+
+def _numbers(plan: Plan | None) -> tuple[Any, ...]:
     if plan is None:
         return ()
-    return plan.query, plan.rows, plan.guarantee, plan.mechanism, plan.edges, len(plan.answers)
-
-
-def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
-    """Return the log-ratio closest to its limit, or furthest beyond, over neighbours and other pairs."""
-    distributions = {table: _release_law(plan) for table, plan in plans.items()}
-    known: dict[tuple[Released | None, Released | None], Fraction] = {}
-    worst: tuple[Fraction, Fraction, Table, Table] | None = None
-    pairs = 0
-    for one, other in _pairs(case):
-        limit = case.allowance(first, one, other)
-        if limit is None:
-            continue
-        pairs += 1
-        both = distributions[one], distributions[other]
-        found = known[both] if both in known else known.setdefault(both, cost(*both))
-        if worst is None or found - limit > worst[0] - worst[1]:
-            worst = found, limit, one, other
-    value, limit, one, other = worst or (Fraction(0), Fraction(0), (), ())
-    what = f"log-ratio of all that is released, {pairs:,} pairs of columns"
-    where = f"{case}, {case.values(one)} and {case.values(other)}"
-    return Finding("exact", what, where, float(value), float(limit), value <= limit + ROUNDED, "ε")
-
-
-def _pairs(case: QueryCase) -> Iterator[tuple[Table, Table]]:
-    """Yield neighbours, and any two columns if something is promised about them."""
-    if case.metric and len(case.tables) ** 2 <= 2 * PAIRS:
-        yield from combinations(case.tables, 2)
-        return
-    for table in case.tables:
-        for other in case.neighbours(table):
-            yield table, other
-
-
-def _release_law(plan: Plan | None) -> Released | None:
-    if plan is None:
-        return None
-    points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object))
-    return release_points(plan.mechanism, points.tolist())
+    points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
+    return tuple(((plan.mechanism, point),) for point in points)
 
 
 def wrong(name: str, plan: PlanOf) -> QueryVersion:
@@ -323,8 +314,9 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
     """Take the range of values from the column."""
     numbers = _unclipped_values(case, table)
     low, high = min(numbers), max(numbers)
-    settings = {"range": (low, high if high > low else low + 1), "step": None, "missing": low}
-    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**case.settings, **settings})
+    own = {name: value for name, value in case.settings.items() if name != "step"}
+    settings = {"range": (low, high if high > low else low + 1), "missing": low}
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**own, **settings})
     return plan
 
 
@@ -336,6 +328,13 @@ def _unclipped_values(case: QueryCase, table: Table) -> list[Fraction]:
 def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
     numbers = _unclipped_values(case, table)
     return _with(own_plan(case, table), sum(numbers, Fraction(0)) / len(numbers))
+
+
+def _unclipped_deviation(case: QueryCase, table: Table) -> Plan:
+    plan = own_plan(case, table)
+    step, most = plan.mechanism.lattice.step, plan.mechanism.range.high or Fraction(0)
+    square = min(_variance(_unclipped_values(case, table)), most**2)
+    return _with(plan, step * _nearest_root(square, step))
 
 
 def _one_fewer(case: QueryCase, table: Table) -> Plan:
@@ -411,6 +410,8 @@ MEAN: Final = (
     wrong("range from the data", _from_data),
 )
 DEVIATION: Final = (
+    wrong("missing values left out", _present),
+    wrong("variance of values that are not clipped", _unclipped_deviation),
     wrong("sensitivity of a mean", _scaled_sensitivity(lambda n: Fraction(1, n))),
     wrong("divided by n - 1", _one_fewer),
 )
@@ -424,8 +425,9 @@ HISTOGRAM: Final = (
     wrong("ε for every bin", _doubled_epsilon),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
+    wrong("bins from the data", _from_data),
     wrong("empty bins left out", _empty_out),
-    QueryVersion(name="one draw for all bins", gates=("same",), draws=one_draw),
+    QueryVersion(name="one draw for all bins", gates=("same",), release=one_draw),
 )
 
 

@@ -1,86 +1,43 @@
-"""Small images and their neighbours, versions of pixel methods, and settings to audit them in."""
+"""Pixel methods on small images: neighbours, versions, and the audit of a method."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
-from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import chain, product, zip_longest
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+from jaxtyping import UInt8
 
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import show
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
-from dpveil.noise.bits import BitSource
-from dpveil_audit.divergence import Move, NoiseKind, Pairs, ProductLaw
-from dpveil_audit.engine import Variant, sampled
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil_audit import engine
+from dpveil_audit.divergence import Pairs, Part, ProductLaw, Releases
+from dpveil_audit.engine import Audit, Drawn, Finding, Gate, Level, Version, count_finding
+from dpveil_audit.fit import ALPHA
+from dpveil_audit.lower_bound import lower_bound
+
+__all__ = ["Case", "Part", "Releases", "method_audit", "one_by_one", "side_by_side", "version"]
 
 Image = UInt8[np.ndarray, "h w c"]
 Images = UInt8[np.ndarray, "images h w c"]
-Releases = UInt8[np.ndarray, "n h w c"]
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """One draw: the `places` (row, column, channel) that show it, and the levels that each outcome `looks`
-    like.
-
-    `looks` has a row for each outcome and a level for each place. Outcomes may look the same.
-    """
-
-    places: Int64[np.ndarray, "places 3"]
-    looks: UInt8[np.ndarray, "outcomes places"]
-
-    @classmethod
-    def of_level(cls, places: Sequence[tuple[int, int, int]]) -> Part:
-        """Return the part whose outcome 0..255 is the one level that all its places show."""
-        return cls(np.array(places, np.int64), np.arange(256, dtype=np.uint8)[:, None].repeat(len(places), 1))
-
-    @cached_property
-    def first(self) -> Int64[np.ndarray, " outcomes"]:
-        """The first outcome that looks like each outcome."""
-        return self._find(self.looks)
-
-    def read(self, releases: Releases) -> Int64[np.ndarray, " n"]:
-        """Return the first outcome that looks like each release, and -1 if none does."""
-        rows, columns, channels = self.places.T
-        return self._find(releases[:, rows, columns, channels])
-
-    def _find(self, shown: UInt8[np.ndarray, "n places"]) -> Int64[np.ndarray, " n"]:
-        keys, known = _keys(shown), _keys(self.looks)
-        order = np.argsort(known, kind="stable")
-        at = np.searchsorted(known[order], keys).clip(max=len(order) - 1)
-        found: Int64[np.ndarray, " n"] = order[at]
-        return np.where(np.all(self.looks[found] == shown, axis=1), found, -1)
-
-
-def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
-    """Return hashes of rows; rows that share one by chance are compared afterwards."""
-    # Powers, not multiples, of an odd constant: rows such as 1, 0, 0, 1 and 0, 1, 1, 0 must not share one.
-    factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
-    return rows.astype(np.uint64) @ factors
-
-
 Pixel = tuple[int, int]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two neighbouring images, h × w × c, and a description of what is hard about them."""
-
-    name: str
-    first: Image
-    second: Image
-
-    @property
-    def pixels(self) -> int:
-        """The number of pixels in which the two differ."""
-        return int(np.any(self.first != self.second, axis=2).sum())
+Size = tuple[int, int, int]
+Method = Any
+"""A `PixelMethod`; a version reads the fields of its own."""
+DistributionOf = Callable[[Method, Images], ProductLaw]
+ReleasesOf = Callable[[Method, Image, int, BitSource], Any]
+MOST_IMAGES: Final = 1024
+"""Most images of a case that are all looked at; of more, the extreme ones are."""
+CHUNK: Final = 512
+BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+LETTERS: Final = {"block": "b", "neighbourhood": "m"}
+DISTINGUISHED: Final = math.log(10)
+"""The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
 
 
 def cells(height: int, width: int, block: int) -> list[list[Pixel]]:
@@ -96,102 +53,41 @@ def cells(height: int, width: int, block: int) -> list[list[Pixel]]:
     return [found[key] for key in sorted(found)]
 
 
-def adversarial_pairs(
-    *, height: int, width: int, channels: int, block: int, neighbourhood: int | None
-) -> list[Pair]:
-    """Return pairs of images that differ in at most `neighbourhood` pixels (None: all of them).
-
-    Black turns white: within one cell, in the smallest (ragged) cells, spread over cells, in the last column
-    and row, in a single pixel, in each channel alone, and everywhere if that is allowed; one pair straddles
-    the threshold at which a rounded mean changes. Equal pairs are listed once.
-
-    >>> made = adversarial_pairs(height=3, width=3, channels=1, block=2, neighbourhood=1)
-    >>> [pair.name for pair in made]
-    ['largest cell', 'smallest cell', 'rounding edge']
-    """
-    shape = (height, width, channels)
-    most = height * width if neighbourhood is None else min(neighbourhood, height * width)
-    grid = cells(height, width, block)
-    chosen = {name: pixels[:most] for name, pixels in _orders(grid, height, width).items()}
-    chosen["single pixel"] = chosen["largest cell"][:1]
-    if most == height * width:
-        chosen["every pixel"] = [pixel for cell in grid for pixel in cell]
-    made = [_switch(name, shape, pixels, range(channels)) for name, pixels in chosen.items()]
-    if channels > 1:
-        one = chosen["largest cell"]
-        made += [_switch(f"channel {k} alone", shape, one, [k]) for k in range(channels)]
-    made.append(_rounding_edge(shape, max(grid, key=len), most))
-    return _distinct(made)
-
-
-def uneven_image(size: tuple[int, int, int]) -> Image:
+def uneven_image(size: Size) -> Image:
     """Return an image of this height, width and channels whose levels differ from pixel to pixel."""
-    levels = (np.arange(size[0] * size[1] * size[2]) * 37 + 11) % 256
+    levels = (np.arange(math.prod(size)) * 37 + 11) % 256
     return levels.astype(np.uint8).reshape(size)
 
 
-def _orders(grid: list[list[Pixel]], height: int, width: int) -> dict[str, list[Pixel]]:
-    """Return orders of the pixels, of which a neighbourhood changes the first ones."""
+def extreme_images(size: Size, block: int, m: int | None) -> Images:
+    """Return a black image, and ones of which m pixels (None: all) are white.
+
+    They fill the largest cells, the smallest (ragged) ones, a pixel of every cell, the last column, the last
+    row, or are one pixel alone, in all channels or in one.
+    """
+    height, width, channels = size
+    grid = cells(height, width, block)
     by_size = sorted(grid, key=len)
-    return {
-        "largest cell": list(chain.from_iterable(reversed(by_size))),
-        "smallest cell": list(chain.from_iterable(by_size)),
-        "spread over cells": [p for turn in zip_longest(*grid) for p in turn if p is not None],
-        "last column": [(row, width - 1) for row in reversed(range(height))],
-        "last row": [(height - 1, column) for column in reversed(range(width))],
-    }
-
-
-def _switch(name: str, shape: tuple[int, int, int], pixels: Sequence[Pixel], channels: Iterable[int]) -> Pair:
-    first = np.zeros(shape, np.uint8)
-    second = first.copy()
-    for row, column in pixels:
-        second[row, column, list(channels)] = 255
-    return Pair(name, first, second)
-
-
-def _rounding_edge(shape: tuple[int, int, int], cell: list[Pixel], most: int) -> Pair:
-    """Return a pair whose cell mean lies just below half a level before pixels turn white."""
-    first = np.zeros(shape, np.uint8)
-    changed, rest = cell[:most], cell[most:]
-    left = (len(cell) + 1) // 2 - 1
-    for row, column in rest:
-        first[row, column] = min(left, 255)
-        left -= min(left, 255)
-    second = first.copy()
-    for row, column in changed:
-        second[row, column] = 255
-    return Pair("rounding edge", first, second)
-
-
-def _distinct(made: list[Pair]) -> list[Pair]:
-    seen = {(pair.first.tobytes(), pair.second.tobytes()): pair for pair in reversed(made)}
-    return [pair for pair in made if seen[pair.first.tobytes(), pair.second.tobytes()] is pair]
-
-
-# All small images over a few levels, and all pairs of neighbours among them
-
-MOST_IMAGES: Final = 10_000
-CHUNK: Final = 512
+    orders = [
+        list(chain.from_iterable(reversed(by_size))),
+        list(chain.from_iterable(by_size)),
+        [pixel for turn in zip_longest(*grid) for pixel in turn if pixel is not None],
+        [(row, width - 1) for row in reversed(range(height))],
+        [(height - 1, column) for column in reversed(range(width))],
+        by_size[-1][:1],
+    ]
+    places = [(order[: m or height * width], slice(None)) for order in orders]
+    places += [(orders[0][: m or height * width], slice(k, k + 1)) for k in range(channels)]
+    images = np.zeros((1 + len(places), *size), np.uint8)
+    for image, (pixels, channel) in zip(images[1:], places, strict=True):
+        rows, columns = np.array(pixels).T
+        image[rows, columns, channel] = 255
+    return np.unique(images, axis=0)
 
 
 @lru_cache(maxsize=64)
-def all_images(height: int, width: int, channels: int, levels: tuple[int, ...]) -> Images:
-    """Return every image over these levels. Raises `InvalidParameter` above 10 000 of them."""
-    count = len(levels) ** (height * width * channels)
-    if count > MOST_IMAGES:
-        raise InvalidParameter("levels", levels, f"make {count} images", hint="take a smaller image")
-    flat = np.array(list(product(levels, repeat=height * width * channels)), np.uint8)
-    return flat.reshape(-1, height, width, channels)
-
-
-def neighbours(images: Images, m: int | None) -> Pairs:
+def neighbours(content: bytes, shape: tuple[int, int, int, int], m: int | None) -> Pairs:
     """Return all ordered pairs that differ in 1 to m pixels (None: any two), each with all its channels."""
-    return _neighbours(images.tobytes(), images.shape, m)
-
-
-@lru_cache(maxsize=64)
-def _neighbours(content: bytes, shape: tuple[int, int, int, int], m: int | None) -> Pairs:
     count, height, width, channels = shape
     pixels = np.frombuffer(content, np.uint8).reshape(count, height * width, channels)
     most = height * width if m is None else m
@@ -206,73 +102,104 @@ def _neighbours(content: bytes, shape: tuple[int, int, int, int], m: int | None)
     return np.concatenate(found).astype(np.int64)
 
 
-Method = Any
-"""A `PixelMethod`; a version reads the fields of its own."""
-Size = tuple[int, int, int]
-DistributionOf = Callable[[Method, Images], ProductLaw]
+@dataclass(frozen=True)
+class Case(engine.Case):
+    """A method on height × width × channels: all images over `levels`, if they are few, or extreme ones.
 
+    Extreme ones also under (ε, δ), as every two take a composition.
+    """
 
-class AddedNoise(Protocol):
-    """Further facts about methods that add integer noise to exact integers."""
+    height: int
+    width: int
+    channels: int
+    method: PixelMethod
+    levels: tuple[int, ...] = (0, 255)
 
     @property
-    def kind(self) -> NoiseKind:
-        """The family of the noise."""
+    def size(self) -> Size:
+        """Height, width and channels."""
+        return self.height, self.width, self.channels
 
-    def parameters(self, method: Method, size: Size) -> list[Fraction]:
-        """Return the parameter of the noise of every answer of one channel."""
+    @cached_property
+    def guarantee(self) -> Any:
+        """The method's guarantee in this setting."""
+        return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
 
-    def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
-        """Return how far neighbours move the answers; dominated moves may be left out."""
+    @cached_property
+    def inputs(self) -> Images:
+        """The images."""
+        values = math.prod(self.size)
+        if len(self.levels) ** values > MOST_IMAGES or self.guarantee.kind == "approximate":
+            return self.extremes
+        return np.array(list(product(self.levels, repeat=values)), np.uint8).reshape(-1, *self.size)
+
+    @cached_property
+    def extremes(self) -> Images:
+        """Extreme neighbours of a black image, and itself."""
+        block = getattr(self.method, "block", 1)
+        return extreme_images(self.size, block, getattr(self.guarantee.relation, "m", None))
+
+    @cached_property
+    def fits(self) -> Images:
+        """An image that is uneven, and one that is extreme."""
+        return np.stack([uneven_image(self.size), self.extremes[-1]])
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """All neighbours."""
+        return neighbours(self.inputs.tobytes(), self.inputs.shape, self.guarantee.relation.m)
+
+    @property
+    def metric(self) -> bool:
+        """Whether ε is promised times a distance."""
+        return bool(self.guarantee.kind == "metric")
+
+    @cached_property
+    def apart(self) -> Any:
+        """For a metric promise, the Euclidean distances."""
+        moved = np.subtract(*self.inputs[self.pairs.T].astype(np.float64))
+        return np.sqrt((moved**2).sum(axis=(1, 2, 3))) if self.metric else None
+
+    def of(self, method: PixelMethod) -> Case:
+        """Return the same setting with another method."""
+        return replace(self, method=method)
+
+    def label(self, number: int) -> str:
+        """Return the levels of a small image."""
+        return str(self.inputs[number].ravel()[:9].tolist())
+
+    def __str__(self) -> str:
+        names = [field.name for field in fields(self.method) if field.name not in BUDGET]  # type: ignore[arg-type]
+        given = {LETTERS.get(name, name): getattr(self.method, name) for name in names}
+        words = ["×".join(map(str, self.size))]
+        words += [f"{name} = {value}" for name, value in given.items() if value is not None]
+        promise = self.guarantee
+        words += ["any image"] if promise.relation.name == "any-image" else []
+        spent = {letter: getattr(promise, name) for name, letter in BUDGET.items()}
+        return ", ".join(words + [f"{name} = {show(v)}" for name, v in spent.items() if v is not None])
 
 
-@dataclass(frozen=True, kw_only=True)
-class Steps(Variant):
-    """One way to carry out a method: intact, or a mutant with one wrong step.
+def version(
+    name: str,
+    distribution: DistributionOf | None = None,
+    releases: ReleasesOf | None = None,
+    *,
+    sums: DistributionOf | None = None,
+    **more: Any,
+) -> Version:
+    """Return a version that is given by functions of a method and images.
 
-    `outcomes(method, image, n, bits)`, if any, returns the outcomes of the draws themselves, n × draws, for
-    methods whose pixels do not show them one by one; `added` is for additive noise.
+    `releases` draws, `distribution` is the law of what is seen, and `sums` that of what noise is added to, if
+    that says more.
     """
 
-    outcomes: ClassVar[Any] = None
-    added: ClassVar[AddedNoise | None] = None
+    def of(law: DistributionOf | None) -> Any:
+        return None if law is None else lambda case, images: law(case.method, images)
 
-    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases, n × h × w × c."""
-        raise NotImplementedError
-
-    def distribution(self, method: Method, images: Images) -> ProductLaw:
-        """Return their exact law, computed without drawing."""
-        raise NotImplementedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Version(Variant):
-    """A version that is given by its functions; without `releases` it is drawn from its law.
-
-    `shared` draws all parts of a release from one random number.
-    """
-
-    outcomes: ClassVar[Any] = None
-    added: ClassVar[AddedNoise | None] = None
-
-    distribution: DistributionOf | None = None
-    releases: Any = None
-    shared: bool = False
-
-    def __post_init__(self) -> None:
-        """Draw from the law."""
-        if self.releases is None:
-            object.__setattr__(self, "releases", self._sampled)
-
-    def _sampled(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        law = self.distribution(method, image[None])  # type: ignore[misc]
-        drawn = sampled(law.chances(0), count, bits, shared=self.shared)
-        shown = np.empty((count, *image.shape), np.uint8)
-        for part, outcomes in zip(law.parts, drawn.T, strict=True):
-            rows, columns, channels = part.places.T
-            shown[:, rows, columns, channels] = part.looks[outcomes]
-        return shown
+    draw = None if releases is None else lambda case, *rest: releases(case.method, *rest)
+    return Version(
+        name=name, law=of(sums or distribution), shown=of(sums and distribution), draw=draw, **more
+    )
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
@@ -290,73 +217,57 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
 
 
-# Audit cases for pixel methods: parameters of a method, the draws of each gate, and known facts about it
-
-BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
-LETTERS: Final = {"block": "b", "neighbourhood": "m"}
-
-
-@dataclass(frozen=True)
-class Case:
-    """A method on height × width × channels; exact gates enumerate all images over `levels`."""
-
-    height: int
-    width: int
-    channels: int
-    method: PixelMethod
-    levels: tuple[int, ...] = (0, 255)
-
-    @property
-    def size(self) -> Size:
-        """Height, width and channels."""
-        return self.height, self.width, self.channels
-
-    @property
-    def guarantee(self) -> Guarantee:
-        """The method's guarantee in this setting."""
-        return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
-
-    def of(self, method: PixelMethod) -> Case:
-        """Return the same setting with another method."""
-        return replace(self, method=method)
-
-    def __str__(self) -> str:
-        names = [field.name for field in fields(self.method) if field.name not in BUDGET]  # type: ignore[arg-type]
-        given = {LETTERS.get(name, name): getattr(self.method, name) for name in names}
-        words = ["×".join(map(str, self.size))]
-        words += [f"{name} = {value}" for name, value in given.items() if value is not None]
-        promise = self.guarantee
-        words += ["any image"] if promise.relation.name == "any-image" else []
-        spent = {letter: getattr(promise, name) for name, letter in BUDGET.items()}
-        return ", ".join(words + [f"{name} = {show(v)}" for name, v in spent.items() if v is not None])
+def same_gate(version: Version, case: Case, releases: ReleasesOf) -> Iterator[Finding]:
+    """Yield how many values of the audit's own release differ from those of `release` for the same bits."""
+    image = uneven_image(case.size)
+    released = case.method.release(image, bits=SeededBits(3, "same"))
+    shown = releases(case.method, image, 1, SeededBits(3, "same"))[0]
+    yield count_finding("same", "values unlike release()", case, shown != released, "values", sees="any")
 
 
-def usual_pairs(case: Case) -> list[Pair]:
-    """Return adversarial neighbours under m-pixels or any-image."""
-    return adversarial_pairs(
-        height=case.height,
-        width=case.width,
-        channels=case.channels,
-        block=getattr(case.method, "block", 1),
-        neighbourhood=case.guarantee.relation.m,
-    )
+def distinguish_gate(
+    version: Version, setting: Drawn, releases: ReleasesOf, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield the first pair of neighbours that a method without a guarantee distinguishes, or else the last.
 
-
-def usual_neighbours(case: Case, images: Images) -> Pairs:
-    """Return all pairs that are neighbours under m-pixels or any-image."""
-    return neighbours(images, case.guarantee.relation.m)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Known:
-    """What gates have to know about a method besides its versions.
-
-    `right(method, images)` is the law written independently from the definition. Relations other than
-    m-pixels and any-image need their own `pairs` of larger images and `neighbours` to enumerate, and metric
-    guarantees `distances(images, pairs)`.
+    If none were distinguished, the method's reason for promising nothing would be wrong.
     """
+    case, (black, *others) = setting.case, setting.case.extremes
+    for other in others:
+        sides = [releases(case.method, image, 2 * setting.draws, bits) for image in (black, other)]
+        bound = lower_bound(*sides, alpha=ALPHA / len(others))
+        if bound.lower >= DISTINGUISHED:
+            break
+    what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
+    kept = bound.lower >= DISTINGUISHED
+    yield Finding("distinguish", what, str(case), bound.lower, DISTINGUISHED, kept, "ε at least")
 
-    right: DistributionOf | None = None
-    pairs: Callable[[Case], list[Pair]] = usual_pairs
-    neighbours: Callable[[Case, Images], Pairs] = usual_neighbours
-    distances: Callable[[Images, Pairs], Float64[np.ndarray, " pairs"]] | None = None
+
+def method_audit(
+    method: type[PixelMethod],
+    releases: ReleasesOf,
+    distribution: DistributionOf,
+    mutants: tuple[Version, ...],
+    levels: dict[str, Level],
+    *,
+    sums: DistributionOf | None = None,
+    right: DistributionOf | None = None,
+    outcomes: ReleasesOf | None = None,
+    of: Callable[[Level], Any] = lambda level: level.cases,
+) -> Audit:
+    """Return the audit of a pixel method.
+
+    `releases` draws n releases n × h × w × c of an image, for n = 1 what `release` returns for the same bits.
+    `distribution` is their law, `sums` that of what noise is added to, and `right` a law that is written from
+    the definition if `distribution` follows the code. `outcomes` draws outcomes, if pixels do not show them.
+    """
+    intact = version(method.name, distribution, outcomes or releases, sums=sums)
+    wanted = None if right is None else version("right", right).law
+    tell = partial(distinguish_gate, releases=releases)
+    ties = partial(same_gate, releases=releases)
+    gates = (
+        Gate("same", ties, lambda level: level.cases, ties=True),
+        *engine.law_gates(intact, wanted, of=of),
+        Gate("distinguish", tell, lambda level: level.distinguish, draws=True),
+    )
+    return Audit(method=method, intact=intact, mutants=mutants, levels=levels, gates=gates)

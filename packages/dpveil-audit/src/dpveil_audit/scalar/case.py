@@ -1,37 +1,56 @@
-"""Scalar mechanisms: settings, versions, and the gates that look at both."""
+"""Scalar mechanisms: how far apart neighbours' answers arrive, laws from the definitions, and the gates.
+
+A law gives the chances of *cells* of the lattice: single points around answers, edges and far out in the
+tails, and what lies between. It shares with the mechanism the numbering of points, and the scale or the
+stairs of the noise, whose sufficiency is what is tested. A mechanism's integers, where it has some, are its
+law.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 
 from dpveil.core.numbers import exact, show
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.noise.matrix import IntegerMatrix, log_above
-from dpveil_audit.engine import Drawn, Finding, Variant, count_finding, fit_finding, sampled
-from dpveil_audit.scalar.laws import MP, ROUNDED, UNBOUNDED, PointDistribution, distribution_of, real
+from dpveil_audit import engine
+from dpveil_audit.distributions import Distribution, laplace_distribution
+from dpveil_audit.divergence import CLOSE, Masses, Outcomes, Pairs, ProductLaw
+from dpveil_audit.engine import Finding, Version, count_finding
 
-Pair = tuple[Any, Any]
-PointPair = tuple[int, int]
+Points = Int64[np.ndarray, " n"]
+Cells = Int64[np.ndarray, "cells 2"]
+"""The first and the last allowed point of each cell."""
 Read = Callable[[Lattice, Any], int]
 OFF: Final = Fraction(1, 1 << 40)
 """Largest error of a float, relative to the larger one, that mechanisms say they allow for."""
 HALVINGS: Final = 64
 PROBES: Final = 8
 FAR_POINTS: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
-"""PointPair far from all edges, where floats that no longer resolve halves have to be refused."""
+"""Points far from all edges, where floats that no longer resolve halves have to be refused."""
+FAR: Final = 1 << 60
+"""Stands for an infinite end."""
+FEW: Final = 20
+"""Points of a lattice that are all answers."""
+MOST_CELLS: Final = 400
+SCALES: Final = (1, 2, 5, 10, 20, 50, 100, 300)
+"""Noise scales from the answers at which tails are evaluated."""
+LEAST: Final = 1e-300
+"""Smallest probability that is told from others: floats hold log-ratios up to 690."""
+UNLIKE: Final = 1e-4
+"""Largest difference of a probability by integers from the definition, as their ε is lowered a little."""
+SAME: Final = 200
 
 
 def read(lattice: Lattice, answer: Any) -> int:
@@ -40,41 +59,38 @@ def read(lattice: Lattice, answer: Any) -> int:
 
 
 @lru_cache(maxsize=64)
-def arrivals(lattice: Lattice) -> tuple[Pair, ...]:
-    """Return answers of neighbours, as they are passed in, next to thresholds between points."""
-    return tuple(beside_turns(lattice))
+def furthest(lattice: Lattice, read: Read) -> int:
+    """Return the most points between neighbours' answers as they are read, next to thresholds.
+
+    One is next to a threshold between points, the other ΔF further on. Refused answers are left out, such as
+    floats that are too large for the steps.
+    """
+    return max((abs(read(lattice, a) - read(lattice, b)) for a, b in _arrivals(lattice)), default=0)
 
 
 @lru_cache(maxsize=64)
-def furthest(lattice: Lattice, read: Read) -> int:
-    """Return the most points between such answers as they are read."""
-    return max(
-        (abs(read(lattice, one) - read(lattice, other)) for one, other in arrivals(lattice)), default=0
-    )
-
-
-def beside_turns(lattice: Lattice) -> Iterator[Pair]:
-    """Yield neighbours' answers: one next to a threshold between points, the other ΔF further on.
-
-    Refused answers are left out, such as floats that are too large for the steps.
-    """
+def _arrivals(lattice: Lattice) -> tuple[tuple[Any, Any], ...]:
+    """Return pairs of neighbours' answers, as they are passed in: the mechanism decides where turns are."""
+    found: list[tuple[Any, Any]] = []
     for point in _probes(lattice):
         lower, upper = (lattice.origin + at * lattice.step for at in (point - 1, point))
-        middle = (lower + upper) / 2
+        middle, home = (lower + upper) / 2, None
         if not all(number in lattice.range for number in (lower, middle, upper)):
             continue
-        below, above = _turn(lattice, lower, upper)
+        below, above, home = lower, upper, read(lattice, lower)
+        for _ in range(HALVINGS):
+            half = (below + above) / 2
+            below, above = (half, above) if read(lattice, half) == home else (below, half)
         for start, sign in ((below, 1), (above, -1), (middle, 1)):
-            further = _further(start, sign * lattice.sensitivity, lattice.range)
-            yield from (pair for pair in further if all(_is_accepted(lattice, number) for number in pair))
+            found += _further(start, sign * lattice.sensitivity)
+    return tuple(pair for pair in found if all(_is_accepted(lattice, number) for number in pair))
 
 
 def _is_accepted(lattice: Lattice, number: Any) -> bool:
     try:
-        read(lattice, number)
+        return exact(number) in lattice.range and read(lattice, number) is not None
     except InvalidParameter:
         return False
-    return True
 
 
 def _probes(lattice: Lattice) -> list[int]:
@@ -82,127 +98,141 @@ def _probes(lattice: Lattice) -> list[int]:
     ends = [end for span in lattice.spans for end in span if end is not None] or [0]
     reach = max(1, int(lattice.sensitivity / lattice.step))
     near = [end + sign * k for end in ends for k in (0, 1, 2, reach, reach + 1) for sign in (1, -1)]
-    spans = [span for span in lattice.spans if span[0] is not None and span[1] is not None]
-    middle = [(first + last) // 2 + k for first, last in spans for k in (0, 1)]  # type: ignore[operator]
+    middle = [(a + b) // 2 + k for a, b in lattice.spans if a is not None and b is not None for k in (0, 1)]
     found, far = (np.unique(np.array(some, np.int64)) for some in ([*near, *middle], FAR_POINTS))
     kept = found[lattice.is_allowed(found)]
     chosen = [*kept[:: max(1, len(kept) // (PROBES * len(ends)))], *far[lattice.is_allowed(far)]]
     return [int(point) for point in chosen]
 
 
-def _turn(lattice: Lattice, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
-    """Return the last number found that is read as the lower point, and the first that is not."""
-    home = read(lattice, lower)
-    for _ in range(HALVINGS):
-        middle = (lower + upper) / 2
-        lower, upper = (middle, upper) if read(lattice, middle) == home else (lower, middle)
-    return lower, upper
-
-
-def _further(start: Fraction, moved: Fraction, allowed: Range) -> Iterator[Pair]:
+def _further(start: Fraction, moved: Fraction) -> Iterator[tuple[Any, Any]]:
     """Yield a number and another `moved` on: exactly, as floats, and with the largest allowed error."""
-    yield from _inside([(start, start + moved)], allowed)
+    yield start, start + moved
     one, other = float(start), float(start + moved)
     sign = math.copysign(math.inf, moved)
     starts = (one, math.nextafter(one, -sign), math.nextafter(one, sign))
-    ends = (other, math.nextafter(other, sign))
-    yield from _inside([(a, b) for a in starts for b in ends], allowed)
+    yield from ((a, b) for a in starts for b in (other, math.nextafter(other, sign)))
     off = 2 * OFF * max(abs(start), abs(start + moved))
-    furthest = float(start + moved + (off if moved > 0 else -off))
-    pairs = [(a, b) for a in starts for b in (furthest, math.nextafter(furthest, -sign))]
-    near = [(a, b) for a, b in pairs if abs(Fraction(b) - Fraction(a)) <= abs(moved) + off]  # as floats round
-    yield from _inside(near, allowed)
-    yield from _inside([(np.float32(one), np.float32(other))], allowed)
-
-
-def _inside(pairs: Sequence[Pair], allowed: Range) -> Iterator[Pair]:
-    return (pair for pair in pairs if all(exact(number) in allowed for number in pair))
-
-
-Points = Int64[np.ndarray, " n"]
-MOST_CELLS: Final = 400
-FAR: Final = 600
-"""Noise scales from the answers at which tails are evaluated."""
-FEW: Final = 20
-FINE: Final = 1 << 200
+    most = float(start + moved + (off if moved > 0 else -off))
+    for a in starts:
+        for b in (most, math.nextafter(most, -sign)):
+            if abs(Fraction(b) - Fraction(a)) <= abs(moved) + off:  # as floats round
+                yield a, b
+    yield np.float32(one), np.float32(other)
 
 
 @dataclass(frozen=True)
-class ScalarCase:
-    """One mechanism with its settings, and how it reads answers."""
+class ScalarCase(engine.Case):
+    """One mechanism with its settings, how it reads answers, and the `answers` (all that matter, if empty).
+
+    Inputs are answers, as points.
+    """
 
     method: ScalarMechanism
-    read: Read = read
+    reading: Read = read
+    answers: tuple[int, ...] = ()
 
     @cached_property
-    def limit(self) -> Fraction:
-        """The stated bound: ε for one record, or per ΔF between two answers."""
-        return self.method.guarantee().epsilon or Fraction(0)
-
-    def allowance(self, x: int, other: int) -> Fraction | None:
-        """Return the largest promised log-ratio of two answers, or None if nothing is promised."""
-        if self.method.promise == ANY:
-            return self.limit * abs(x - other) / self.reach
-        return self.limit if abs(x - other) <= self.reach else None
+    def guarantee(self) -> Any:
+        """The promise."""
+        return self.method.guarantee()
 
     @cached_property
     def reach(self) -> int:
         """The most steps between two neighbours' answers: as observed, and at least ⌈ΔF/step⌉."""
         lattice = self.method.lattice
-        return max(furthest(lattice, self.read), -(-lattice.sensitivity // lattice.step).__floor__())
+        return max(furthest(lattice, self.reading), -(-lattice.sensitivity // lattice.step).__floor__())
+
+    @cached_property
+    def inputs(self) -> Points:
+        """Answers around every edge, where normalising constants change fastest, and far from all.
+
+        All of them for integers, and if they are few.
+        """
+        lattice, length = self.method.lattice, self.length
+        if self.answers:
+            return np.array(self.answers, np.int64)
+        if self.method.integers is not None or (lattice.size or FAR) <= FEW:
+            return np.asarray(lattice.points, np.int64)
+        steps = [0, 1, self.reach, self.reach + 1, 2 * self.reach, length, 3 * length, 50 * length]
+        around = [edge + sign * step for edge in self.edges for step in steps for sign in (1, -1)]
+        inside = [(a + b) // 2 for a, b in lattice.spans if a is not None and b is not None]
+        return self._allowed([*around, *inside])
+
+    @property
+    def fits(self) -> Points:
+        """An end, the middle, and both extremes."""
+        points = self.inputs
+        edge = [p for p in self.edges[:1] if p in points]
+        return np.unique([points[0], points[len(points) // 2], points[-1], *edge]).astype(np.int64)
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """All pairs about which something is promised; adjacent ones for integers, as log-ratios add up."""
+        moved = np.abs(self.inputs[:, None] - self.inputs[None])
+        if self.method.promise != ANY:
+            return np.argwhere((moved > 0) & (moved <= self.reach))
+        near = np.abs(np.subtract.outer(np.arange(len(moved)), np.arange(len(moved)))) == 1
+        return np.argwhere(near if self.method.integers is not None else moved > 0)
+
+    @cached_property
+    def apart(self) -> Any:
+        """Under any-database, the distance of two answers in ΔF, as neighbours' answers are read."""
+        if self.method.promise != ANY:
+            return None
+        moved = np.abs(np.subtract(*self.inputs[self.pairs].T)).tolist()
+        return np.array([Fraction(steps, self.reach) for steps in moved], object)
 
     @cached_property
     def length(self) -> int:
         """Approximate steps per noise scale, at least 1."""
-        return max(1, round(self.reach / self.method.budget))
+        return max(1, round(self.method.lattice.reach / self.method.budget))
 
     @cached_property
     def edges(self) -> list[int]:
         """The ends of the range and of its gaps as points, or 0 if there are none."""
-        spans = self.method.lattice.spans
-        return [edge for span in spans for edge in span if edge is not None] or [0]
+        return [edge for span in self.method.lattice.spans for edge in span if edge is not None] or [0]
 
-    def allowed_points(self, points: Any) -> Points:
-        """Return which of these integers are points of the range, in order, once each."""
+    @cached_property
+    def noises(self) -> dict[Any, Distribution]:
+        """What `noisy` laws made of this case, whose scales take a while."""
+        return {}
+
+    def _allowed(self, points: Any) -> Points:
         unique = np.unique(np.asarray(points, np.int64))
         found: Points = unique[self.method.lattice.is_allowed(unique)]
         return found
 
     @cached_property
-    def answers(self) -> list[int]:
-        """Return answers around every edge, where normalising constants change fastest, and far from all."""
-        reach, size = self.reach, self.method.lattice.size
-        if size is not None and size <= FEW:
-            return [int(point) for point in self.method.lattice.points]
-        steps = [0, 1, reach, reach + 1, 2 * reach, self.length, 3 * self.length, 50 * self.length]
-        around = [edge + sign * step for edge in self.edges for step in steps for sign in (1, -1)]
-        inside = [(a + b) // 2 for a, b in self.method.lattice.spans if a is not None and b is not None]
-        return [int(point) for point in self.allowed_points([*around, *inside])]
-
-    @cached_property
-    def outputs(self) -> list[int]:
-        """Return responses around every answer and edge, and in tails several hundred scales out."""
-        answers = self.answers
-        far = [s * k * self.length for k in (1, 2, 5, 10, 20, 50, 100, 300, FAR) for s in (1, -1)]
-        near = [base + step for base in (*answers, *self.edges) for step in (-1, 0, 1)]
-        return [
-            int(y)
-            for y in self.allowed_points([*near, *(base + step for base in self.edges for step in far)])
-        ]
-
-    @cached_property
-    def cells(self) -> Points:
-        """Return the first points of categories: every point if few, else fine near edges only."""
-        lattice = self.method.lattice
+    def cells(self) -> Cells:
+        """The categories of responses: every point if few, else single ones near answers and in tails."""
+        lattice, edges = self.method.lattice, self.edges
         if lattice.size is not None and lattice.size <= MOST_CELLS:
-            return lattice.points
-        low, high = min(self.edges), max(self.edges)
-        near = range(-8, 9)
-        wide = np.linspace(low - 30 * self.length, high + 30 * self.length, 240).round()
-        fine = np.linspace(low - 4 * self.length, high + 4 * self.length, 80).round()
-        found = self.allowed_points([*wide, *fine, *(edge + step for edge in self.edges for step in near)])
-        gaps = np.array([right for _, right in lattice.gaps], np.int64)
-        return np.unique(np.concatenate([found, gaps]))
+            return np.stack([lattice.points, lattice.points], axis=1)
+        far = [s * k * self.length for k in SCALES for s in (1, -1)]
+        single = [base + step for base in (*self.inputs, *edges) for step in (-1, 0, 1)]
+        single += [base + step for base in edges for step in far]
+        low, high = min(edges), max(edges)
+        cuts = [*np.linspace(low - 30 * self.length, high + 30 * self.length, 240).round()]
+        cuts += [*np.linspace(low - 4 * self.length, high + 4 * self.length, 80).round()]
+        starts = self._allowed([*cuts, *single, *(point + 1 for point in single)])
+        found: list[tuple[int, int]] = []
+        for first, last in lattice.spans:
+            a, b = -FAR if first is None else first, FAR if last is None else last
+            own = sorted({a, *(int(p) for p in starts if a <= p <= b)})
+            found += zip(own, [*(p - 1 for p in own[1:]), b], strict=True)
+        return np.array(found, np.int64)
+
+    def read(self, points: Points) -> Outcomes:
+        """Return the cells of responses, given as points."""
+        at = np.searchsorted(self.cells[:, 0], points, side="right") - 1
+        inside = (at >= 0) & (points <= self.cells[at, 1])
+        return np.where(inside, at, -1).astype(np.int64)[:, None]
+
+    def label(self, number: int) -> str:
+        """Return the number at a point, as text."""
+        lattice = self.method.lattice
+        return f"{float(lattice.origin + int(self.inputs[number]) * lattice.step):.6g}"
 
     def __str__(self) -> str:
         method = self.method
@@ -210,273 +240,209 @@ class ScalarCase:
         return ", ".join([*words, method.promise, f"ε = {show(method.budget)}"])
 
 
-Draw = Callable[[ScalarCase, int, int, BitSource], Points]
-"""A function that returns the cells (their indices) of many responses to one answer."""
+# Laws by definition
 
 
-def real_draws(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
+def stairs(epsilon: float, width: int, inner: int) -> Distribution:
+    """Return noise of heights e^(-ε·k), where k is the stair of |z|; the first stair ends before `inner`."""
+    drop = math.exp(-epsilon)
+
+    def above(j: Any) -> Any:  # the heights from j ≥ 0 on: the rest of the stair of j, and all further ones
+        below = np.where(j < inner, 0, (j - inner) // width + 1).astype(np.float64)
+        return drop**below * (inner + below * width - j + width * drop / (1 - drop))
+
+    whole = 2 * float(above(np.array(0))) - 1
+    return _symmetric(lambda j: above(j) / whole)
+
+
+def _symmetric(tail: Callable[[Any], Any]) -> Distribution:
+    """Return a symmetric distribution, given P(Z ≥ j) for j ≥ 1."""
+
+    def survival(z: Any) -> Any:
+        return np.where(z >= 0, tail(np.maximum(z + 1, 1)), 1 - tail(np.maximum(-z, 1)))
+
+    return Distribution(cdf=lambda z: survival(-z - 1), survival=survival)
+
+
+def one_sided(whole: Distribution) -> Distribution:
+    """Return noise conditioned on 0 or more, as in formula 5.71 with z in ℕ (errata E11)."""
+    kept = 1 - whole.survival(np.array([0]))
+
+    def survival(z: Any) -> Any:
+        return np.where(z >= 0, whole.survival(np.maximum(z, 0)) / kept, 1.0)
+
+    return Distribution(cdf=lambda z: 1 - survival(z), survival=survival)
+
+
+def laplace(method: Any, times: Any = 1) -> Distribution:
+    """Return Laplace noise of scale ΔF/ε, divided by `times`, in steps."""
+    return laplace_distribution(Fraction(method.lattice.reach) / method.budget / times)
+
+
+def own_stairs(method: Any, times: Any = 1) -> Distribution:
+    """Return the stairs of formula 5.69, the first rounded to whole steps and at least one."""
+    reach, epsilon = method.lattice.reach, float(method.budget)
+    inner = round(reach / (1 + math.exp(epsilon / 2)))
+    return stairs(epsilon * times, reach, min(max(inner, 1), reach))
+
+
+def snapped(noise: Distribution, x: int, cells: Cells) -> Masses:
+    """Return noise around x, snapped to the nearest allowed point, the lower one halfway."""
+    ends = np.append((cells[:-1, 1] + cells[1:, 0]) // 2, FAR)
+    return noise.between(np.append(-FAR, ends[:-1]) - x, ends - x)
+
+
+def lost(noise: Distribution, x: int, cells: Cells) -> Masses:
+    """Return noise around x; what is not on an allowed point is lost."""
+    return noise.between(cells[:, 0] - 1 - x, cells[:, 1] - x)
+
+
+def truncated(noise: Distribution, x: int, cells: Cells) -> Masses:
+    """Return noise around x under the condition that it lands on an allowed point."""
+    masses = lost(noise, x, cells)
+    return masses / masses.sum()
+
+
+def noisy(noise: Callable[[Any], Distribution], end: Callable[..., Masses] = snapped) -> engine.LawOf:
+    """Return the law of noise that ends within the range in a way: `snapped`, `truncated` or `lost`."""
+
+    def law(case: ScalarCase, answers: Points) -> ProductLaw:
+        if noise not in case.noises:
+            case.noises[noise] = noise(case.method)
+        rows = np.stack([end(case.noises[noise], int(x), case.cells) for x in answers])
+        return ProductLaw.of([np.maximum(rows, LEAST)])
+
+    return law
+
+
+def table(rows: Callable[[Any, int], Any]) -> engine.LawOf:
+    """Return the law with a matrix of a finite mechanism: `rows(method, points)` from the lowest on."""
+
+    def law(case: ScalarCase, answers: Points) -> ProductLaw:
+        points = case.method.lattice.points
+        made = rows(case.method, len(points))
+        return ProductLaw.of([np.asarray(made)[np.searchsorted(points, answers)]])
+
+    return law
+
+
+def whole_weights(method: Any, count: int = 0) -> Any:
+    """Return the integers of a finite mechanism, as objects."""
+    return np.array(method.integers.weights, object)
+
+
+def fair(method: Any, count: int, *, even: bool = False) -> Any:
+    """Return formula 5.73 with its constants: 5.74 for even sizes, the corrected one for odd (erratum E11).
+
+    `even` takes 5.74 for odd sizes as well, as printed.
+    """
+    size, a = count - 1, math.exp(-float(method.budget / method.lattice.reach))
+    truth = (1 - a) / ((1 + a) * (1 - a ** ((size + 1) // 2)))
+    if size % 2 == 0 or even:
+        truth = (1 - a) / (1 + a - 2 * a ** (size / 2 + 1))
+    rows = []
+    for x in range(size + 1):
+        near = min(x, size - x)
+        far = [abs(x - y) for y in range(size + 1)]
+        rows.append([truth * a ** (d if d < near else (d + near + 1) // 2) for d in far])
+    return rows
+
+
+DEFINITIONS: Final[dict[str, engine.LawOf]] = {
+    "laplace": noisy(laplace),
+    "geometric": noisy(laplace),
+    "staircase": noisy(own_stairs),
+    "truncated-laplace": noisy(lambda m: laplace_distribution(m.scale / m.lattice.step), truncated),
+    "explicit-fair": table(fair),
+    "uniform": table(lambda method, count: np.full((count, count), 1 / count)),
+}
+"""The law by definition, by mechanism name; for others the integers are the definition."""
+
+
+def right(case: ScalarCase, answers: Points) -> ProductLaw:
+    """Return the law by definition."""
+    return DEFINITIONS.get(case.method.name, table(whole_weights))(case, answers)
+
+
+def own_law(case: ScalarCase, answers: Points) -> ProductLaw:
+    """Return the law of the integers that are drawn from, or else by definition."""
+    return right(case, answers) if case.method.integers is None else table(whole_weights)(case, answers)
+
+
+def draw(case: ScalarCase, answer: int, count: int, bits: BitSource) -> Outcomes:
     """Return the cells of the mechanism's own draws."""
-    drawn = case.method.draw(np.full(count, x, np.int64), bits)
-    return np.searchsorted(case.cells, drawn, side="right").astype(np.int64).clip(1) - 1
-
-
-def masses(distribution: PointDistribution, x: int, cells: Points) -> list[Any]:
-    """Return the probability of every cell; the first and the last one are unbounded."""
-    ends = [None, *(int(cell) for cell in cells[1:])]
-    lasts = [int(cell) - 1 for cell in cells[1:]]
-    return [distribution.mass(x, low, high) for low, high in zip(ends, [*lasts, None], strict=True)]
-
-
-@lru_cache(maxsize=512)
-def law_of_cells(distribution: PointDistribution, x: int, case: ScalarCase) -> tuple[np.ndarray]:
-    """Return the probabilities of all cells, as the law of one draw; what is missing goes to the first."""
-    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
-    found[0] += max(0.0, 1 - found.sum())
-    return (found / found.sum(),)
+    return case.read(case.method.draw(np.full(count, answer, np.int64), bits))
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalarVersion(Variant):
-    """One way to carry out a mechanism: intact, or a mutant.
+class ScalarVersion(Version):
+    """One way to carry out a mechanism; `reading` returns the point that an answer is read as."""
 
-    `integers(method)` are those that a finite mechanism draws from, None if there is only a law. `fits(case)`
-    tells where a mutant differs at all. `read` returns the point that an answer is read as. Without `draws`,
-    a version is drawn from its law.
-    """
-
-    distribution: Callable[[Any], PointDistribution] = distribution_of
-    draws: Draw | None = None
-    integers: Callable[[Any], IntegerMatrix | None] = lambda method: method.integers
-    fits: Callable[[ScalarCase], bool] = lambda case: True
-    read: Read = read
-
-    def draw(self, case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
-        """Return the cells of many responses to one answer."""
-        if self.draws is not None:
-            return self.draws(case, x, count, bits)
-        return sampled(law_of_cells(self.distribution(case.method), x, case), count, bits)[:, 0]
+    reading: Read = read
 
 
-INTACT: Final = ScalarVersion(name="intact", draws=real_draws)
-
-
-def wrong(
-    name: str,
-    distribution: Callable[[Any], PointDistribution],
-    fits: Callable[[ScalarCase], bool] = lambda case: True,
-    **more: Any,
-) -> ScalarVersion:
-    """Return a mutant with another law."""
-    return ScalarVersion(
-        name=name, distribution=distribution, integers=lambda method: None, fits=fits, **more
-    )
-
-
-def cases(method: type[ScalarMechanism], *settings: dict[str, Any]) -> tuple[ScalarCase, ...]:
-    """Return settings of a mechanism, with ΔF = 1 and ε = 1 unless given."""
-    usual = {"sensitivity": 1, "epsilon": 1}
-    return tuple(ScalarCase(method(**(usual | setting))) for setting in settings)
-
-
-CLOSE: Final = 1e-9
-"""Distance from the largest log-ratio, in floating point, within which ratios are recomputed exactly."""
-TIED: Final = 8
-MOST_TIED: Final = 4096
-UNLIKE: Final = 1e-4
-SAME: Final = 200
+INTACT: Final = ScalarVersion(name="intact", law=own_law, draw=draw)
 
 
 def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     """Yield whether `draw`, which other gates use, agrees with `release` for the same bits."""
     method = case.method
-    points = np.resize(np.array(case.answers, np.int64), SAME)
+    points = np.resize(case.inputs, SAME)
     numbers = np.array([method.lattice.origin + int(p) * method.lattice.step for p in points], dtype=object)
     released = method.release(numbers, SeededBits(1, "same"))
     drawn = method.lattice.value(method.draw(points, SeededBits(1, "same")))
-    unlike = int(np.sum(released != drawn))
-    outside = int(np.sum(~method.lattice.is_allowed(method.lattice.index(released))))
-    yield count_finding("same", "values unlike those of release", case, unlike, "values")
+    outside = ~method.lattice.is_allowed(method.lattice.index(released))
+    yield count_finding("same", "values unlike those of release", case, released != drawn, "values")
     yield count_finding("same", "values out of range", case, outside, "values")
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratios of integers and of the law, against the promise, and further checks.
+    """Yield the largest log-ratio over answers as far apart as neighbours' arrive as this version reads them.
 
-    They are over all answers as far apart as neighbours' arrive as this version reads them, and not as far as
-    the mechanism says that it made noise for.
+    That is not how far the mechanism says that it made noise for. Integers must also keep their certificate.
     """
-    case = case if version.read is case.read else replace(case, read=version.read)
-    matrix = version.integers(case.method)
-    if matrix is not None:
-        yield _integers(matrix, case)
-        if version is INTACT:
-            yield from _certificate_findings(matrix, version.distribution(case.method), case)
-    distribution = version.distribution(case.method)
-    yield from _losses(distribution, case)
-    yield _whole(distribution, case)
-    if version is INTACT and matrix is None:
-        yield _table_finding(distribution, case)
-
-
-def _integers(matrix: IntegerMatrix, case: ScalarCase) -> Finding:
-    loss, limit, pairs = worst_integers(matrix, case)
-    name = f"log-ratio of integers, {pairs:,} pairs"
-    return Finding("exact", name, str(case), float(loss), float(limit), loss <= limit, "ε")
-
-
-def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, Fraction, int]:
-    """Return the largest log-ratio, rounded up by 10^-40, with its limit and the number of pairs of answers.
-
-    It is over every pair with a promise; under any-database over adjacent ones, as log-ratios add up.
-    Floating point only selects what is recomputed in integers.
-    """
-    points, logs = case.method.lattice.points, log_weights(matrix.weights)
-    far = case.allowance(0, 1 << 40) is not None  # something is promised at every distance
-    looked: list[tuple[float, int, int, int, Fraction]] = []
-    pairs = 0
-    for i in range(len(points)):
-        near = range(i + 1, min(i + 2, len(points))) if far else range(i + 1, _first_beyond(points, i, case))
-        if not near:
-            continue
-        pairs += len(near)
-        allowed = case.allowance(int(points[i]), int(points[near[0]])) or Fraction(0)
-        gaps = np.abs(logs[near.start : near.stop] - logs[i])
-        most = float(gaps.max())
-        tied = np.argwhere(gaps >= most - CLOSE)[:TIED]
-        looked += [(most - float(allowed), i, i + 1 + int(j), int(y), allowed) for j, y in tied]
-    worst = max((one[0] for one in looked), default=0.0)
-    found: tuple[Fraction, Fraction] | None = None
-    for _, i, j, y, allowed in [one for one in looked if one[0] >= worst - CLOSE][:MOST_TIED]:
-        ratio = ratio_of(matrix.weights[i][y], matrix.weights[j][y])
-        loss = log_above(ratio) if ratio else UNBOUNDED
-        if found is None or loss - allowed > found[0] - found[1]:
-            found = loss, allowed
-    return *(found or (Fraction(0), Fraction(0))), pairs
-
-
-def log_weights(rows: Sequence[Sequence[int]]) -> Float64[np.ndarray, "rows responses"]:
-    """Return the logarithms of integers, with a value far below all others for zeros."""
-    floats = np.array(rows, dtype=object).astype(np.float64)
-    logs: Float64[np.ndarray, "rows responses"] = np.log(floats.clip(1e-300))
-    return logs
-
-
-def _first_beyond(points: Points, row: int, case: ScalarCase) -> int:
-    """Return the first row that is more than one record away."""
-    return int(np.searchsorted(points, points[row] + case.reach, side="right"))
-
-
-def ratio_of(first: int, second: int) -> Fraction | None:
-    """Return the larger over the smaller, 1 for two zeros, None if only one is zero."""
-    low, high = min(first, second), max(first, second)
-    return Fraction(high, low) if low else None if high else Fraction(1)
-
-
-def _certificate_findings(
-    matrix: IntegerMatrix, distribution: PointDistribution, case: ScalarCase
-) -> Iterator[Finding]:
-    """Yield the cost of integers beyond their certificate, and their distance from the law."""
+    case = case if version.reading is case.reading else replace(case, reading=version.reading)
+    yield from engine.exact_gate(version, case, right, near=UNLIKE)
     stated = case.method.certificate
-    if stated is not None:
-        below = _excess_ratio(matrix, case)
-        what = "cost of integers beyond their certificate"
-        yield Finding("exact", what, str(case), max(0.0, below), 0, below <= 0, "ε")
-    distance = 0.0
-    for x in case.answers[:: max(1, len(case.answers) // 2)]:
-        row = matrix.weights[int(np.searchsorted(case.method.lattice.points, x))]
-        right = [float(distribution.mass(x, int(y), int(y))) for y in case.method.lattice.points]
-        distance = max(distance, float(np.abs(np.array(row, np.float64) / 2.0**64 - right).sum() / 2))
-    what = "chances unlike the distribution's, in all"
-    yield Finding("exact", what, str(case), distance, UNLIKE, distance <= UNLIKE, "total variation")
+    if stated is not None and version.law is own_law:
+        logs = np.log(whole_weights(case.method).astype(np.float64).clip(1e-300))
+        ends = np.searchsorted(case.inputs, case.inputs + case.reach, side="right")
+        most = max(np.abs(logs[i:end] - logs[i]).max() for i, end in enumerate(ends))
+        beyond = max((logs.max(axis=0) - logs.min(axis=0)).max() - float(stated.overall), 0.0)
+        beyond = max(beyond, most - float(stated.epsilon))
+        yield Finding("exact", "cost beyond the certificate", str(case), beyond, CLOSE, beyond <= CLOSE, "ε")
 
 
-def _excess_ratio(matrix: IntegerMatrix, case: ScalarCase) -> float:
-    """Return by how much a column's ratio, over one record or over all, exceeds the certificate."""
-    stated, points, logs = case.method.certificate, case.method.lattice.points, log_weights(matrix.weights)
-    if stated is None:
-        return 0.0
-    most = float((logs.max(axis=0) - logs.min(axis=0)).max()) - float(stated.overall)
-    for row in range(len(points)):
-        near = logs[row : _first_beyond(points, row, case)]
-        most = max(most, float(np.abs(near - logs[row]).max()) - float(stated.epsilon))
-    return most
+# The law of all numbers that are released about several tables, which are drawn independently
+
+Number = tuple[tuple[ScalarMechanism, int], ...]
+"""A number's mechanism and true answer, as a point: each of several, by what may be public by then."""
 
 
-def _losses(distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the worst log-ratio over a grid of answers and responses, tails included, with 50 digits."""
-    answers, outputs = case.answers, case.outputs
-    logs = [[distribution.log(x, y) for y in outputs] for x in answers]
-    floats = np.array(logs, np.float64)
-    worst: tuple[float, int, int, int] | None = None
-    for i, x in enumerate(answers):
-        for j in range(i):
-            allowed = case.allowance(x, answers[j])
-            if allowed is None:
-                continue
-            with np.errstate(invalid="ignore"):
-                gap = np.nan_to_num(np.abs(floats[i] - floats[j]), nan=0.0, posinf=1e9)
-            y = int(gap.argmax())
-            excess = float(gap[y] - float(allowed))
-            if worst is None or excess > worst[0]:
-                worst = excess, i, j, y
-    if worst is None:
-        return
-    _, i, j, y = worst
-    limit = case.allowance(answers[i], answers[j]) or Fraction(0)
-    loss = MP.mpf(0) if logs[i][y] == logs[j][y] else abs(logs[i][y] - logs[j][y])
-    kept = bool(loss <= real(limit + ROUNDED))
-    what = f"log-ratio of the distribution, {len(answers)} answers × {len(outputs)} responses"
-    pair = f"{place(case, answers[i])} and {place(case, answers[j])}"
-    where = f"{case}, answers {pair}, x = {place(case, outputs[y])}"
-    yield Finding("exact", what, where, min(float(loss), 1e9), float(limit), kept, "ε")
+def released_law(tables: Sequence[tuple[Number, ...]], facts: Sequence[Hashable] = ()) -> ProductLaw:
+    """Return the law of the numbers released about each table.
+
+    Tables about which other `facts` are public, or other numbers by other mechanisms are released, are told
+    apart with certainty.
+    """
+    kinds = [tuple(tuple(mechanism for mechanism, _ in number) for number in table) for table in tables]
+    known = list(zip(facts, kinds, strict=True)) if facts else kinds
+    distinct = list(dict.fromkeys(known))
+    if len(distinct) > 1:
+        return ProductLaw.of([np.eye(len(distinct))[[distinct.index(one) for one in known]]])
+    rows = []
+    for place, mechanisms in enumerate(kinds[0]):
+        points = np.array([[point for _, point in table[place]] for table in tables], np.int64)
+        parts = [_rows(*both) for both in zip(mechanisms, points.T, strict=True)]
+        exact = all(part.dtype == object for part in parts)
+        parts = parts if exact else [part / part.sum(axis=1, keepdims=True) for part in parts]
+        rows.append(np.concatenate([p if exact else p.astype(np.float64) for p in parts], axis=1))
+    return ProductLaw.of(rows)
 
 
-def place(case: ScalarCase, point: int) -> str:
-    """Return the number at a point, as text."""
-    return f"{float(case.method.lattice.origin + point * case.method.lattice.step):.6g}"
-
-
-def _whole(distribution: PointDistribution, case: ScalarCase) -> Finding:
-    """Return how far the probabilities for an answer are from summing to 1."""
-    lost = max(
-        float(abs(1 - sum(masses(distribution, x, case.cells))))
-        for x in case.answers[:: max(1, len(case.answers) // 2)]
-    )
-    return Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE, "")
-
-
-def _table_finding(distribution: PointDistribution, case: ScalarCase) -> Finding:
-    """Return the log-distance of the mechanism's own matrix, which figures use, from the law."""
-    lattice, answers = case.method.lattice, case.answers[:6]
-    shown = [lattice.origin + int(y) * lattice.step for y in case.outputs]
-    numbers = [lattice.origin + x * lattice.step for x in answers]
-    table = case.method.matrix(shown, numbers)
-    cuts = [-((lattice.origin - (a + b) / 2) / lattice.step).__floor__() for a, b in pairwise(shown)]
-    cells = np.array([-(1 << 62), *cuts], np.int64)
-    most = 0.0
-    for column, x in enumerate(answers):
-        right = np.array([float(MP.log(m)) if m > 0 else -math.inf for m in masses(distribution, x, cells)])
-        kept = right > -600
-        with np.errstate(divide="ignore"):
-            own = np.log(table[:, column])
-        most = max(most, float(np.abs(own[kept] - right[kept]).max()))
-    return Finding(
-        "exact", "matrix unlike the distribution", str(case), most, CLOSE, most <= CLOSE, "log-ratio"
-    )
-
-
-def fit_gate(
-    version: ScalarVersion, setting: Drawn, right: PointDistribution | None = None, *, bits: BitSource
-) -> Iterator[Finding]:
-    """Yield how well responses to an edge, a point next to it, and the middle follow the law."""
-    case, law, answers = setting.case, right or distribution_of(setting.case.method), setting.case.answers
-    chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
-    seen = (
-        (
-            f"answer {place(case, x)}",
-            version.draw(case, x, setting.draws, bits)[:, None],
-            law_of_cells(law, x, case),
-        )
-        for x in chosen
-    )
-    yield fit_finding(case, f"{setting.draws:,} draws", seen)
+def _rows(mechanism: ScalarMechanism, points: Points) -> Masses:
+    """Return the law of a number for each of these answers."""
+    answers, at = np.unique(points, return_inverse=True)
+    case = ScalarCase(mechanism, answers=tuple(answers.tolist()))
+    law = own_law(case, case.inputs)
+    return law.masses[0][law.index[at, 0]]

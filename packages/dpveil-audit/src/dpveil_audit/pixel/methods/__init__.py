@@ -1,4 +1,4 @@
-"""The audits of pixel methods: one file each, with its versions, mutants and settings.
+"""The audits of pixel methods: one file each, with its laws, mutants and settings.
 
 To add a method: `<name>.py` with its `AUDIT`, and one name in this list.
 """
@@ -8,36 +8,33 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.mechanisms.pixel import Blur, Mosaic
-from dpveil_audit.engine import Level
-from dpveil_audit.pixel.case import Version, one_by_one
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import Audit, Level
+from dpveil_audit.pixel.case import one_by_one, version
 from dpveil_audit.pixel.methods import (
     bit_planes,
     dct_gaussian,
-    dp_pix,
-    dp_pix_gaussian,
     dp_samp,
     dp_svd,
     fill,
     mse_exponential,
+    pixelisation,
     snow,
     ssim_exponential,
 )
 
 NOTHING: Final = tuple(
-    MethodAudit(
+    Audit(
         method=method,
-        intact=Version(name=method.name, releases=one_by_one),
+        intact=version(method.name, None, one_by_one),
         levels={"quick": Level(()), "deep": Level(())},
         note="nothing to keep: a function of the photo, without noise and without a promise",
     )
     for method in (Blur, Mosaic)
 )
-TABLE: Final[dict[str, MethodAudit]] = {
+TABLE: Final[dict[str, Audit]] = {
     entry.method.name: entry
     for entry in (
-        dp_pix.AUDIT,
-        dp_pix_gaussian.AUDIT,
+        *pixelisation.AUDITS,
         dct_gaussian.AUDIT,
         dp_svd.AUDIT,
         dp_samp.AUDIT,

@@ -16,9 +16,8 @@ from dpveil.mechanisms.pixel.bit_planes import MOST, Band, Plane, pad_edges
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import BY_LAW, Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version, cells
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
 
 SIDE: Final = 2
 """Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""
@@ -127,9 +126,6 @@ def releases(method: BitPlanes, image: Image, count: int, bits: BitSource) -> Re
     return np.ascontiguousarray(np.moveaxis(shown, 1, 0)[:, :height, :width])
 
 
-INTACT: Final = Version(name=BitPlanes.name, releases=releases, distribution=distribution)
-
-
 def one_group(method: BitPlanes, size: Size) -> Sequence[Band]:
     """Return budgets as if a neighbour changed one group only."""
     return bands(replace(method, neighbourhood=1), size)
@@ -161,7 +157,7 @@ def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
 
 
 def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:
-    return Version(name=name, distribution=partial(distribution, bands_of=bands_of), gates=gates)
+    return version(name, partial(distribution, bands_of=bands_of), gates=gates)
 
 
 MUTANTS: Final = (
@@ -169,7 +165,7 @@ MUTANTS: Final = (
     _wrong("channels not counted", one_channel),
     _wrong("planes' budgets not summed", planes_alone, BY_LAW),
     _wrong("signs without noise", bare_signs),
-    Version(name="one draw for all groups and channels", distribution=distribution, shared=True),
+    version("one draw for all groups and channels", distribution, gates=BY_DRAWS, shared=True),
 )
 
 
@@ -205,4 +201,4 @@ def levels() -> dict[str, Level]:
     return quick.levels((Case(2, 4, 1, two), Case(1, 2, 3, detail)))
 
 
-AUDIT: Final = MethodAudit(method=BitPlanes, intact=INTACT, mutants=MUTANTS, levels=levels())
+AUDIT: Final = method_audit(BitPlanes, releases, distribution, MUTANTS, levels())

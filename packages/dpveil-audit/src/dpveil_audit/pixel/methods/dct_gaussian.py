@@ -23,9 +23,8 @@ from dpveil.mechanisms.pixel.dct_gaussian import UNIT, Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Releases, Size, Steps
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Releases, Size, method_audit, version
 
 COLOURS: Final = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
 
@@ -109,13 +108,17 @@ def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> N
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianSteps(Steps):
+class GaussianSteps:
     """One way to carry out the method: intact, or a mutant with one wrong step."""
 
     exact: Callable[[DCTGaussian, Image], Blocks] = exact
     variances: Callable[[DCTGaussian, Image], Variances] = variances
     noise: Callable[[Fraction, tuple[int, int, int], BitSource], Noise] = fresh
     clipped_after: bool = False
+
+    def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
+        """Return the version of that name."""
+        return version(name, self.distribution, self.outcomes, gates=gates)
 
     def noisy(
         self, method: DCTGaussian, image: Image, count: int, bits: BitSource
@@ -233,22 +236,19 @@ def one_for_all_blocks(variance: Fraction, shape: tuple[int, int, int], bits: Bi
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
 
-INTACT: Final = GaussianSteps(name=DCTGaussian.name)
+INTACT: Final = GaussianSteps()
 MUTANTS: Final = (
-    GaussianSteps(name="noise ×0.8", gates=BY_LAW, variances=times(lambda method, image: Fraction(16, 25))),
+    GaussianSteps(variances=times(lambda method, image: Fraction(16, 25))).version("noise ×0.8", BY_LAW),
     GaussianSteps(
-        name="clipping after the noise",
-        gates=("exact",),
-        exact=lambda method, image: plan_of(method, image.shape).transform.forward(image),
-        clipped_after=True,
+        exact=lambda method, image: plan_of(method, image.shape).transform.forward(image), clipped_after=True
+    ).version("clipping after the noise", ("exact",)),
+    GaussianSteps(variances=times(private_share)).version("widths from the private image", ("exact",)),
+    GaussianSteps(exact=repeat_edges).version("repeated edges not counted"),
+    GaussianSteps(variances=times(lambda m, image: Fraction(1, image.shape[2]))).version(
+        "channels not counted"
     ),
-    GaussianSteps(name="widths from the private image", gates=("exact",), variances=times(private_share)),
-    GaussianSteps(name="repeated edges not counted", exact=repeat_edges),
-    GaussianSteps(
-        name="channels not counted", variances=times(lambda method, image: Fraction(1, image.shape[2]))
-    ),
-    GaussianSteps(name="allocation not normalised", gates=BY_LAW, variances=each_alone),
-    GaussianSteps(name="one draw for all blocks", gates=BY_DRAWS, noise=one_for_all_blocks),
+    GaussianSteps(variances=each_alone).version("allocation not normalised", BY_LAW),
+    GaussianSteps(noise=one_for_all_blocks).version("one draw for all blocks", BY_DRAWS),
 )
 
 
@@ -277,10 +277,12 @@ def levels() -> dict[str, Level]:
     return quick.levels((rho(2, 3, 1, 2, 2, 1), rho(1, 2, 3, 2, 1, "0.1")))
 
 
-AUDIT: Final = MethodAudit(
-    method=DCTGaussian,
-    intact=INTACT,
-    mutants=MUTANTS,
-    levels=levels(),
+AUDIT: Final = method_audit(
+    DCTGaussian,
+    INTACT.releases,
+    INTACT.distribution,
+    MUTANTS,
+    levels(),
     right=right,
+    outcomes=INTACT.outcomes,
 )

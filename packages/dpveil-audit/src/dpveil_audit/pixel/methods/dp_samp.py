@@ -26,9 +26,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 from dpveil_audit.distributions import laplace_distribution
 from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Releases, Steps, one_by_one
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Releases, method_audit, one_by_one, version
 
 LEVELS: Final = 256
 WORD: Final = 2**64
@@ -146,7 +145,7 @@ def right(method: DPSamp, images: Images) -> ProductLaw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling(Steps):
+class Sampling:
     """One way to sample with private clusters: intact, or a mutant with one wrong step.
 
     `share` is the fraction of the noise that is added, `used` the method whose sample sizes are taken, and
@@ -157,6 +156,10 @@ class Sampling(Steps):
     used: Callable[[DPSamp], DPSamp] = lambda method: method
     private: bool = False
     published: bool = False
+
+    def version(self, name: str, gates: tuple[str, ...] = ()) -> Version:
+        """Return the version of that name."""
+        return version(name, self.distribution, self.outcomes, gates=gates)
 
     def distribution(self, method: DPSamp, images: Images) -> ProductLaw:
         """Return the law by the method's own noise and thresholds."""
@@ -224,13 +227,13 @@ def _rate_for_each(method: DPSamp) -> DPSamp:
     return replace(method, rate=any_of(method.rate or Fraction(0), method.neighbourhood or 1))
 
 
-INTACT: Final = Sampling(name=DPSamp.name)
+INTACT: Final = Sampling()
 MUTANTS: Final = (
-    Sampling(name="as published, claimed private", gates=BY_DRAWS, published=True),
-    Sampling(name="sensitivity halved", gates=BY_LAW, share=Fraction(1, 2)),
-    Sampling(name="rate ignored", gates=BY_LAW, used=lambda method: replace(method, rate="0.999999")),
-    Sampling(name="sample sizes from true counts", private=True),
-    Sampling(name="δ of all m pixels for each", gates=("exact",), used=_rate_for_each),
+    Sampling(published=True).version("as published, claimed private", BY_DRAWS),
+    Sampling(share=Fraction(1, 2)).version("sensitivity halved", BY_LAW),
+    Sampling(used=lambda method: replace(method, rate="0.999999")).version("rate ignored", BY_LAW),
+    Sampling(private=True).version("sample sizes from true counts"),
+    Sampling(used=_rate_for_each).version("δ of all m pixels for each", ("exact",)),
 )
 
 
@@ -260,10 +263,13 @@ def levels() -> dict[str, Level]:
     return quick.levels((sound_case(1, 3, 1, None, 20, "0.2"), sound_case(1, 3, 1, 1, 3, "0.2")))
 
 
-AUDIT: Final = MethodAudit(
-    method=DPSamp,
-    intact=INTACT,
-    mutants=MUTANTS,
-    levels=levels(),
+AUDIT: Final = method_audit(
+    DPSamp,
+    INTACT.releases,
+    INTACT.distribution,
+    MUTANTS,
+    levels(),
     right=right,
+    outcomes=INTACT.outcomes,
+    of=lambda level: level.exact,  # joint laws of larger images take long
 )

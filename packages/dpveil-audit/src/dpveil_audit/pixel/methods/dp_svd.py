@@ -22,10 +22,9 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.spherical import spherical_laplace
-from dpveil_audit.divergence import Pairs, ProductLaw
-from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Method, Part, Releases, Steps
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.divergence import ProductLaw
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Method, Releases, method_audit, version
 
 STEPS: Final = 1024
 """Steps of a singular value per grey level, independent of the method's own constant."""
@@ -41,13 +40,17 @@ Noises = Callable[[Fraction, int, int, int, BitSource], Noise]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SpectrumSteps(Steps):
+class SpectrumSteps:
     """One way to carry out the method: intact, or a mutant with another noise."""
 
     noise: Noises = lambda scale, count, rank, channels, bits: np.array(
         [spherical_laplace(scale, rank * channels, bits) for _ in range(count)], np.int64
     )
     factor: int = 1
+
+    def version(self, name: str, gates: tuple[str, ...] = BY_DRAWS) -> Version:
+        """Return the version of that name."""
+        return version(name, self.distribution, self.outcomes, gates=gates)
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases."""
@@ -82,7 +85,7 @@ class SpectrumSteps(Steps):
             distribution_of_one_pixel(int(level), self.factor * float(method.epsilon))
             for level in images.ravel()
         ]
-        return ProductLaw.of([np.stack(rows)], [Part.of_level([(0, 0, 0)])])
+        return ProductLaw.of([np.stack(rows)])
 
     def _draw_noise(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
         return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
@@ -161,21 +164,14 @@ def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: B
     return discrete_laplace(scale, count * rank * channels, bits).reshape(count, -1)
 
 
-INTACT: Final = SpectrumSteps(name=DPSVD.name)
+INTACT: Final = SpectrumSteps()
 MUTANTS: Final = (
-    SpectrumSteps(name="length of one dimension", gates=("fit",), noise=around(dimension=1)),
-    SpectrumSteps(name="Laplace noise on every value", gates=("fit",), noise=by_coordinate),
-    SpectrumSteps(name="ε doubled", gates=BY_LAW, noise=around(Fraction(1, 2)), factor=2),
-    SpectrumSteps(name="one draw for all channels", gates=BY_DRAWS, noise=around(shared=True)),
-    SpectrumSteps(name="last value without noise", gates=BY_DRAWS, noise=around(last=False)),
+    SpectrumSteps(noise=around(dimension=1)).version("length of one dimension"),
+    SpectrumSteps(noise=by_coordinate).version("Laplace noise on every value"),
+    SpectrumSteps(noise=around(Fraction(1, 2)), factor=2).version("ε doubled", BY_LAW),
+    SpectrumSteps(noise=around(shared=True)).version("one draw for all channels"),
+    SpectrumSteps(noise=around(last=False)).version("last value without noise"),
 )
-
-
-def distances(images: Images, pairs: Pairs) -> Float64[np.ndarray, " pairs"]:
-    """Return the distances of the singular values where U and V are the same, else of the pixels."""
-    moved = images[pairs[:, 0]].astype(np.float64) - images[pairs[:, 1]]
-    found: Float64[np.ndarray, " pairs"] = np.sqrt((moved**2).sum(axis=(1, 2, 3)))
-    return found
 
 
 def levels() -> dict[str, Level]:
@@ -193,11 +189,12 @@ def levels() -> dict[str, Level]:
     return Level(exact, drawn).levels((case(1, 1, 1, "0.001"), case(1, 1, 1, "10")))
 
 
-AUDIT: Final = MethodAudit(
-    method=DPSVD,
-    intact=INTACT,
-    mutants=MUTANTS,
-    levels=levels(),
-    pairs=lambda case: [],  # the law of larger images is that of their noise, which no image changes
-    distances=distances,
+AUDIT: Final = method_audit(
+    DPSVD,
+    INTACT.releases,
+    INTACT.distribution,
+    MUTANTS,
+    levels(),
+    outcomes=INTACT.outcomes,
+    of=lambda level: level.exact,  # the law of larger images is that of their noise, which no image changes
 )

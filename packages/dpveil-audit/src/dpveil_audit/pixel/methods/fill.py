@@ -11,8 +11,7 @@ import numpy as np
 from dpveil.mechanisms.pixel import Fill
 from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Version, one_by_one
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.case import Case, Image, Images, Part, method_audit, one_by_one, version
 
 Shown = Callable[[Fill, Image], Image]
 
@@ -36,9 +35,6 @@ def certain(shown: Shown) -> Callable[[Fill, Images], ProductLaw]:
     return distribution
 
 
-INTACT: Final = Version(name=Fill.name, releases=one_by_one, distribution=certain(flat))
-
-
 def _last_column_kept(method: Fill, image: Image) -> Image:
     return np.concatenate([flat(method, image)[:, :-1], image[:, -1:]], axis=1)
 
@@ -49,7 +45,7 @@ WRONG: Final[dict[str, Shown]] = {
     "covered by half": lambda method, image: flat(method, image) // 2 + image // 2,
     "white where the photo is": lambda method, image: np.where(image == 255, image, flat(method, image)),
 }
-MUTANTS: Final = tuple(Version(name=name, distribution=certain(shown)) for name, shown in WRONG.items())
+MUTANTS: Final = tuple(version(name, certain(shown)) for name, shown in WRONG.items())
 
 
 def levels() -> dict[str, Level]:
@@ -60,4 +56,4 @@ def levels() -> dict[str, Level]:
     return quick.levels((Case(2, 3, 1, black), Case(1, 2, 3, grey)))
 
 
-AUDIT: Final = MethodAudit(method=Fill, intact=INTACT, mutants=MUTANTS, levels=levels())
+AUDIT: Final = method_audit(Fill, one_by_one, certain(flat), MUTANTS, levels())

@@ -17,9 +17,8 @@ from dpveil.mechanisms.pixel.mse_exponential import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 from dpveil_audit.divergence import WORK, Masses, ProductLaw
-from dpveil_audit.engine import Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version, cells
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
 
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]
@@ -100,9 +99,6 @@ def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) 
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 
-INTACT: Final = Version(name=MSEExponential.name, releases=releases, distribution=drawn_distribution)
-
-
 def _channels(method: MSEExponential, size: Size) -> int:
     return size[2]
 
@@ -118,9 +114,9 @@ FACTORS: Final[dict[str, Factor]] = {
     "ragged cells not counted": _whole_cells_only,
 }
 MUTANTS: Final = (
-    *(Version(name=name, distribution=partial(right, factor=own)) for name, own in FACTORS.items()),
-    Version(name="integers without a margin", distribution=rounded_down, gates=("exact",)),
-    Version(name="one draw for all cells and channels", distribution=drawn_distribution, shared=True),
+    *(version(name, partial(right, factor=own)) for name, own in FACTORS.items()),
+    version("integers without a margin", rounded_down, gates=("exact",)),
+    version("one draw for all cells and channels", drawn_distribution, gates=BY_DRAWS, shared=True),
 )
 
 
@@ -156,6 +152,4 @@ def levels() -> dict[str, Level]:
     return quick.levels((Case(2, 2, 1, few, (0, 128, 255)), Case(1, 2, 3, zcdp)))
 
 
-AUDIT: Final = MethodAudit(
-    method=MSEExponential, intact=INTACT, mutants=MUTANTS, levels=levels(), right=right
-)
+AUDIT: Final = method_audit(MSEExponential, releases, drawn_distribution, MUTANTS, levels(), right=right)

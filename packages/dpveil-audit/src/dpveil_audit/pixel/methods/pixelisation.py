@@ -1,30 +1,171 @@
-"""Pixelisation in separate steps, each of which can be audited and replaced by a wrong one.
+"""The audits of `dp-pix` and `dp-pix-gaussian`: sums of cells with noise, wrong steps and calibrations.
 
-The intact steps use the method's own functions and reproduce its `release` bit for bit, which the first
-gate checks. Their law is compared with one from first principles, for which cells are enumerated by loops.
-Many releases of one image are drawn at once, side by side as more channels.
+The law is compared with one from first principles, for which cells are enumerated by loops. Many releases of
+one image are drawn at once, side by side as more channels.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache, partial
-from math import sqrt
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.errors import InvalidParameter
+from dpveil.accounting.zcdp import laplace_scale, merge_shifts
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
-from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.base import cell_areas, cell_sums, fullest_cells, mean_levels, spread
 from dpveil.noise.bits import BitSource
-from dpveil_audit.divergence import Move, NoiseKind, Pairs, ProductLaw, delta_of_zcdp
-from dpveil_audit.engine import BY_DRAWS, BY_LAW
-from dpveil_audit.pixel.case import DistributionOf, Image, Images, Method, Part, Releases, Size, cells
-from dpveil_audit.pixel.case import Steps as MethodSteps
+from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.laplace import discrete_laplace
+from dpveil_audit.distributions import Distribution, gaussian_distribution, laplace_distribution
+from dpveil_audit.divergence import Part, ProductLaw, delta_of_zcdp
+from dpveil_audit.engine import BY_DRAWS, BY_LAW, Audit, Drawn, Level, Version
+from dpveil_audit.pixel.case import Case, Image, Images, Method, Releases, Size, cells, method_audit, version
+
+TOP: Final = 255
+DRAWS: Final = 20_000
+BINS: Final = 50
+"""Bins of Gaussian sums per standard deviation: they hide less than a part in 10⁴ of a divergence."""
+REACH: Final = 6
+"""Standard deviations beyond all sums that the bins cover; the outer bins hold the rest."""
+Sums = Int64[np.ndarray, "rows columns c"]
+Noise = Int64[np.ndarray, "cells n c"]
+Parameter = Callable[[Any, Size], Fraction]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A family of integer noise; its width to the power `power` is proportional to the one parameter."""
+
+    power: int
+    draw: Callable[[Fraction, int, BitSource], Any]
+    distribution: Callable[[Fraction], Distribution]
+
+
+LAPLACE: Final = Kind(1, discrete_laplace, lru_cache(maxsize=256)(laplace_distribution))
+GAUSSIAN: Final = Kind(2, discrete_gaussian, lru_cache(maxsize=256)(gaussian_distribution))
+
+
+def method_sums(method: Method, image: Image) -> Sums:
+    """Return the sums to which noise is added."""
+    return cell_sums(image, method.block)
+
+
+def method_areas(method: Method, size: Size) -> Any:
+    """Return the divisors of noisy sums."""
+    return cell_areas(size[0], size[1], method.block)
+
+
+def method_levels(sums: Sums, areas: Any) -> Sums:
+    """Return the levels that the method shows for noisy sums."""
+    return mean_levels(sums, areas).astype(np.int64)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """One way to pixelise: intact, or with a wrong step.
+
+    `share(method, size)` are factors on the width of the noise of every cell. `change` spoils noise, `spoil`
+    releases, which laws ignore.
+    """
+
+    kind: Kind
+    parameter: Parameter
+    share: Callable[[Method, Size], Sequence[Fraction]] | None = None
+    sums: Callable[[Method, Image], Sums] = method_sums
+    areas: Callable[[Method, Size], Any] = method_areas
+    levels: Callable[[Sums, Any], Sums] = method_levels
+    change: Callable[[Noise], Noise] = lambda noise: noise
+    spoil: Callable[[Releases, Image], Releases] = lambda releases, image: releases
+
+    def version(self, name: str, **more: Any) -> Version:
+        """Return the version of that name."""
+        return version(name, self.distribution, self.releases, sums=self.law_of_sums, **more)
+
+    def parameters(self, method: Method, size: Size) -> list[Fraction]:
+        """Return the parameter of the noise of every cell, row by row."""
+        whole, count = self.parameter(method, size), method_areas(method, size).size
+        shares = [Fraction(1)] * count if self.share is None else self.share(method, size)
+        return [whole * share**self.kind.power for share in shares]
+
+    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        """Return `count` independent releases of one image, n × h × w × c."""
+        height, width, channels = image.shape
+        sums, parameters = self.sums(method, image), self.parameters(method, image.shape)
+        one = len(set(parameters)) == 1
+        flat = (
+            [self.kind.draw(parameters[0], len(parameters) * count * channels, bits)]
+            if one
+            else [self.kind.draw(parameter, count * channels, bits) for parameter in parameters]
+        )
+        noise = self.change(np.concatenate(flat).reshape(len(parameters), count, channels))
+        noisy = (sums.reshape(-1, 1, channels) + noise).reshape(*sums.shape[:2], count * channels)
+        levels = self.levels(noisy, self.areas(method, image.shape)).astype(np.uint8)
+        shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
+        return self.spoil(np.moveaxis(shown, 2, 0), image)  # a copy would take long
+
+    def law_of_sums(self, method: Method, images: Images) -> ProductLaw:
+        """Return the law of the noisy sums: whole numbers, or bins of Gaussian ones."""
+        sums, parameters = self._parts(method, images)
+        rows = []
+        for own, parameter in zip(sums.T, parameters, strict=True):
+            low, high = int(own.min()), int(own.max())
+            ends = np.arange(low, high)  # beyond both, all that Laplace noise says is which end is nearer
+            if self.kind is GAUSSIAN:
+                width = math.sqrt(parameter)
+                count = math.ceil(((high - low) / width + 2 * REACH) * BINS)
+                ends = np.unique(np.floor(low + (np.arange(count) / BINS - REACH) * width).astype(np.int64))
+            distribution, (values, at) = (
+                self.kind.distribution(parameter),
+                np.unique(own, return_inverse=True),
+            )
+            edges = np.concatenate([[-(1 << 60)], ends, [1 << 60]])
+            masses = [distribution.between(edges[:-1] - value, edges[1:] - value) for value in values]
+            rows.append(np.stack(masses)[at])
+        scales = set(parameters)
+        unit = 1 / float(parameters[0]) if self.kind is LAPLACE and len(scales) == 1 else None
+        return ProductLaw.of(rows, unit=unit)
+
+    def distribution(self, method: Method, images: Images) -> ProductLaw:
+        """Return the law of the released levels of cells."""
+        sums, parameters = self._parts(method, images)
+        height, width, channels = images.shape[1:]
+        areas = np.repeat(self.areas(method, images.shape[1:]).ravel(), channels)
+        rows = [
+            np.stack([level_masses(self.kind, int(s), int(area), parameter, self.levels) for s in column])
+            for column, area, parameter in zip(sums.T, areas, parameters, strict=True)
+        ]
+        grid = cells(height, width, method.block)
+        places = [[(*pixel, channel) for pixel in cell] for cell in grid for channel in range(channels)]
+        return ProductLaw.of(rows, [Part.of_level(part) for part in places])
+
+    def _parts(self, method: Method, images: Images) -> tuple[Int64[np.ndarray, "n parts"], list[Fraction]]:
+        size = images.shape[1:]
+        beside = images.transpose(1, 2, 0, 3).reshape(*size[:2], -1)  # all images as channels of one
+        parts = self.sums(method, beside).reshape(-1, len(images), size[2]).transpose(1, 0, 2)
+        return parts.reshape(len(images), -1), [
+            p for p in self.parameters(method, size) for _ in range(size[2])
+        ]
+
+
+@lru_cache(maxsize=20_000)
+def level_masses(
+    kind: Kind, total: int, area: int, parameter: Fraction, levels: Callable[[Sums, Any], Sums]
+) -> np.ndarray:
+    """Return the probability of each level, by `levels`, of a noisy sum over `area` pixels."""
+    noisy = np.arange(-1, TOP * area + 2)  # both ends stand for their whole tail: it clamps to one level
+    ends = np.concatenate([[-(1 << 60)], noisy[:-1], [1 << 60]]) - total
+    chances = kind.distribution(parameter).between(ends[:-1], ends[1:])
+    shown = levels(noisy.reshape(-1, 1, 1), np.full((len(noisy), 1, 1), area))
+    return np.bincount(shown.ravel(), weights=chances, minlength=TOP + 1)
+
+
+# The law from first principles
 
 
 def largest_moves(method: DPPix | DPPixGaussian, size: Size) -> tuple[int, int]:
@@ -39,8 +180,8 @@ def largest_moves(method: DPPix | DPPixGaussian, size: Size) -> tuple[int, int]:
     for area in sorted((len(c) for c in cells(height, width, method.block)), reverse=True):
         taken = min(area, left)
         left -= taken
-        absolute += 255 * taken
-        squared += (255 * taken) ** 2
+        absolute += TOP * taken
+        squared += (TOP * taken) ** 2
     return absolute * channels, squared * channels
 
 
@@ -52,262 +193,55 @@ def right_scale(method: DPPix, size: Size) -> Fraction:
     """
     epsilon, delta, rho = method.budget
     if delta is not None:
-        return method.sum_scale(height=size[0], width=size[1], channels=size[2])
+        return _scale(method, size)
     absolute, squared = largest_moves(method, size)
-    return Fraction(sqrt(squared / (2 * rho))) if rho else absolute / (epsilon or Fraction(1))
+    return Fraction(math.sqrt(squared / (2 * rho))) if rho else absolute / (epsilon or Fraction(1))
 
 
 def right_variance(method: DPPixGaussian, size: Size) -> Fraction:
     """Return the variance L2²/(2ρ), with ρ from (ε, δ) by an independent conversion."""
     epsilon, delta, rho = method.budget
-    rho = rho or Fraction(largest_rho(float(epsilon or 0), float(delta or 0)))
+    if rho is None:  # the largest whose δ at this ε is small enough
+        low, high = 0.0, float(epsilon or 0) + 2 * math.sqrt(epsilon or 0) + 1
+        for _ in range(60):
+            middle = (low + high) / 2
+            kept = delta_of_zcdp(middle, float(epsilon or 0)) <= float(delta or 0)
+            low, high = (middle, high) if kept else (low, middle)
+        rho = Fraction(low)
     return largest_moves(method, size)[1] / (2 * rho)
 
 
-def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest ρ whose δ at this ε is small enough."""
-    low, high = 0.0, epsilon + 2 * sqrt(epsilon) + 1
-    for _ in range(60):
-        rho = (low + high) / 2
-        low, high = (rho, high) if delta_of_zcdp(rho, epsilon) <= delta else (low, rho)
-    return low
-
-
-Sums = Int64[np.ndarray, "rows columns c"]
-Areas = Int64[np.ndarray, "rows columns 1"]
-Noise = Int64[np.ndarray, "cells n c"]
-MOST_MOVES: Final = 4000
-"""Most distinct moves of one setting; more are refused."""
-
-
-def method_sums(method: Method, image: Image) -> Sums:
-    """Return the sums to which noise is added."""
-    return cell_sums(image, method.block)
-
-
-def method_areas(method: Method, size: Size) -> Areas:
-    """Return the divisors of noisy sums."""
-    return cell_areas(size[0], size[1], method.block)
-
-
-def method_levels(sums: Sums, areas: Areas) -> Sums:
-    """Return the levels that the method shows for noisy sums."""
-    return mean_levels(sums, areas).astype(np.int64)
-
-
-def for_all_cells(
-    parameter: Callable[[Method, Size], Fraction], method: Method, size: Size
-) -> list[Fraction]:
-    """Return the same noise parameter for every cell, row by row."""
-    return [parameter(method, size)] * method_areas(method, size).size
-
-
-def fresh_noise(
-    kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
-) -> Noise:
-    """Return independent noise for `count` releases of every cell and channel."""
-    if len(set(parameters)) == 1:
-        flat = kind.draw(parameters[0], len(parameters) * count * channels, bits)
-        return flat.reshape(len(parameters), count, channels)
-    parts = [kind.draw(parameter, count * channels, bits) for parameter in parameters]
-    return np.stack(parts).reshape(len(parameters), count, channels)
-
-
-def nothing_after(releases: Releases, image: Image, block: int) -> Releases:
-    """Return the releases unchanged."""
-    return releases
-
-
-@dataclass(frozen=True, kw_only=True)
-class Steps(MethodSteps):
-    """One way to pixelise: intact, or a mutant with one wrong step."""
-
-    kind: NoiseKind
-    parameters: Callable[[Method, Size], list[Fraction]]
-    sums: Callable[[Method, Image], Sums] = method_sums
-    areas: Callable[[Method, Size], Areas] = method_areas
-    levels: Callable[[Sums, Areas], Sums] = method_levels
-    noise: Callable[[NoiseKind, Sequence[Fraction], int, int, BitSource], Noise] = fresh_noise
-    after: Callable[[Releases, Image, int], Releases] = nothing_after
-
-    def with_parameters(self, name: str, parameters: Callable[[Method, Size], list[Fraction]]) -> Steps:
-        """Return a mutant whose noise has other parameters."""
-        return replace(self, name=name, parameters=parameters)
-
-    def with_parameter(self, name: str, parameter: Callable[[Any, Size], Fraction]) -> Steps:
-        """Return a mutant with another noise parameter, the same for all cells."""
-        return self.with_parameters(name, partial(for_all_cells, parameter))
-
-    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases of one image, n × h × w × c."""
-        height, width, channels = image.shape
-        sums = self.sums(method, image)
-        rows, columns = sums.shape[:2]
-        noise = self.noise(self.kind, self.parameters(method, image.shape), count, channels, bits)
-        noisy = (sums.reshape(rows * columns, 1, channels) + noise).reshape(rows, columns, count * channels)
-        levels = self.levels(noisy, self.areas(method, image.shape)).astype(np.uint8)
-        shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
-        return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
-
-    @property
-    def added(self) -> Steps:  # type: ignore[override]
-        """The noise of these steps."""
-        return self
-
-    def distribution(self, method: Method, images: Images) -> ProductLaw:
-        """Return the law of the released cell levels of all `images`, by these steps, without drawing.
-
-        Assumes independent noise and ignores `after`, which the other gates test.
-        """
-        sums, parameters = self._parts(method, images)
-        height, width, channels = images.shape[1:]
-        areas = np.repeat(self.areas(method, images.shape[1:]).ravel(), channels)
-        index, masses = [], []
-        for column, area, parameter in zip(sums.T, areas, parameters, strict=True):
-            distinct, rank = np.unique(column, return_inverse=True)
-            index.append(rank)
-            masses.append(
-                np.stack(
-                    [level_masses(self.kind, int(s), int(area), parameter, self.levels) for s in distinct]
-                )
-            )
-        parts = [
-            Part.of_level([(*pixel, channel) for pixel in cell])
-            for cell in cells(height, width, method.block)
-            for channel in range(channels)
-        ]
-        return ProductLaw(np.stack(index, axis=1), masses, tuple(parts))
-
-    def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
-        """Return how far the parts of neighbours move, without dominated moves.
-
-        A move that is smaller in every part with the same noise costs no more, since the noise is unimodal.
-        """
-        sums, parameters = self._parts(method, images)
-        gaps = np.abs(sums[pairs[:, 0]] - sums[pairs[:, 1]])
-        if len(set(parameters)) == 1:
-            gaps = -np.sort(-gaps, axis=1)
-        rows = _distinct(gaps)[::-1]
-        if len(rows) > MOST_MOVES:
-            raise InvalidParameter("levels", None, f"make {len(rows)} moves", hint="take fewer levels")
-        beaten = [bool(np.any(np.all(rows >= row, axis=1) & np.any(rows > row, axis=1))) for row in rows]
-        kept = rows[~np.array(beaten)]
-        return [tuple((int(g), p) for g, p in zip(row, parameters, strict=True) if g) for row in kept]
-
-    def _parts(self, method: Method, images: Images) -> tuple[Int64[np.ndarray, "n parts"], list[Fraction]]:
-        size = images.shape[1:]
-        beside = images.transpose(1, 2, 0, 3).reshape(*size[:2], -1)  # all images as channels of one
-        parts = self.sums(method, beside).reshape(-1, len(images), size[2]).transpose(1, 0, 2)
-        sums = parts.reshape(len(images), -1)
-        return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
-
-
-def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"]:
-    """Return distinct rows of counts in order, numbered where 64 bits suffice, which is far faster."""
-    values = np.flatnonzero(np.bincount(rows.ravel()))
-    if len(values) ** rows.shape[1] >= 2**63:
-        return np.unique(rows, axis=0)
-    rank = np.zeros(values[-1] + 1, np.int64)
-    rank[values] = np.arange(len(values))
-    numbers = rank[rows] @ len(values) ** np.arange(rows.shape[1])[::-1]
-    return rows[np.unique(numbers, return_index=True)[1]]
-
-
-@lru_cache(maxsize=20_000)
-def level_masses(
-    kind: NoiseKind, total: int, area: int, parameter: Fraction, levels: Callable[[Sums, Areas], Sums]
-) -> np.ndarray:
-    """Return the probability of each level, by `levels`, of a sum over `area` pixels.
-
-    >>> from dpveil_audit.divergence import LAPLACE
-    >>> round(float(level_masses(LAPLACE, 300, 4, Fraction(255), counted_levels).sum()), 12)
-    1.0
-    """
-    noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
-    distribution = kind.distribution(parameter)
-    chances = distribution.between(noisy - total - 1, noisy - total)
-    chances[0] = distribution.cdf(noisy[:1] - total)[0]
-    chances[-1] = distribution.survival(noisy[-1:] - total - 1)[0]
-    shown = levels(noisy.reshape(-1, 1, 1), np.full((len(noisy), 1, 1), area))
-    return np.bincount(shown.ravel(), weights=chances, minlength=256)
-
-
-def counted_levels(sums: Sums, areas: Areas) -> Sums:
+def counted_levels(sums: Sums, areas: Any) -> Sums:
     """Return noisy sums as levels by the definition: divided by areas, clamped, rounded half up."""
-    levels: Sums = np.clip((2 * sums + areas) // (2 * areas), 0, 255)
+    levels: Sums = np.clip((2 * sums + areas) // (2 * areas), 0, TOP)
     return levels
 
 
 def counted_sums(method: Method, image: Image) -> Sums:
     """Return the sums of cells that are enumerated here, pixel by pixel."""
-    height, width, channels = image.shape
-    sums = [
-        image[*np.array(cell).T].sum(axis=0, dtype=np.int64) for cell in cells(height, width, method.block)
-    ]
-    return np.array(sums).reshape(-(-height // method.block), -1, channels)
+    grid = cells(image.shape[0], image.shape[1], method.block)
+    sums = [image[*np.array(cell).T].sum(axis=0, dtype=np.int64) for cell in grid]
+    return np.array(sums).reshape(-(-image.shape[0] // method.block), -1, image.shape[2])
 
 
-def counted_areas(method: Method, size: Size) -> Areas:
+def counted_areas(method: Method, size: Size) -> Any:
     """Return the numbers of pixels of these cells."""
     areas = [len(cell) for cell in cells(size[0], size[1], method.block)]
     return np.array(areas).reshape(-(-size[0] // method.block), -1, 1)
 
 
-def right_distribution(intact: Steps, parameter: Callable[[Any, Size], Fraction]) -> DistributionOf:
-    """Return the law from first principles: cells are enumerated, and the noise is that of the formula."""
-    right = replace(
-        intact.with_parameter("right", parameter),
-        sums=counted_sums,
-        areas=counted_areas,
-        levels=counted_levels,
-    )
-    return right.distribution
+# Mutants: bugs of published code and papers
 
 
-def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
-    """Return the mutants of any noise on cell sums: bugs of published code and papers."""
-    return (
-        _narrower(intact, "noise ×0.8", lambda method, size: [Fraction(8, 10)] * _cells(method, size)),
-        _narrower(intact, "b² noise on ragged means", _shares_of_largest),
-        replace(intact, name="ragged sums divided by b²", gates=BY_LAW, areas=_divided_by_full_block),
-        replace(
-            _narrower(intact, "means rounded before noise", _one_by_area), sums=_rounded_means, areas=_ones
-        ),
-        replace(intact, name="one draw for all cells", gates=BY_DRAWS, noise=_one_draw_for_all_cells),
-        replace(intact, name="one draw for all channels", gates=BY_DRAWS, noise=_one_draw_for_all_channels),
-        replace(intact, name="last cell without noise", gates=BY_DRAWS, noise=_last_cell_without),
-        replace(intact, name="one-sided noise", gates=BY_DRAWS, noise=_one_sided),
-        replace(intact, name="columns over the wrong axis", gates=BY_DRAWS, after=_wrong_axis),
-    )
+def _largest(method: Method, size: Size) -> Any:
+    return np.full_like(method_areas(method, size), method_areas(method, size).max())
 
 
-def _narrower(intact: Steps, name: str, factors: object) -> Steps:
-    """Return `intact` with the noise of every cell made narrower by a factor."""
-
-    def parameters(method: Method, size: Size) -> list[Fraction]:
-        pairs = zip(intact.parameters(method, size), factors(method, size), strict=True)  # type: ignore[operator]
-        return [parameter * factor**intact.kind.power for parameter, factor in pairs]
-
-    return intact.with_parameters(name, parameters)
-
-
-def _cells(method: Method, size: Size) -> int:
-    return int(method_areas(method, size).size)
-
-
-def _shares_of_largest(method: Method, size: Size) -> list[Fraction]:
-    """Return b² noise on every mean, which is too little on the sum of a ragged cell (errata E12)."""
-    areas = method_areas(method, size).ravel()
-    return [Fraction(int(a), int(areas.max())) for a in areas]
-
-
-def _one_by_area(method: Method, size: Size) -> list[Fraction]:
-    return [Fraction(1, int(a)) for a in method_areas(method, size).ravel()]
-
-
-def _divided_by_full_block(method: Method, size: Size) -> Areas:
-    areas = method_areas(method, size)
-    return np.full_like(areas, areas.max())
+def _of_areas(share: Callable[[int, int], Fraction]) -> Any:
+    """Return a factor on the noise of every cell, given its area and the largest."""
+    return lambda method, size: [
+        share(int(area), int(method_areas(method, size).max())) for area in method_areas(method, size).ravel()
+    ]
 
 
 def _rounded_means(method: Method, image: Image) -> Sums:
@@ -316,45 +250,226 @@ def _rounded_means(method: Method, image: Image) -> Sums:
     return means
 
 
-def _ones(method: Method, size: Size) -> Areas:
-    return np.ones_like(method_areas(method, size))
-
-
-def _one_draw_for_all_cells(
-    kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
-) -> Noise:
-    first = fresh_noise(kind, parameters[:1], count, channels, bits)
-    return np.repeat(first, len(parameters), axis=0)
-
-
-def _one_draw_for_all_channels(
-    kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
-) -> Noise:
-    return np.repeat(fresh_noise(kind, parameters, count, 1, bits), channels, axis=2)
-
-
-def _last_cell_without(
-    kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
-) -> Noise:
-    noise = fresh_noise(kind, parameters, count, channels, bits)
+def _last_silent(noise: Noise) -> Noise:
     noise[-1] = 0
     return noise
 
 
-def _one_sided(
-    kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
-) -> Noise:
-    noise: Noise = np.abs(fresh_noise(kind, parameters, count, channels, bits))
-    return noise
-
-
-def _wrong_axis(releases: Releases, image: Image, block: int) -> Releases:
+def _wrong_axis(releases: Releases, image: Image) -> Releases:
     """Copy through what a loop over `height` columns never reaches."""
-    covered = image.shape[0]
-    releases[:, :, covered:] = image[:, covered:]
+    releases[:, :, image.shape[0] :] = image[:, image.shape[0] :]
     return releases
 
 
-def half(neighbourhood: int | None, size: Size) -> int:
-    """Return half of a neighbourhood, at least one pixel."""
-    return max(1, min(neighbourhood or size[0] * size[1], size[0] * size[1]) // 2)
+def _half(method: Method, size: Size) -> Any:
+    m = min(method.neighbourhood or size[0] * size[1], size[0] * size[1])
+    return replace(method, neighbourhood=max(1, m // 2))
+
+
+def mutants(own: Steps, gates: dict[str, tuple[str, ...]], calibrations: dict[str, Parameter]) -> Any:
+    """Return every mutant of one method, of which some are shown to other gates."""
+    parameter = own.parameter
+    known = {"m halved": lambda m, s: parameter(_half(m, s), s)} | calibrations
+    made = {
+        "noise ×0.8": replace(own, share=_of_areas(lambda area, most: Fraction(4, 5))),
+        # errata E12: b² noise on every mean is too little on the sum of a ragged cell
+        "b² noise on ragged means": replace(own, share=_of_areas(Fraction)),
+        "ragged sums divided by b²": replace(own, areas=_largest),
+        "means rounded before noise": replace(
+            own,
+            share=_of_areas(lambda area, most: Fraction(1, area)),
+            sums=_rounded_means,
+            areas=lambda method, size: np.ones_like(method_areas(method, size)),
+        ),
+        "one draw for all cells": replace(own, change=lambda z: np.broadcast_to(z[:1], z.shape)),
+        "one draw for all channels": replace(own, change=lambda z: np.broadcast_to(z[..., :1], z.shape)),
+        "last cell without noise": replace(own, change=_last_silent),
+        "one-sided noise": replace(own, change=np.abs),
+        "columns over the wrong axis": replace(own, spoil=_wrong_axis),
+        **{name: replace(own, parameter=other) for name, other in known.items()},
+    }
+    usual = {"ragged sums divided by b²": BY_LAW} | {
+        name: BY_DRAWS
+        for name, steps in made.items()
+        if (steps.change, steps.spoil) != (own.change, own.spoil)
+    }
+    shown = usual | gates
+    return tuple(steps.version(name, gates=shown.get(name, ())) for name, steps in made.items())
+
+
+def _scale(method: DPPix, size: Size) -> Fraction:
+    return method.sum_scale(height=size[0], width=size[1], channels=size[2])
+
+
+def _variance(method: DPPixGaussian, size: Size) -> Fraction:
+    return method.sum_variance(height=size[0], width=size[1], channels=size[2])
+
+
+def _changed(method: Method, size: Size) -> int:
+    return min(method.neighbourhood or size[0] * size[1], size[0] * size[1])
+
+
+def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
+    """Use the best case as the worst one: every changed pixel in a cell of its own."""
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
+        return _scale(method, size)
+    return laplace_scale(epsilon, delta, ((TOP, _changed(method, size) * size[2]),))
+
+
+def _delta_for_each(method: DPPix, size: Size) -> Fraction:
+    """Spend δ once for every moved sum, as if each were a release of its own."""
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
+        return _scale(method, size)
+    moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
+    shifts = merge_shifts({shift: count * size[2] for shift, count in moved.items()})
+    return laplace_scale(epsilon, min(Fraction(9, 10), sum(count for _, count in shifts) * delta), shifts)
+
+
+def _squares(method: DPPixGaussian, size: Size) -> int:
+    moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
+    return size[2] * sum(shift**2 * count for shift, count in moved.items())
+
+
+def _decimal_logarithm(method: DPPixGaussian, size: Size) -> Fraction:
+    if method.epsilon is None or method.delta is None:
+        return _variance(method, size)
+    log = math.log10(1 / Fraction(method.delta))
+    rho = (math.sqrt(log + float(method.epsilon)) - math.sqrt(log)) ** 2
+    return _squares(method, size) / Fraction(2 * rho)
+
+
+def _audit(
+    method: type[Any],
+    own: Steps,
+    wrong: tuple[Version, ...],
+    right: Parameter,
+    settings: tuple[list[Any], list[Any], list[Any]],
+) -> Audit:
+    """Return an audit; settings are h, w, c, b, m, and the budget by name."""
+
+    def case(h: int, w: int, c: int, b: int, m: int | None, *levels: int, **budget: Any) -> Case:
+        return Case(h, w, c, method(block=b, neighbourhood=m, **budget), levels or (0, TOP))
+
+    exact, drawn, deep = (tuple(case(*given, **budget) for given, budget in some) for some in settings)
+    counted = replace(
+        own, parameter=right, sums=counted_sums, areas=counted_areas, levels=counted_levels
+    ).distribution
+    quick = Level(exact, tuple(Drawn(one, DRAWS) for one in drawn)).levels(deep)
+    return method_audit(
+        method, own.releases, own.distribution, wrong, quick, sums=own.law_of_sums, right=counted
+    )
+
+
+def _pure(*given: Any, epsilon: Any = 1) -> Any:
+    return given, {"epsilon": epsilon}
+
+
+def _both(*given: Any) -> Any:
+    return given[:5], {"epsilon": given[5], "delta": given[6]}
+
+
+def _rho(*given: Any) -> Any:
+    return given[:5], {"rho": given[5]}
+
+
+DP_PIX: Final = Steps(kind=LAPLACE, parameter=_scale)
+DP_PIX_GAUSSIAN: Final = Steps(kind=GAUSSIAN, parameter=_variance)
+AUDITS: Final = (
+    _audit(
+        DPPix,
+        DP_PIX,
+        mutants(
+            DP_PIX,
+            {},
+            {
+                "channels not counted": lambda method, size: _scale(method, (size[0], size[1], 1)),
+                # those of (ε, δ) alone change nothing for a pure promise
+                "(ε, δ): changed pixels spread over cells": _spread_over_cells,
+                "(ε, δ): δ for every cell and channel": _delta_for_each,
+            },
+        ),
+        right_scale,
+        (
+            [
+                _pure(2, 3, 1, 2, 2, 0, 1, TOP),
+                _pure(1, 3, 3, 2, 1),
+                _both(2, 3, 1, 2, 3, 2, "0.01"),
+                _both(1, 3, 3, 2, 2, 2, "0.01"),
+                _both(2, 4, 1, 1, None, 3, "1e-6"),
+                _rho(2, 3, 1, 2, 3, 1),
+                _rho(1, 3, 3, 2, 2, "0.3"),
+            ],
+            [
+                _pure(3, 5, 1, 2, 2),
+                _both(3, 4, 3, 2, 4, 60, "0.01"),
+                _pure(3, 4, 3, 2, 1, epsilon=50),
+                _rho(3, 5, 1, 2, 3, 5),
+                _pure(17, 17, 1, 16, 1),
+                _pure(24, 24, 1, 24, 1),
+                _pure(2, 2, 1, 1, None),
+                _both(2, 2, 3, 2, 4, 2, "0.05"),
+                _both(2, 3, 1, 1, None, 2, "0.05"),
+                _pure(3, 5, 3, 2, 2),
+                _rho(2, 2, 3, 1, None, 2),
+                _pure(3, 5, 1, 2, 1),
+            ],
+            [
+                _pure(2, 3, 1, 2, None, 0, 1, TOP, epsilon="0.3"),
+                _pure(3, 3, 1, 2, 4, epsilon=3),
+                _both(3, 3, 1, 2, 5, 1, "1e-4"),
+                _both(1, 3, 3, 1, None, 5, "1e-3"),
+                _rho(3, 3, 1, 2, 5, "0.01"),
+                _rho(1, 3, 3, 1, None, 5),
+            ],
+        ),
+    ),
+    _audit(
+        DPPixGaussian,
+        DP_PIX_GAUSSIAN,
+        mutants(
+            DP_PIX_GAUSSIAN,
+            # Fits reveal less of Gaussian than of Laplace noise.
+            {
+                "noise ×0.8": BY_LAW,
+                "means rounded before noise": ("exact",),
+                "(ε, δ): decimal logarithm of 1/δ": BY_LAW,
+            },
+            {
+                "channels not counted": lambda m, s: _variance(m, s) / s[2],
+                # Σ t_j² = m is the formula for pixels that are all in different cells
+                "changed pixels spread over cells": lambda m, s: (
+                    _variance(m, s) * TOP**2 * s[2] * _changed(m, s) / _squares(m, s)
+                ),
+                "(ε, δ): decimal logarithm of 1/δ": _decimal_logarithm,
+            },
+        ),
+        right_variance,
+        (
+            [
+                _rho(2, 3, 1, 2, 3, 1),
+                _rho(1, 3, 3, 2, 2, "0.3"),
+                _rho(2, 3, 1, 1, None, 2),
+                _both(2, 3, 1, 2, 3, 2, "0.01"),
+                _both(1, 3, 3, 2, 1, 1, "1e-5"),
+            ],
+            [
+                _rho(3, 5, 1, 2, 2, 2),
+                _both(3, 5, 1, 2, 3, 20, "0.01"),
+                _rho(3, 4, 3, 2, 4, 50),
+                _rho(17, 17, 1, 16, 1, 2),
+                _rho(24, 24, 1, 24, 1, 2),
+                _rho(2, 2, 1, 1, None, 2),
+                _both(3, 5, 1, 2, 3, 2, "0.05"),
+                _rho(3, 5, 3, 2, 2, 2),
+                _rho(3, 5, 1, 2, 1, 2),
+            ],
+            [
+                _rho(3, 3, 1, 2, 5, "0.01"),
+                _both(3, 3, 1, 2, 5, 1, "1e-4"),
+                _both(1, 3, 3, 1, None, 5, "1e-3"),
+            ],
+        ),
+    ),
+)

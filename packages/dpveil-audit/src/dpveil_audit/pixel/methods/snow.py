@@ -11,9 +11,8 @@ import numpy as np
 from dpveil.mechanisms.pixel import Snow
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import ProductLaw
-from dpveil_audit.engine import Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Version, side_by_side
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.engine import BY_DRAWS, Drawn, Level
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, method_audit, side_by_side, version
 
 GREY: Final = 127
 
@@ -43,9 +42,6 @@ def _group_law(images: Images, places: list[list[tuple[int, int, int]]], delta: 
         parts.append(Part(np.array(group), looks))
         rows.append(chances)
     return ProductLaw.of(rows, parts)
-
-
-INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=distribution)
 
 
 def channels_alone(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
@@ -79,17 +75,11 @@ def _more(method: Snow) -> Snow:
 
 
 MUTANTS: Final = (
-    replace(
-        INTACT, name="each channel drawn alone", releases=channels_alone, distribution=distribution_of_values
-    ),
-    Version(
-        name="a tenth more shown than δ",
-        releases=lambda method, *rest: side_by_side(_more(method), *rest),
-        distribution=lambda method, images: distribution(_more(method), images),
-    ),
-    replace(INTACT, name="draws of the first row reused", releases=first_row_reused),
-    replace(INTACT, name="last column kept", releases=last_column_kept),
-    replace(INTACT, name="grey from the photo", releases=grey_from_the_photo),
+    version("each channel drawn alone", distribution_of_values, channels_alone),
+    version("a tenth more shown than δ", lambda method, images: distribution(_more(method), images)),
+    version("draws of the first row reused", distribution, first_row_reused, gates=BY_DRAWS),
+    version("last column kept", distribution, last_column_kept, gates=BY_DRAWS),
+    version("grey from the photo", distribution, grey_from_the_photo, gates=BY_DRAWS),
 )
 
 
@@ -108,4 +98,4 @@ def levels() -> dict[str, Level]:
     return quick.levels((Case(2, 3, 1, third), Case(1, 2, 3, most)))
 
 
-AUDIT: Final = MethodAudit(method=Snow, intact=INTACT, mutants=MUTANTS, levels=levels())
+AUDIT: Final = method_audit(Snow, side_by_side, distribution, MUTANTS, levels())

@@ -16,8 +16,7 @@ from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
 from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import Drawn, Level
-from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, Version
-from dpveil_audit.pixel.gates import MethodAudit
+from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, method_audit, version
 
 C1: Final = (0.01 * 255) ** 2
 C2: Final = (0.03 * 255) ** 2
@@ -134,9 +133,6 @@ def releases(method: SSIMExponential, image: Image, count: int, bits: BitSource)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 
-INTACT: Final = Version(name=SSIMExponential.name, releases=releases, distribution=distribution)
-
-
 def _published_count(method: SSIMExponential, size: Size) -> float:
     return len(_places(method, size)) * (method.window * method.block) ** 2 / math.prod(size)
 
@@ -154,8 +150,8 @@ FACTORS: Final[dict[str, Factor]] = {
     "channels not counted": lambda method, size: float(size[2]),
 }
 MUTANTS: Final = (
-    Version(name="quality without the clip", distribution=partial(distribution, quality=ssim)),
-    *(Version(name=name, distribution=partial(distribution, factor=own)) for name, own in FACTORS.items()),
+    version("quality without the clip", partial(distribution, quality=ssim)),
+    *(version(name, partial(distribution, factor=own)) for name, own in FACTORS.items()),
 )
 
 
@@ -189,4 +185,4 @@ def levels() -> dict[str, Level]:
     return Level(exact, drawn).levels((Case(3, 3, 1, two), Case(1, 2, 3, four)))
 
 
-AUDIT: Final = MethodAudit(method=SSIMExponential, intact=INTACT, mutants=MUTANTS, levels=levels())
+AUDIT: Final = method_audit(SSIMExponential, releases, distribution, MUTANTS, levels())
