@@ -371,6 +371,10 @@ def test_releases_of_photos_that_fail_or_have_left_stay_unless_forced(ledger: Le
     assert before.items() <= held().items()
     assert sorted(images()) == ["0.png", "1.png", "2.png"]
     assert counts(released(ledger=ledger, force=True)) == (1, 0, 1)
+    assert sorted(images()) == ["0.png", "1.png", "2.png"]
+    assert waiting()
+    shard("in/a.tar", [("2.png", picture(9))])
+    assert counts(released(ledger=ledger, force=True)) == (1, 0, 0)
     assert (images(), waiting()) == (["2.png"], [])
 
 

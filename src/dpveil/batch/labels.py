@@ -102,7 +102,8 @@ class Labels:
     def write(self, report: Report, place: Path) -> None:
         """Write the labels of what was released, now or earlier, to `place`, and report it.
 
-        The report has a note on each photo whose labels are left out. Raises `OutputError`.
+        The report has a note on each photo whose labels are left out. If none is left, nothing is written:
+        files there may be of earlier releases, and stay. Raises `OutputError`.
         """
         pairs: list[tuple[Labelled, Released]] = []
         for entry in report.entries:
@@ -115,6 +116,8 @@ class Labels:
                 report.notes.append(problem.format(show_path(entry.source)))
             else:
                 pairs.append((photo, release))
+        if not pairs:
+            return
         pairs.sort(key=lambda pair: pair[1].name)
         for name, contents in self.labels.files(pairs):
             target = place / name

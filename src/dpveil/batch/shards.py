@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Final
 from dpveil.batch.archive_inputs import Shard
 from dpveil.batch.document import pack, released_pages
 from dpveil.batch.remote_output import is_whole, read_gathered, write
-from dpveil.batch.report import NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
+from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
 from dpveil.batch.task import Choices, Task, check_apart
 from dpveil.core.certificate import parse_certificate
@@ -171,7 +171,10 @@ class Shards:
             if self.choices.dry:
                 self._remove(shard, self.unpacked & self.names[shard].keys())
                 continue
-            if any(entry.status == UNTRIED for entry in entries.values()):
+            statuses = {entry.status for entry in entries.values()}
+            # With --force nothing of an older shard is kept: it stays whole where a photo was not released.
+            older = self.choices.force and shard.scan is None and is_present(shard.target)
+            if UNTRIED in statuses or (older and statuses & {FAILED, NO_REGION}):
                 if is_present(shard.folder):
                     report.notes.append(WAITING.format(show_path(shard.target), show_path(shard.folder)))
             elif unreleased := _lacking(shard, [*entries.values()], report.options.get("if_none", "if_none")):

@@ -131,6 +131,7 @@ NOUNS: Final[Mapping[str, tuple[str, str]]] = {
     PLATE: ("number plate", "number plates"),
     MASK: ("masked region", "masked regions"),
     WHOLE: ("whole photo", "whole photos"),
+    "box": ("box", "boxes"),
 }
 """What regions of a kind are called, one and many, where that is not the kind itself."""
 PAGES: Final = (".pdf", ".tif", ".tiff")

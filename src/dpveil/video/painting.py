@@ -41,7 +41,7 @@ DARK: Final = 8.0
 """Levels that are added before logarithms are taken."""
 FREE: Final = 0.5
 """By how much a picture may darken, as a logarithm, before a head does."""
-STEADY: Final = 0.1
+STEADY: Final = 0.4
 """Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
 MOST: Final = (-2.5, 0.35)
 """Least and largest logarithm of the factor of a head's levels."""

@@ -51,8 +51,7 @@ class Clip:
     def __init__(self, source: Source, most: int, *, searched: bool = True) -> None:
         self.source, self.most, self._searched = source, most, searched
         with source.open():
-            stamp = source.path.stat()
-        self._stamp = stamp.st_size, stamp.st_mtime_ns
+            self._stamp = _stamp(source.path)
         stated, (steps,) = self.ask("facts")
         unit, runs = Fraction(stated.pop("time_base")), tuple((int(a), int(b)) for a, b in steps)
         dropped = tuple(stated.pop("dropped"))
@@ -70,6 +69,10 @@ class Clip:
         if "refused" in answer:
             kind, problem, hint = answer["refused"]
             raise {"OutputError": OutputError}.get(kind, ClipError)(problem, hint=hint)
+        if _stamp(source.path) != self._stamp:  # regions of one clip would be replaced in another
+            raise source.clip_error(
+                "it changed while it was read", "wait until it is complete, and try again"
+            )
         return answer["value"], found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
@@ -92,6 +95,12 @@ class Clip:
 
 SKIP: Final = 60
 """Frames that are decoded and dropped rather than seeking."""
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return a file's size and time of change."""
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def pick_frames(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:

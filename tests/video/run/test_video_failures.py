@@ -1,6 +1,7 @@
 """Renderings that fail: for reasons that are known before paying, by files that change, and half removed."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from fractions import Fraction
@@ -20,7 +21,7 @@ from dpveil.batch.report import Report
 from dpveil.batch.task import Choices, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
-from dpveil.errors import BudgetRefused, DPVeilError, OutputError, RegionError
+from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor
@@ -114,6 +115,16 @@ class Looked(Predictor):
 def heads(placing: str) -> Attributes:
     """Return a method that reads the tone of a face, which costs."""
     return Attributes(placing=placing, attributes="tone=3", model="none", protect="head")
+
+
+def test_a_clip_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """Its regions would be replaced in frames of the other clip."""
+    path = make_clip(tmp_path / "a.mp4")
+    frames = open_clip(path).frames()
+    next(frames)
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(ClipError):
+        list(frames)
 
 
 @pytest.mark.parametrize("sure", [True, False])
