@@ -236,7 +236,7 @@ class Jobs:
                 if job.deleted:
                     raise Conflict(DELETED)
                 job.paid = True  # from here on it is not cancelled
-                await self._keep_room(room)
+                await self._keep_room(job.id, room)
                 stack.callback(self.store.free, room)
                 payer, key = (order.caller, order.subject), order.key or job.id
                 payment = await self.payments(self.budget.pay, *payer, planned, key)
@@ -267,7 +267,7 @@ class Jobs:
         order.free()
         return planned
 
-    async def _keep_room(self, size: int) -> None:
+    async def _keep_room(self, id_: str, size: int) -> None:
         """Keep room for a release, which the disk has, too; raises `Busy` if there is none.
 
         What nobody has seen is not forgotten for it.
@@ -276,7 +276,7 @@ class Jobs:
             if not await self.results(self.store.make_room, size):
                 raise Busy("the results that are kept leave no room for another", after=60)
         try:
-            await self.results(self.store.check_disk)
+            await self.results(self.store.check_disk, id_, size)
         except BaseException:
             self.store.free(size)
             raise

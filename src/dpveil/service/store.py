@@ -85,6 +85,7 @@ class Store:
     def __init__(self, path: str | Path, limits: Limits, ledger: str = "") -> None:
         self.limits = limits
         self.used = self._room = 0
+        self._doubted = False
         try:
             self._base, self._secret = _open_database(path, ledger)
             self._folder = None if path == MEMORY else Path(path).parent
@@ -158,21 +159,32 @@ class Store:
         """Give back what `has_room` kept."""
         self._room -= size
 
-    def check_disk(self) -> None:
-        """Raise `OSError` if the disk has no room for all releases for which room is kept."""
+    def check_disk(self, id_: str, size: int) -> None:
+        """Raise `OSError` or `sqlite3.Error` if the disk has no room for all releases for which room is kept.
+
+        After a release that was paid for and could not be kept, `size` bytes are also written once.
+        """
         if self._folder is not None and shutil.disk_usage(self._folder).free < COPIES * self._room + SLACK:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        if self._doubted:
+            self._write(id_, bytes(size))
+            self._doubted = False
+
+    def _write(self, id_: str, image: bytes) -> None:
+        """Write an image; nothing if its result was deleted meanwhile."""
+        select = "INSERT OR REPLACE INTO images SELECT number, ? FROM results WHERE id = ?"
+        self._base.execute(select, [image, id_])
 
     def keep(self, id_: str, release: Mapping[str, Any], image: bytes) -> None:
         """Keep a release, durably, which is not shown before `show`."""
+        self._doubted = True
         text, notes, kind = release["certificate"], release["notes"], release["format"]
         size = len(image) + len(text) + len(notes)
         with transaction(self._base):
             values = [KEPT, size, kind, text, notes, release["sha256"], id_]
             known = self._base.execute(KEEP, values).rowcount
-            # nothing if the result was deleted meanwhile
-            select = "INSERT INTO images SELECT number, ? FROM results WHERE id = ?"
-            self._base.execute(select, [image, id_])
+            self._write(id_, image)
+        self._doubted = False
         self.used += size * known
 
     def show(self, id_: str) -> Result:
