@@ -598,7 +598,7 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
         names.add(name)
     released = release_names(PurePosixPath(photo.name) for photo in photos if not photo.problem)
     photos = [
-        photo if photo.problem else _called(photo, released[PurePosixPath(photo.name)]) for photo in photos
+        photo if photo.problem else _with_name(photo, released[PurePosixPath(photo.name)]) for photo in photos
     ]
     if damage is not None:
         rest = ", and what follows in it is not released" if found else ""
@@ -606,5 +606,5 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
     return photos
 
 
-def _called(photo: Inside, name: PurePath) -> Inside:
+def _with_name(photo: Inside, name: PurePath) -> Inside:
     return Inside(photo.shard, photo.member, photo.label, str(name))

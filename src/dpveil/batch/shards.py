@@ -190,7 +190,7 @@ class Shards:
                     report.notes.append(f"{why.message_and_hint(report.options)[0]}; {waiting}")
                     report.stopped = report.stopped or UNWRITABLE
             for place in places:
-                report.entries[place] = _named(report.entries[place], self.tasks[place], waits=waits)
+                report.entries[place] = _name_entry(report.entries[place], self.tasks[place], waits=waits)
 
     def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> str:
         """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
@@ -286,7 +286,7 @@ def _lacking(shard: Shard, entries: Collection[Entry], if_none: str) -> str:
     return words if len(bad) == len(entries) else words + WAITS.format(show_path(shard.folder))
 
 
-def _named(entry: Entry, task: Task, *, waits: bool) -> Entry:
+def _name_entry(entry: Entry, task: Task, *, waits: bool) -> Entry:
     """Return an entry in which the release is called as in its shard, and a page as its document.
 
     A page that `waits` for a document, which is not written, has no output.
