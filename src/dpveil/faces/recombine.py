@@ -24,7 +24,7 @@ from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
-from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
+from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met, mirrored
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
@@ -37,6 +37,10 @@ SMALL: Final = 0.6
 """Size of a face, relative to the largest of the photo, below which it is at the side."""
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
+ROOM: Final = 0.35
+"""How far an inner face may reach into the regions of others who are behind it, in units of UTKFace's crop."""
+BEFORE: Final = 0.05
+"""Standard deviation of the blur of the edge between such regions, in the same units."""
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
@@ -61,6 +65,7 @@ class Part:
 
     `around` is what is seen of the photo around it. With `toned`, skin stays as light as it is.
     `network` says how an inner face is lit, if there is one. Of a `blank` one, only what is around goes on.
+    `own` is its region if `region` is larger, by what others hide beside it.
     """
 
     region: Region
@@ -71,6 +76,7 @@ class Part:
     person: int | None = None
     network: SurroundingsNetwork | None = None
     blank: bool = False
+    own: Region | None = None
 
     @property
     def place(self) -> Similarity:
@@ -81,6 +87,10 @@ class Part:
     def inner(self) -> bool:
         """Whether a face within a head is replaced, rather than the head."""
         return self.around.protect == FACE
+
+    def room(self, height: int, width: int) -> Box:
+        """Return the box in which an inner face may be seen where others are hidden, too."""
+        return self.region.box.wider(round(ROOM * self.unit) if self.inner else 0, width, height)
 
     @property
     def row(self) -> float:
@@ -183,7 +193,7 @@ def recombine(
     aside = [_is_aside(place, part, largest) for place, part in zip(places, parts, strict=True)]
     out = outside.copy()
     parts = [replace(part, blank=blank) for part, blank in zip(parts, aside, strict=True)]
-    each(lambda group: _put(out, outside, hidden, group), _groups(parts))
+    each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
     return out
 
 
@@ -194,13 +204,13 @@ def _is_aside(place: Placed, part: Part, largest: float) -> bool:
     return part.inner and not ahead and part.unit < SMALL * largest
 
 
-def _groups(parts: Sequence[Part]) -> list[list[Part]]:
+def _groups(parts: Sequence[Part], size: tuple[int, int]) -> list[list[Part]]:
     """Return the parts grouped by overlap of their boxes; each group from the smallest face to the
     largest, and from the highest to the lowest of the same size.
     """
     groups: list[list[Part]] = []
     for part in parts:
-        near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
+        near = [g for g in groups if any(part.room(*size).overlaps(other.room(*size)) for other in g)]
         joined = [part, *(other for g in near for other in g)]
         groups = [g for g in groups if g not in near] + [joined]
     return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
@@ -213,7 +223,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
     """
     import cv2
 
-    boxes = [part.region.box for part in group]
+    boxes = [part.region.box if len(group) == 1 else part.room(*hidden.shape) for part in group]
     view, inner = _around(boxes, AROUND, *hidden.shape), _around(boxes, 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
     if hole.all():
@@ -224,13 +234,19 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
         plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
     for part in (one for one in group if not one.blank):
-        box, alpha, face = _shown(part, outside, hidden)
+        box, alpha, face = _shown(part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden)
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
-        own[...] = met(both, box, outside, hidden, part.unit, alike=True) if part.inner else both
+        own[...] = both
     for part in group:
         box = part.region.box
         part.region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
+
+
+def _before_others(part: Part, hidden: Hidden) -> Part:
+    """Return an inner face that goes on in the regions of others beside its own, as it is in front of them."""
+    room = part.room(*hidden.shape)
+    return replace(part, region=Region(room, hidden[room.slices]), own=part.region)
 
 
 def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
@@ -256,8 +272,9 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
     soft = faded(alpha, part.region, (SEAM if part.inner else FINE_SEAM) * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
-    if not part.inner:
-        face = met(face, box, outside, hidden, part.unit)
+    face = met(face, box, outside, hidden, part.unit, alike=part.inner)
+    if part.inner:
+        face = mirrored(face, box, outside, hidden, SEAM * part.unit)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
@@ -281,7 +298,7 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
             return light.face, levels, np.zeros_like(skin)
         if light.face is not None and light.beside is not None:
             levels = light.beside + light.face[..., None] * (levels - light.beside)
-            return np.ones_like(skin), levels, np.ones_like(skin)
+            return _in_front(part, light.face, at, box), levels, np.ones_like(skin)
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
@@ -306,6 +323,23 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
         neck = np.maximum(_column(at, box), hair[..., 0])
         alpha = planes[..., 0] * neck * (1 - garment[..., 0])
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
+
+
+def _in_front(part: Part, face: Share, at: Similarity, box: Box) -> Share:
+    """Return alpha of an inner face that the network shows: all of its own region, and of others' the face."""
+    import cv2
+
+    if part.own is None:
+        return np.ones_like(face)
+    x, y = part.own.box.x - box.x, part.own.box.y - box.y
+    own = np.zeros((box.h, box.w), np.float32)
+    own[y : y + part.own.box.h, x : x + part.own.box.w] = 1.0 if part.own.mask is None else part.own.mask
+    both = np.dstack([own, np.ones_like(own) if part.region.mask is None else part.region.mask])
+    soft = cv2.GaussianBlur(both.astype(np.float32), (0, 0), max(1.0, BEFORE * part.unit))
+    inside = np.clip(2 * soft[..., 0] / np.maximum(soft[..., 1], np.float32(1e-3)) - 1, 0, 1)
+    far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
+    shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
+    return np.asarray(np.maximum(inside, np.minimum(face, shape)), np.float32)
 
 
 def _reach(part: Part) -> float:
