@@ -36,7 +36,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, HEAD, PROTECTIONS
 from dpveil.faces.geometry.view import ONE
-from dpveil.faces.released import SUITING
+from dpveil.faces.released import SURE
 from dpveil.faces.surroundings import JOB, MOST, SIDE, SurroundingsNetwork
 from dpveil.regions import Faces
 from dpveil_train.attributes import shares
@@ -46,7 +46,7 @@ from dpveil_train.networks import export_onnx, halve_weights
 
 LEAST: Final = 40
 """Least shorter side of a face, in pixels."""
-VALUES: Final = {name: READ[name] for name in SUITING}
+VALUES: Final = {name: READ[name] for name in SURE}
 WEIGHT: Final = {"gender": 1.0, "age": 0.5, "perceived-race": 0.5}
 """Of each attribute in the loss."""
 BLOCKS: Final = (
@@ -73,7 +73,7 @@ RATES: Final = (3e-3, 2e-3, 1e-3)
 """Highest learning rate of each."""
 SMOOTHED: Final = 0.05
 """Share of a label that is spread over all values."""
-FEMALE: Final = sum(len(VALUES[name]) for name in SUITING[: SUITING.index("gender")]) + 1
+FEMALE: Final = sum(len(VALUES[name]) for name in list(SURE)[: list(SURE).index("gender")]) + 1
 EVEN: Final = 0.3
 """Added to the score of women, of whom the photos show one for three men."""
 HELD_OUT: Final = 10

@@ -38,7 +38,7 @@ SMALL: Final = 0.6
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ROOM: Final = 0.35
-"""How far an inner face may reach into the regions of others who are behind it, in units of UTKFace's crop."""
+"""How far an inner face may reach into the regions of others behind it, in units of UTKFace's crop."""
 BEFORE: Final = 0.05
 """Standard deviation of the blur of the edge between such regions, in the same units."""
 ONE: Final = HeadFrame(1)
@@ -234,7 +234,9 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
         plain = all(part.inner for part in group)
         filled = behind(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h), plain=plain)
     for part in (one for one in group if not one.blank):
-        box, alpha, face = _shown(part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden)
+        box, alpha, face = _shown(
+            part if len(group) == 1 or not part.inner else _before_others(part, hidden), outside, hidden
+        )
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         both = cv2.blendLinear(face, np.ascontiguousarray(own), alpha, 1 - alpha).reshape(own.shape)
         own[...] = both
@@ -244,7 +246,7 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
 
 
 def _before_others(part: Part, hidden: Hidden) -> Part:
-    """Return an inner face that goes on in the regions of others beside its own, as it is in front of them."""
+    """Return an inner face that goes on in the regions of others beside its own."""
     room = part.room(*hidden.shape)
     return replace(part, region=Region(room, hidden[room.slices]), own=part.region)
 
@@ -326,7 +328,7 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
 
 
 def _in_front(part: Part, face: Share, at: Similarity, box: Box) -> Share:
-    """Return alpha of an inner face that the network shows: all of its own region, and of others' the face."""
+    """Return alpha of an inner face that the network shows: its own region, and of others' the face."""
     import cv2
 
     if part.own is None:

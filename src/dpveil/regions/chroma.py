@@ -23,8 +23,8 @@ ALIKE: Final = 3.0
 SKIN: Final = 0.01
 """How much skin counts that is as light, wherever it is."""
 FRESH: Final = np.float32(1.2)
-"""How much more colour the skin of a face has than what is seen of it beside a region: of 48 photos of LFW the
-mean error there is least (4.0 in a* and b*; 4.4 without)."""
+"""How much more colour the skin beside a region has than what is seen farther away: with it, the mean error
+there is least in 48 photos of LFW (4.0 in a* and b*; 4.4 without)."""
 SPREAD: Final = 1.5
 """How much more the lightness of skin may differ than that which is known does."""
 NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))

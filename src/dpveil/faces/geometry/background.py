@@ -18,6 +18,8 @@ SURE: Final = 1.5
 """Standard deviation of the blur of where there is something to mirror, in its pixels."""
 ALIKE: Final = 40.0
 """Levels by which the mirrored background may differ from a smooth one: no more than texture."""
+NEAR: Final = 0.12
+"""How far from its edge a hole shows what is mirrored, relative to its size: seams would show inside."""
 Levels = Float32[np.ndarray, "_ _ c"]
 
 
@@ -55,7 +57,10 @@ def behind(
         np.dstack([np.abs(there - smooth).mean(axis=2)[..., None] * sure, sure]), (0, 0), sigma
     )
     off = sums[..., 0] / np.maximum(sums[..., 1], np.float32(1e-3))
-    share = sure[..., 0] * sums[..., 1] ** 2 * np.exp(-((off / ALIKE) ** 2))
+    deep = np.hypot(large[rows, columns, 0], large[rows, columns, 1]) / (
+        NEAR * np.sqrt(np.float32(hole.sum()))
+    )
+    share = sure[..., 0] * sums[..., 1] ** 2 * np.exp(-((off / ALIKE) ** 2) - deep**2)
     return np.asarray(np.rint(smooth + share[..., None] * (there - smooth)), np.uint8)
 
 

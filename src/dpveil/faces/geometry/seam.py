@@ -59,7 +59,7 @@ def mirrored(
     hidden: Bool[np.ndarray, "H W"],
     width: float,
 ) -> UInt8[np.ndarray, "h w c"]:
-    """Return levels of a face in a `box` that become those of the photo, mirrored, at the edge of what is hidden.
+    """Return levels of a face in a `box` that become the photo's, mirrored, at the edge of what is hidden.
 
     `width` is that of the blend, in pixels. Hair, a collar or a shadow goes on a little, so that the steps of
     blocks do not show; what is mirrored where nothing is seen is the nearest pixel.
