@@ -144,6 +144,29 @@ def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
         assert out[70, 90].tolist() == pytest.approx([180] * 3, abs=2)
 
 
+def test_an_inner_face_goes_on_before_one_behind_it():
+    """Its own region ends in the middle of it; what else is hidden shows the rest of it."""
+    front = replace(placed(Box(70, 30, 60, 100), unit=70.0, centre=(75, 80)), protect="face")
+    behind = replace(placed(Box(20, 40, 50, 80), unit=50.0, centre=(45, 80)), protect="face")
+    image = textured(160, 200, seed=4)
+
+    class Shown:
+        def light(self, planes):
+            none = np.zeros((*planes.shape[:2], 3), np.float32)
+            return none, np.ones(planes.shape[:2], np.float32), none
+
+    class Lit(CropFace):
+        model = Shown()
+
+    def shown(seed):
+        face = Lit(textured(front.frame.size, front.frame.size, seed), front.frame)
+        return recombine(image, [front, behind], [face, released(behind)]).astype(int)
+
+    changed = np.abs(shown(1) - shown(2)).max(axis=2)
+    assert changed[60:100, 55:70].mean() > 10
+    assert (changed[:, :35] == 0).all()
+
+
 def test_filling_meets_its_surroundings_and_reads_nothing_else():
     y, x = np.mgrid[:500, :750]
     ramp = np.stack([x * 0.3, y * 0.5, 250 - x * 0.3], axis=2).astype(np.uint8)
