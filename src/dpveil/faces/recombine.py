@@ -41,6 +41,8 @@ ROOM: Final = 0.35
 """How far an inner face may reach into the regions of others behind it, in units of UTKFace's crop."""
 BEFORE: Final = 0.05
 """Standard deviation of the blur of the edge between such regions, in the same units."""
+RIM: Final = 2.0
+"""How far from what is seen a network says what is beside such a face, in that standard deviation."""
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
@@ -328,20 +330,26 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
 
 
 def _in_front(part: Part, face: Share, at: Similarity, box: Box) -> Share:
-    """Return alpha of an inner face that the network shows: its own region, and of others' the face."""
+    """Return alpha of an inner face that the network shows: 1, but before others.
+
+    There it is the face's outline, and near what is seen beside its own region what the network shows.
+    """
     import cv2
 
     if part.own is None:
         return np.ones_like(face)
-    x, y = part.own.box.x - box.x, part.own.box.y - box.y
-    own = np.zeros((box.h, box.w), np.float32)
-    own[y : y + part.own.box.h, x : x + part.own.box.w] = 1.0 if part.own.mask is None else part.own.mask
-    both = np.dstack([own, np.ones_like(own) if part.region.mask is None else part.region.mask])
-    soft = cv2.GaussianBlur(both.astype(np.float32), (0, 0), max(1.0, BEFORE * part.unit))
-    inside = np.clip(2 * soft[..., 0] / np.maximum(soft[..., 1], np.float32(1e-3)) - 1, 0, 1)
+    hidden = (
+        np.ones((box.h, box.w), np.uint8) if part.region.mask is None else part.region.mask.astype(np.uint8)
+    )
+    own, (x, y) = np.zeros_like(hidden), (part.own.box.x - box.x, part.own.box.y - box.y)
+    own[y : y + part.own.box.h, x : x + part.own.box.w] = 1 if part.own.mask is None else part.own.mask
+    wide = max(1.0, BEFORE * part.unit)
+    beside = cv2.GaussianBlur((own + 1 - hidden).astype(np.float32), (0, 0), wide)  # not others' regions
+    deep = cv2.distanceTransform(hidden, cv2.DIST_L2, 3) / wide
+    near = np.exp(-((deep / RIM) ** 2)) * np.clip(2 * beside - 1, 0, 1)
     far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
     shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
-    return np.asarray(np.maximum(inside, np.minimum(face, shape)), np.float32)
+    return np.asarray(np.maximum(near, np.minimum(face, shape)), np.float32)
 
 
 def _reach(part: Part) -> float:
