@@ -20,11 +20,11 @@ from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE
-from dpveil.faces.geometry.light import light_of
+from dpveil.faces.geometry.light import OUTLINE, OVAL, light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
-from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met, mirrored
+from dpveil.faces.geometry.seam import SEAM, faded, met, mirrored
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
@@ -46,12 +46,8 @@ RIM: Final = 2.0
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
-OVAL: Final = (1.17, 1.3)
-"""Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
 OVAL_ENDS: Final = (1.35, 1.6)
 """The same where there is skin at the region's edge: the box of a user has corners."""
-OUTLINE: Final = (0.3, 0.6)
-"""Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)
 """The frame in which the tone of a head is read."""
 Photo = UInt8[np.ndarray, "H W c"]
@@ -274,7 +270,7 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     if outside.shape[2] == 1:
         levels = cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     face = np.clip(np.rint(softened(levels, alpha, box, outside, hidden)), 0, 255).astype(np.uint8)
-    soft = faded(alpha, part.region, (SEAM if part.inner else FINE_SEAM) * part.unit, hidden.shape)
+    soft = faded(alpha, part.region, SEAM * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
     face = met(face, box, outside, hidden, part.unit, alike=part.inner)
     if part.inner:

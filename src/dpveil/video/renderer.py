@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import FINE_SEAM, WINDOW, shift_levels
+from dpveil.faces.geometry.seam import SEAM, WINDOW, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame, Track
@@ -245,7 +245,7 @@ def _fade_edge(
 
     box, mask = shown.region.box, shown.region.mask
     inside = np.full((box.h, box.w), 255, np.uint8) if mask is None else mask.view(np.uint8) * np.uint8(255)
-    reach = max(1, round(FINE_SEAM * shown.unit / 2)) * 2
+    reach = max(1, round(SEAM * shown.unit / 2)) * 2
     sides = box.y, photo[0] - box.y - box.h, box.x, photo[1] - box.x - box.w
     wide = cv2.copyMakeBorder(inside, reach, reach, reach, reach, cv2.BORDER_REPLICATE)
     ends = [slice(None, reach), slice(reach + box.h, None), slice(None, reach), slice(reach + box.w, None)]

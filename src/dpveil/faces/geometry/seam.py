@@ -14,10 +14,8 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 
-SEAM: Final = 0.05
+SEAM: Final = 0.03
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
-FINE_SEAM: Final = 0.03
-"""The same of a whole head, whose outline is its own."""
 FINE: Final = 0.7
 """Standard deviation of the blur of what is mirrored, in pixels."""
 SIDE: Final = 160
