@@ -28,7 +28,7 @@ OURS: Final = frozenset(
         "a189349ad0d4e88276d655177b63cc7872ae7b4cfa97ee2a9fa648aaa3465438",  # gan, which makes faces
         "12e7ff579e3dc62321de26427e121ceb5fb870407d881ab99eb3d19a0eb86960",  # gan, which encodes them
         "54d95954a699b5450bd52f7f3f3eaa07338af35f66f9c98b925e0e54a95e3ea8",  # surroundings
-        "01e9a86ea9771421ee71463a676cf81e51b9d549f48cd881b6bd56db595eaf7b",  # surroundings, light
+        "ceb0c35b02d5fd154686d8e9e6905340707827417fb2e7d6d2523a3804e5a079",  # surroundings, light
         "cca65a9f799cf444127458d8bb9633084283f7654113e3bf26c53bf7a951bfa4",  # upconv
     }
 )
