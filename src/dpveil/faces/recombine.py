@@ -20,11 +20,11 @@ from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE
-from dpveil.faces.geometry.light import OUTLINE, OVAL, light_of
+from dpveil.faces.geometry.light import light_of
 from dpveil.faces.geometry.membrane import DARK, TINT, levels_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE, TURNED
-from dpveil.faces.geometry.seam import SEAM, faded, met, mirrored
+from dpveil.faces.geometry.seam import SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
@@ -46,8 +46,12 @@ RIM: Final = 2.0
 ONE: Final = HeadFrame(1)
 NECK: Final = (0.715, 0.105, 0.02, 0.10)
 """Row of the chin, half the width of a neck and the width of its soft edges, in sides of a head's frame."""
+OVAL: Final = (1.17, 1.3)
+"""Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
 OVAL_ENDS: Final = (1.35, 1.6)
 """The same where there is skin at the region's edge: the box of a user has corners."""
+OUTLINE: Final = (0.3, 0.6)
+"""Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 FINE: Final = HeadFrame(96)
 """The frame in which the tone of a head is read."""
 Photo = UInt8[np.ndarray, "H W c"]
@@ -196,10 +200,10 @@ def recombine(
 
 
 def _is_aside(place: Placed, part: Part, largest: float) -> bool:
-    """Whether somebody at the side looks away: all faces of galleries look ahead, and would stare there."""
+    """Whether somebody at the side looks away or shows no skin: a face would stare there, or from hair."""
     yaw = None if place.cell is None else place.cell.yaw
     ahead = place.cell is None or (yaw is not None and abs(yaw) < TURNED)
-    return part.inner and not ahead and part.unit < SMALL * largest
+    return part.inner and part.unit < SMALL * largest and (part.around.bare or not ahead)
 
 
 def _groups(parts: Sequence[Part], size: tuple[int, int]) -> list[list[Part]]:
@@ -273,8 +277,6 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
     soft = faded(alpha, part.region, SEAM * part.unit, hidden.shape)
     alpha = soft + skin * (alpha - soft)  # skin meets skin without a seam
     face = met(face, box, outside, hidden, part.unit, alike=part.inner)
-    if part.inner:
-        face = mirrored(face, box, outside, hidden, SEAM * part.unit)
     return box, alpha, grained(face, alpha, box, outside, hidden)
 
 
@@ -296,10 +298,11 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
         skin = step((light.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0]))
         if cut and light.face is not None:
             return light.face, levels, np.zeros_like(skin)
-        if light.face is not None and light.beside is not None:
-            levels = light.beside + light.face[..., None] * (levels - light.beside)
-            return _in_front(part, light.face, at, box), levels, np.ones_like(skin)
         far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
+        if light.face is not None and light.beside is not None:
+            shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
+            levels = light.beside + light.face[..., None] * (levels - light.beside)
+            return _in_front(part, np.minimum(light.face, shape), box), levels, np.ones_like(skin)
         larger = max(1.0, _reach(part) / OVAL[0])
         ends = (larger * OVAL[0], larger * OVAL[1]), OVAL_ENDS
         oval, near = (np.clip((end - far) / (end - start), 0, 1) for start, end in ends)
@@ -325,7 +328,7 @@ def painted(part: Part, at: Similarity, box: Box, *, cut: bool = False) -> tuple
     return alpha, match(np.clip(levels, 0, 255).astype(np.float32)), np.zeros_like(alpha)
 
 
-def _in_front(part: Part, face: Share, at: Similarity, box: Box) -> Share:
+def _in_front(part: Part, face: Share, box: Box) -> Share:
     """Return alpha of an inner face that the network shows: 1, but before others.
 
     There it is the face's outline, and near what is seen beside its own region what the network shows.
@@ -343,9 +346,7 @@ def _in_front(part: Part, face: Share, at: Similarity, box: Box) -> Share:
     beside = cv2.GaussianBlur((own + 1 - hidden).astype(np.float32), (0, 0), wide)  # not others' regions
     deep = cv2.distanceTransform(hidden, cv2.DIST_L2, 3) / wide
     near = np.exp(-((deep / RIM) ** 2)) * np.clip(2 * beside - 1, 0, 1)
-    far = INNER.far(np.moveaxis(_frame_grid(at, box), 0, -1))
-    shape = step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
-    return np.asarray(np.maximum(near, np.minimum(face, shape)), np.float32)
+    return np.asarray(np.maximum(near, face), np.float32)
 
 
 def _reach(part: Part) -> float:

@@ -109,14 +109,21 @@ def test_every_protected_pixel_is_replaced(protect):
         assert out.min() >= 110
 
 
-def test_nobody_is_drawn_at_the_side_who_looks_away():
-    image = textured(160, 200, seed=3)
+def test_nobody_is_drawn_at_the_side_who_looks_away_or_shows_no_skin():
+    image = (textured(160, 200, seed=3) // 16 + np.array((180, 130, 105))).astype(np.uint8)
     large = replace(placed(Box(10, 20, 90, 110)), protect="face")
     for yaw in (0, 1, 2, -2, None):
         cell = cell_near(80, 0, 3.9, 1.95, yaw)
-        small = replace(placed(Box(140, 60, 30, 36)), protect="face", cell=cell)
+        small = replace(placed(Box(146, 68, 16, 20), unit=25.0), protect="face", cell=cell)
         outs = [recombine(image, [large, small], [released(large), released(small, n)]) for n in (1, 2)]
         assert np.array_equal(*outs) == (yaw not in (0, 1))
+    small = replace(
+        placed(Box(146, 68, 16, 20), unit=25.0), protect="face", cell=cell_near(80, 0, 3.9, 1.95, 0)
+    )
+    blue = np.full_like(image, (30, 60, 200))
+    assert np.array_equal(
+        *(recombine(blue, [large, small], [released(large), released(small, n)]) for n in (1, 2))
+    )
     alone = replace(small, cell=cell_near(80, 0, 3.9, 1.95, None))
     outs = [recombine(image, [alone], [released(small, n)]) for n in (1, 2)]
     assert not np.array_equal(*outs)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry.seam import faded, met, mirrored
+from dpveil.faces.geometry.seam import faded, met
 
 BOX, UNIT = Box(60, 50, 96, 120), 96.0
 SKIN, RED, HAIR, WALL = (170, 125, 100), (190, 120, 100), (25, 20, 18), (250, 252, 255)
@@ -66,14 +66,3 @@ def test_where_nothing_is_seen_levels_stay() -> None:
     for alike in (False, True):
         face = flat(SKIN)
         assert met(face, BOX, np.zeros((220, 220, 3), np.uint8), everything, UNIT, alike=alike) is face
-
-
-def test_what_is_seen_goes_on_mirrored_at_the_edge_and_no_further() -> None:
-    outside, face = photo(WALL), flat(SKIN)
-    outside[: BOX.y - 4] = outside[BOX.y + BOX.h + 4 :] = (
-        HAIR  # so far away that its mirror image is not seen
-    )
-    out = mirrored(face, BOX, outside, HIDDEN, 4.0).astype(int)
-    assert (out[4:-4, 4:-4] == SKIN).all()
-    assert np.abs(out[0, 20:-20] - WALL).max() < 0.2 * np.abs(np.subtract(SKIN, WALL)).max()
-    assert mirrored(face, BOX, np.zeros_like(outside), np.ones_like(HIDDEN), 8.0) is face

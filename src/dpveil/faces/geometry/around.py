@@ -34,6 +34,8 @@ ENOUGH: Final = 2.0
 """Weight of skin there from which on it counts in full."""
 LEAST: Final = 1.0
 """Weight below which it is taken for none."""
+BARE: Final = 0.02
+"""Share of skin below which none is seen beside a face."""
 OF_JAW: Final = np.array([(0.9, 9.7), (1.0, 3.9), (0.85, 2.3)])
 """CIE Lab of cheeks and nose by that of chin and jaws, factors and addends: a* and b* are fits to 173 faces
 of LFW (R² 0.64, 0.60; mean errors 2.6, 3.1). The factor of L* is larger than fits give (0.6 to 0.75), so
@@ -77,23 +79,34 @@ class Around:
 
         A head below which no skin is seen, or in a grey photo, has any: None.
         """
+        centre, weight, _ = self._skin
+        if self.protect != FACE and (weight < LEAST or self.grey):
+            return None
+        share, fit = min(1.0, weight / ENOUGH), OF_JAW if self.protect == FACE else OF_NECK
+        return np.asarray(USUAL + share * (fit[:, 0] * centre + fit[:, 1] - USUAL))
+
+    @property
+    def bare(self) -> bool:
+        """Whether something is seen there, and no skin."""
+        _, weight, seen_there = self._skin
+        return weight < BARE * seen_there
+
+    @cached_property
+    def _skin(self) -> tuple[Float64[np.ndarray, " 3"], float, float]:
+        """The CIE Lab of that skin, its weight, and the weight of all that is seen there."""
         levels, known = self._seen
         at = pixel_grid(FRAME.size)
         right, low = at[..., 0] - 0.5, at[..., 1]
         if self.protect == FACE:
             far = INNER.far(at)
-            place, sure, fit = (far < BESIDE) & (low > CHIN), np.exp((1 - far) / NEAR), OF_JAW
+            place, sure = (far < BESIDE) & (low > CHIN), np.exp((1 - far) / NEAR)
         else:
             half, top, bottom = NECK
-            place, fit = (abs(right) < half) & (low > top) & (low < bottom), OF_NECK
+            place = (abs(right) < half) & (low > top) & (low < bottom)
             sure = np.exp(-0.5 * (right / THROAT[0]) ** 2 - np.maximum(low - 0.8, 0) / THROAT[1])
         seen_there = known & place
         centre, like = skin_centre(lab_of(levels[seen_there]), sure[seen_there], grey=self.grey)
-        weight = float(like @ sure[seen_there])
-        if self.protect != FACE and (weight < LEAST or self.grey):
-            return None
-        share = min(1.0, weight / ENOUGH)
-        return np.asarray(USUAL + share * (fit[:, 0] * centre + fit[:, 1] - USUAL))
+        return centre, float(like @ sure[seen_there]), float(sure[seen_there].sum())
 
     @cached_property
     def _seen(self) -> tuple[Float32[np.ndarray, "128 128 3"], Bool[np.ndarray, "128 128"]]:

@@ -7,7 +7,6 @@ for it, it has the last word: what is harmonic between pixels of the rim cannot 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -17,10 +16,10 @@ from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.head_frame import INNER, HeadFrame, between, pixel_grid
+from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.tone import patch_of
-from dpveil.faces.geometry.view import ONE, View, seen, step, through
+from dpveil.faces.geometry.view import ONE, View, seen, through
 
 FRAME: Final = HeadFrame(64)
 """The frame in which light is corrected."""
@@ -39,10 +38,6 @@ BAND: Final = 0.04
 another shape would show its own outline there."""
 FALL: Final = 0.7
 """Share of the fall of light across the rim that a face gets."""
-OVAL: Final = (1.17, 1.3)
-"""Enlargement of the inner face's oval up to which a new face is shown in full, and from which it is not."""
-OUTLINE: Final = (0.3, 0.6)
-"""Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
 MEAN: Final = 0.5
 """Share of the mean gain that would meet the rim: the rest is decided by the tone that is expected."""
 JAW: Final = 0.08
@@ -139,18 +134,8 @@ def _by_network(
     filled = np.where(known[..., None], clean, fill(clean, ~known)) / np.float32(127.5) - 1
     planes = np.dstack([photo, known, _mask(region, fine, CROP.w), *shown, filled])
     more, share, beside = network.light(planes)
-    filled = (planes[..., 10:] + 1) * np.float32(127.5)  # the network cares little what is behind a face
-    beside = beside + share[..., None] * (filled - beside)
-    share = share * np.maximum(_outline(), step((here.skin - OUTLINE[0]) / (OUTLINE[1] - OUTLINE[0])))
     pose = replace(place.inverse, x=place.inverse.x - CROP.x, y=place.inverse.y - CROP.y)
     return Light(pose, here.gain * np.exp(more), here.skin, share, beside)
-
-
-@lru_cache(maxsize=1)
-def _outline() -> Share:
-    """Return how much of the oval at which a face ends pixels of `CROP` show."""
-    far = INNER.far(pixel_grid(FINE.size)[CROP.slices])
-    return step((OVAL[1] - far) / (OVAL[1] - OVAL[0]))
 
 
 def _toned(face: Levels, around: Around) -> Levels:

@@ -16,8 +16,6 @@ from dpveil.core.region import Box, Region
 
 SEAM: Final = 0.03
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
-FINE: Final = 0.7
-"""Standard deviation of the blur of what is mirrored, in pixels."""
 SIDE: Final = 160
 """Side of UTKFace's crop in which levels are compared, in pixels."""
 WINDOW: Final = 3
@@ -48,41 +46,6 @@ def faded(shown: Share, region: Region, width: float, photo: tuple[int, int]) ->
         edge *= pixels == 0
     deep = cv2.distanceTransform(wide, cv2.DIST_L2, 3)[1:-1, 1:-1]
     return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, width))), np.float32)
-
-
-def mirrored(
-    face: UInt8[np.ndarray, "h w c"],
-    box: Box,
-    outside: UInt8[np.ndarray, "H W c"],
-    hidden: Bool[np.ndarray, "H W"],
-    width: float,
-) -> UInt8[np.ndarray, "h w c"]:
-    """Return levels of a face in a `box` that become the photo's, mirrored, at the edge of what is hidden.
-
-    `width` is that of the blend, in pixels. Hair, a collar or a shadow goes on a little, so that the steps of
-    blocks do not show; what is mirrored where nothing is seen is the nearest pixel.
-    """
-    import cv2
-
-    there = box.wider(math.ceil(width) + 1, hidden.shape[1], hidden.shape[0])
-    hole, clean = hidden[there.slices], outside[there.slices]
-    if hole.all():
-        return face
-    deep, labels = cv2.distanceTransformWithLabels(
-        hole.astype(np.uint8), cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL
-    )
-    nearest = np.zeros((labels.max() + 1, 2), np.int64)
-    nearest[labels[~hole]] = np.argwhere(~hole)
-    nearest = nearest[labels]
-    across = 2 * nearest - np.moveaxis(np.indices(hole.shape), 0, -1)
-    across = np.clip(across, 0, np.array(hole.shape) - 1)
-    across = np.where(hole[across[..., 0], across[..., 1]][..., None], nearest, across)
-    levels = cv2.GaussianBlur(clean[across[..., 0], across[..., 1]], (0, 0), FINE).reshape(clean.shape)
-    part = slice(box.y - there.y, box.y - there.y + box.h), slice(box.x - there.x, box.x - there.x + box.w)
-    share = np.clip(deep[part] / max(1.0, width), 0, 1)
-    share = (share * share * (3 - 2 * share)).astype(np.float32)
-    both = cv2.blendLinear(face, np.ascontiguousarray(levels[part]), share, 1 - share)
-    return np.asarray(both).reshape(face.shape)
 
 
 def met(
