@@ -18,7 +18,6 @@ from dpveil.codecs.upconv import embed_crops
 from dpveil.errors import ModelError
 from dpveil.faces import Latent
 from dpveil.noise.bits import SeededBits
-from dpveil_research.ksame_methods import KSameM, KSameNet
 from tiny_onnx import decoder
 
 
@@ -120,39 +119,6 @@ def test_a_code_is_rendered_with_gender_and_expression() -> None:
     assert (woman[:, -1, middle].astype(int) - man[:, -1, middle]).max() in (25, 26)
     far = codes + 1e6
     assert (codec.render(far) == codec.decode(far)).all()
-
-
-# k-same-net
-
-
-def test_k_same_net_averages_identities_and_not_codes() -> None:
-    codec, names = made(), [f"person {number}" for number in range(PEOPLE)]
-    shown = KSameNet(k=4, space=codec).release(people(), people=names)
-    for group in shown.groups:
-        assert len(group.members) >= 4
-        rows = codec.identities[group.members].astype(np.float64).mean(axis=0)
-        wanted = codec.decode(np.where(rows > 0, rows, 0.2 * rows)[None])[0].astype(int)
-        assert np.abs(shown.faces[group.members] - wanted).max() <= 1
-        assert (shown.faces[group.members] == shown.faces[group.members[0]]).all()
-    other = KSameM(k=4, space=codec).release(people(), people=names)
-    assert (other.faces != shown.faces).any()
-
-
-def test_k_same_net_preserves_gender_if_told() -> None:
-    codec, names = made(), [f"person {number}" for number in range(PEOPLE)]
-    genders = ["female" if number % 2 else "male" for number in range(PEOPLE)]
-    plain = KSameNet(k=4, space=codec)
-    kept = KSameNet(k=4, space=codec, genders=True)
-    neutral, shown = (one.release(people(), people=names, classes=genders) for one in (plain, kept))
-    assert [g.members.tolist() for g in shown.groups] == [g.members.tolist() for g in neutral.groups]
-    middle = SIDE // 2
-    change = shown.faces[:, -1, middle].astype(int) - neutral.faces[:, -1, middle]
-    assert (change[1::2] >= 0).all()
-    assert (change[::2] <= 0).all()
-    assert change.any()
-    assert (shown.faces[:, :-1] == neutral.faces[:, :-1]).all()
-    clear = [" ".join(one.guarantee(faces=24).scope.in_the_clear) for one in (plain, kept)]
-    assert ["class of every face" in words for words in clear] == [False, True]
 
 
 # The file

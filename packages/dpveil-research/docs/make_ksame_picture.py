@@ -14,13 +14,12 @@ SHOWN = 6
 def groups() -> bytes:
     """Return the first faces of the gallery, and each method's picture for them, as PNG."""
     every, codec = faces(), trained(PCA)
-    people = [str(number) for number in range(len(every))]
     methods = {
-        "k-same-pixel, k = 2": KSamePixel(k=2),
-        "k-same-pixel, k = 10": KSamePixel(k=10),
-        "k-same-m, k = 10": KSameM(k=10, space=codec),
-        "k-same-furthest, k = 10": KSameFurthest(k=10, space=codec),
+        "k-same-pixel, k = 2": KSamePixel(2),
+        "k-same-pixel, k = 10": KSamePixel(10),
+        "k-same-m, k = 10": KSameM(10, codec),
+        "k-same-furthest, k = 10": KSameFurthest(10, codec),
     }
     rows = [("original", every)]
-    rows += [(name, method.release(every, people=people).faces) for name, method in methods.items()]
+    rows += [(name, method.release(every).faces) for name, method in methods.items()]
     return sheet([(label, np.ascontiguousarray(crops[:SHOWN])) for label, crops in rows])

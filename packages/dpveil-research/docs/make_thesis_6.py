@@ -4,14 +4,18 @@ k-same.
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from dpveil.assets.store import default_path
 from dpveil.codecs import load
+from dpveil.codecs.neural import CLEAR
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import Told, nobodies, private, seen
-from dpveil_research.ksame_methods import KSameM
+from dpveil_research.croft_thesis_6 import private
+from dpveil_research.faces import FRAME, heads, large, seen
+from dpveil_research.ksame_methods import average_codes
 
 EPSILON, K = 200, 5
 SHOWN = 7
@@ -26,21 +30,14 @@ def rows() -> list[list[Tile]]:
     gallery, codec = FaceGallery.load(default_path("gallery")), load(default_path("gan"))
     read = gallery.values["gender"].index("female")
     women = np.flatnonzero(gallery.labels["gender"] == read)[:MANY]
-    faces, space = seen(gallery.faces[women], codec.canvas[0]), Told(codec, female=True)
-    codes = space.encode(faces)
+    faces, decode = seen(gallery.faces[women], codec.canvas[0]), partial(codec.render, gender=CLEAR)
+    codes = codec.encode(faces)
     drawn = [private(EPSILON).release(codes, codec.statistics, bits=SeededBits(n)) for n in (1, 2)]
-    names = [str(n) for n in women]
     made = [
         (faces, "a face of nobody"),
-        (space.decode(codes), "encoded, decoded"),
-        *((space.decode(one), f"epsilon {EPSILON}") for one in drawn),
-        (nobodies(codec.canvas[0]), "replaced, epsilon 0"),
-        (KSameM(k=K, space=space).release_codes(codes, people=names).faces, f"k-same-m, k = {K}"),
+        (decode(codes), "encoded, decoded"),
+        *((decode(one), f"epsilon {EPSILON}") for one in drawn),
+        (seen(heads(FRAME), codec.canvas[0]), "replaced, epsilon 0"),
+        (average_codes(codes, K, decode).faces, f"k-same-m, k = {K}"),
     ]
-    return [[(_large(face), words) for face in crops[:SHOWN]] for crops, words in made]
-
-
-def _large(face: np.ndarray) -> np.ndarray:
-    import cv2
-
-    return np.asarray(cv2.resize(face, (192, 192), interpolation=cv2.INTER_CUBIC))
+    return [[(face, words) for face in large(crops[:SHOWN])] for crops, words in made]

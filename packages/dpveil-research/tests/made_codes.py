@@ -1,4 +1,4 @@
-"""Faces that are nobody's, a recogniser of made faces, and a dictionary of them, for the papers' codes."""
+"""Faces that are nobody's, recognisers of made faces, and a dictionary of them, for the papers' codes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 
 from dpveil.codecs import PCA, Dictionary
+from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Faces, trained
 
 SIDE = 12
@@ -39,3 +40,25 @@ def codecs() -> dict[str, PCA | Dictionary]:
     """Return a codec of each kind, fitted to made faces."""
     faces = crops(40, 2, seed=1).crops
     return {kind.name: trained(kind, faces, LENGTH, 1) for kind in (PCA, Dictionary)}
+
+
+def portrait(person: int, photo: int, side: int = 128) -> np.ndarray:
+    """A made face: smooth waves that are the person's, and a little that is the photo's."""
+    a = 0.85 * SeededBits(4, f"person {person}").words(12) / 2.0**64
+    a = a + 0.15 * SeededBits(4, f"photo {person} {photo}").words(12) / 2.0**64
+    y, x = np.mgrid[0:side, 0:side] / side
+    waves = sum(a[2 * i] * np.sin((i + 1) * (x + a[2 * i + 1]) * 3) * np.cos((i + 2) * y) for i in range(6))
+    levels = 120 + 45 * np.asarray(waves)
+    return np.clip(np.stack([levels, 0.9 * levels, 0.8 * levels], axis=2), 0, 255).astype(np.uint8)
+
+
+def chips(pictures: np.ndarray) -> np.ndarray:
+    """In the place of dlib's network: means of 12 × 15 pixels."""
+    grey = pictures[:, 3:147].mean(axis=3).reshape(len(pictures), 12, 12, 10, 15).mean(axis=(2, 4))
+    return np.pad(grey.reshape(len(pictures), -1), ((0, 0), (0, 8)))
+
+
+def blocks(crops: np.ndarray) -> np.ndarray:
+    """A recogniser of crops that is quick: means of 16 × 16 pixels."""
+    means = crops.reshape(len(crops), 8, 16, 8, 16, 3).mean(axis=(2, 4))
+    return np.asarray(means.reshape(len(crops), -1), np.float64)

@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 from kept_tables import kept_rows
+from made_codes import blocks
 from test_croft_thesis_6 import scene
 
 from dpveil_research.croft_2022_faces import (
@@ -25,20 +26,14 @@ from dpveil_research.croft_2022_faces import (
     tables,
     verdict,
 )
-from dpveil_research.croft_thesis_6 import large
+from dpveil_research.faces import large
 
 TINY = Plan(people=7, known=1, pairs=1, epsilons=(100, 100000), groups=(2,), splits=2)
 
 
-def small(crops: np.ndarray) -> np.ndarray:
-    """A recogniser that is quick: means of 16 × 16 pixels."""
-    blocks = crops.reshape(len(crops), 8, 16, 8, 16, 3).mean(axis=(2, 4))
-    return np.asarray(blocks.reshape(len(crops), -1), np.float64)
-
-
 @cache
 def points() -> tuple[Point, ...]:
-    return tuple(Attacked(scene(), TINY, embed=small).points())
+    return tuple(Attacked(scene(), TINY, embed=blocks).points())
 
 
 def at(method: str, model: str, x: str) -> dict[str, np.ndarray]:
@@ -47,14 +42,14 @@ def at(method: str, model: str, x: str) -> dict[str, np.ndarray]:
 
 
 def test_the_attacker_has_other_photos_than_the_one_that_is_released() -> None:
-    own = Attacked(scene(), TINY, embed=small)
+    own = Attacked(scene(), TINY, embed=blocks)
     assert not set(own.known) & set(own.probes)
     assert sorted(own.names[own.probes]) == list(range(7))
-    np.testing.assert_array_equal(own.means, small(large(own.scene.faces[own.known])))
+    np.testing.assert_array_equal(own.means, blocks(large(own.scene.faces[own.known])))
 
 
 def test_hardly_any_noise_names_as_many_as_the_codec_alone() -> None:
-    clear = Attacked(scene(), Plan(people=7, known=1, pairs=1, epsilons=(10**9,)), embed=small)
+    clear = Attacked(scene(), Plan(people=7, known=1, pairs=1, epsilons=(10**9,)), embed=blocks)
     found = clear._private(BASIC, 10**9).by_person
     np.testing.assert_array_equal(found["named"], at("codec alone", BASIC, "")["named"])
     np.testing.assert_array_equal(found["two"], found["one"])
@@ -92,20 +87,11 @@ def test_claims_are_made_where_the_paper_makes_them() -> None:
     np.testing.assert_array_equal(own, gain)
 
 
-def test_tables_and_four_figures_come_out() -> None:
-    assert set(tables(points())) == {
-        "results.csv",
-        "verdicts.csv",
-        *(f"figure-{number}.png" for number in (5, 7, 10, 11)),
-    }
-
-
-def test_the_kept_table_is_that_of_the_plan() -> None:
-    assert {one["people"] for one in kept_rows("croft-2022-faces")} == {str(PLAN.people)}
+def test_tables_and_four_figures_come_out_and_the_kept_table_is_that_of_the_plan() -> None:
+    plots = {f"figure-{number}.png" for number in (5, 7, 10, 11)}
+    assert set(tables(points())) == {"results.csv", "verdicts.csv", *plots}
+    kept = kept_rows("croft-2022-faces")
+    assert {one["people"] for one in kept} == {str(PLAN.people)}
     for method, wanted in ((PRIVATE, PLAN.epsilons), (SAME, PLAN.groups)):
-        own = [
-            one["x"]
-            for one in kept_rows("croft-2022-faces")
-            if (one["method"], one["model"]) == (method, BASIC)
-        ]
-        assert own == [str(one) for one in wanted]
+        own = [one["x"] for one in kept if (one["method"], one["model"]) == (method, BASIC)]
+        assert own == list(map(str, wanted))

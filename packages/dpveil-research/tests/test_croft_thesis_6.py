@@ -9,7 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_tables import kept_row, kept_rows, page, read
+from kept_tables import Three, ends, kept_row, kept_rows, page, read
+from made_codes import portrait
 from PIL import Image
 
 from dpveil.assets.store import default_path
@@ -31,21 +32,11 @@ from dpveil_research.croft_thesis_6 import (
     balanced,
     make,
     private,
-    seen,
 )
+from dpveil_research.faces import seen
 
 TINY = replace(PLAN, people=7, photos=2, known=1, draws=2, epsilons=(100, 1000), groups=(2, 3, 4))
 FEMALE = np.array([True, False, True, False, True, False, False])
-
-
-def portrait(person: int, photo: int) -> np.ndarray:
-    """A made face: smooth waves that are the person's, and a little that is the photo's."""
-    a = 0.8 * SeededBits(4, f"person {person}").words(12) / 2.0**64
-    a = a + 0.2 * SeededBits(4, f"photo {person} {photo}").words(12) / 2.0**64
-    y, x = np.mgrid[0:128, 0:128] / 128
-    waves = sum(a[2 * i] * np.sin((i + 1) * (x + a[2 * i + 1]) * 3) * np.cos((i + 2) * y) for i in range(6))
-    levels = 120 + 45 * np.asarray(waves)
-    return np.clip(np.stack([levels, 0.9 * levels, 0.8 * levels], axis=2), 0, 255).astype(np.uint8)
 
 
 @cache
@@ -88,8 +79,10 @@ def test_the_private_release_is_the_mechanism_and_a_decoder_that_is_told_the_gen
 def test_heads_are_replaced_without_a_look_at_the_photos() -> None:
     """The same heads whatever the faces are, in the same shape, and nothing beyond the public ellipse."""
     own = scene()
-    other = replace(own, faces=255 - own.faces)
-    shown, again = own._replaced(), other._replaced()
+    shown, again = (
+        next(r.faces for r in one.releases() if r.method == REPLACED)
+        for one in (own, replace(own, faces=255 - own.faces))
+    )
     np.testing.assert_array_equal(shown, again)
     assert (shown[:, :, 0, 0] == 128).all()
     assert len({face.tobytes() for face in shown.reshape(-1, *shown.shape[2:])}) > len(own.faces)
@@ -138,13 +131,12 @@ def test_curves_are_compared_at_equal_risk_and_nowhere_else() -> None:
 
 
 def test_the_strongest_attacker_is_reported_with_what_is_kept() -> None:
-    measures = Measures(scene())
-    faces = next(one for one in scene().releases() if one.method == "none")
+    measures, faces = Measures(scene()), next(scene().releases())
     found = measures.point(faces)
     assert found.people == tuple(f"p{person}" for person in range(7))
     np.testing.assert_allclose(found.by_person["ssim"], 1)
-    attacks = [attack(faces).rate for attack in measures._attacks().values()]
-    assert found.by_person["named"].mean() == pytest.approx(max(attacks))
+    best = max(one.rate for one in measures.attacks(faces).values())
+    assert found.by_person["named"].mean() == pytest.approx(best)
 
 
 @pytest.mark.slow
@@ -168,12 +160,6 @@ def test_the_whole_run_on_a_tree_of_faces(tmp_path: Path) -> None:
 
 KEPT, PAGE = "croft-thesis-6", " ".join(page("reproduction-faces").split())
 CHANCE = 1 / 60
-Three = tuple[float, float, float]
-
-
-def ends(one: dict[str, str], measure: str) -> Three:
-    mean, low, high = (float(one[f"{measure}{end}"]) for end in ("", "_low", "_high"))
-    return mean, low, high
 
 
 def at(method: str, x: str, measure: str) -> Three:

@@ -15,11 +15,9 @@ from dpveil.errors import UsageError
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil_research import faceidp, faceidp_faces
-from dpveil_research.__main__ import ON_DATA, main
-from dpveil_research.faceidp import FIGURES, GAUSSIAN, LAPLACE, ORIGINAL, farther
+from dpveil_research.faceidp import GAUSSIAN, LAPLACE, ORIGINAL, farther
 from dpveil_research.faceidp_faces import CLOSEST, SERIES, UTILITIES, files, pairs
 from dpveil_research.faces import closest_pairs
-from dpveil_research.plots import draw
 from dpveil_research.published_faceidp import ALLOCATIONS, OPTIMAL, STANDARD, Pair, release
 
 PAIR = Pair(
@@ -101,14 +99,6 @@ def test_errata_e18_a_larger_epsilon_for_more_noise():
     assert sum(shares) == pytest.approx(1)  # ours: ε is what the shares sum to, whatever the noise
 
 
-def test_errata_e18_the_largest_ratio_stands_where_the_least_must():
-    """Eq. 36 takes -ln of the largest P_B/P_A over pairs, eq. 37 the largest ln(P_A/P_B): not the same."""
-    ratios = np.array([1.0, 0.01])  # a pair that nobody tells apart, and one that everybody does
-    printed, bound = -math.log(ratios.max()), max(-np.log(ratios))
-    assert printed == 0
-    assert bound == pytest.approx(math.log(100))
-
-
 def test_errata_e18_slices_are_no_projections():
     """Eq. 30 bounds the chance of all coordinates by that of one between edges found with the others at 0.
 
@@ -153,10 +143,15 @@ def tables():
 
 def test_a_run_has_all_tables_and_every_figure_can_be_drawn(tables):
     assert set(tables) == {"pairs", "budgets", "utilities", "recognised", "differences"}
-    every = [row for name, table in tables.items() if name != "differences" for row in table]
-    every += farther(tables["differences"])
-    for figure in FIGURES:
-        assert draw(figure, every).startswith(b"\x89PNG")
+    assert len(faceidp.figures(tables, "made faces")) == 4
+    one, other = (
+        row
+        for row in farther(tables["differences"])
+        if (row["sweep"], row["x"]) == ("codes", "1") and row["series"] in (ORIGINAL, OPTIMAL)
+    )
+    assert float(other["farther"]) == pytest.approx(
+        float(other["difference"]) - float(one["difference"]), rel=1e-3
+    )
     for row in tables["recognised"]:
         assert 0 <= float(row["taken"]) <= 1
     promises = {row["series"]: row["guarantee"] for row in tables["budgets"]}
@@ -181,12 +176,6 @@ def test_pairs_are_closest_first_and_everybody_is_in_one_at_most():
     assert closest_pairs(points, ["a", "a", "b", "c", "d", "e"], 2) == [(1, 2), (3, 4)]
     with pytest.raises(UsageError, match="too few"):
         closest_pairs(points, ["a", "a", "b", "c", "d", "e"], 3)
-
-
-@pytest.mark.parametrize("name", sorted(set(ON_DATA) - {"reilly-fan-2021-eyes"}))  # which draws eyes
-def test_data_that_is_not_there_is_refused(name, tmp_path, capsys):
-    assert main([name, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
-    assert "--data" in capsys.readouterr().err
 
 
 # Figures 5 and 7
@@ -214,10 +203,6 @@ def test_both_faces_of_both_pairs_are_shown_at_every_setting(shown: dict[str, by
             assert (float(row["distance_from_a"]) == 0) == (row["face"] == "A")
         elif row["series"] == STANDARD:
             assert float(row["squared_error"]) > 1
-
-
-def test_figures_are_pictures(shown: dict[str, bytes]) -> None:
-    assert all(shown[f"figure-{number}.png"].startswith(b"\x89PNG") for number in (5, 7))
 
 
 def test_the_closest_pair_and_one_as_far_apart_as_those_of_lfw() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kept_tables import DOCS, FOLDER, claimed, kept_rows, page
 
-from dpveil_research.__main__ import COMPUTED, main
+from dpveil_research.__main__ import COMPUTED, ON_DATA, main
 from dpveil_research.croft_2022_faces import HOLDS, NOT, OPEN, PRIVATE, SAME, verdict
 
 PAGES = ("reproduction", "reproduction-faces")
@@ -78,6 +78,7 @@ def test_tables_that_need_no_data_come_out_as_they_are_kept(name: str, tmp_path:
 def test_wrong_calls_write_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for words, said in (
         (["croft-2022"], "--data"),
+        *(([name, "--data", str(tmp_path)], "--data") for name in ON_DATA),
         (["errata-e2"], "errata-e1"),
         (["errata-e1", "--count", "0"], "0"),
     ):

@@ -10,9 +10,7 @@ from dpveil.codecs import load
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil_research import li_clifton_gan as paper
-from dpveil_research.croft_thesis_6 import large, seen
-from dpveil_research.faces import Faces
-from dpveil_research.plots import draw
+from dpveil_research.faces import Faces, large, seen
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +26,9 @@ def rows():
         return list(paper.Scene(codec, own, model, others).rows())
 
 
-def test_a_run_has_every_line_of_its_figures(rows):
-    for figure in paper.figures():
-        assert draw(figure, rows).startswith(b"\x89PNG")
-    assert len({(row["series"], row["x"]) for row in rows}) == len(rows)
-
-
 def test_budget_buys_likeness_at_every_clip(rows):
+    assert len(paper.figures(rows)) == 2
+    assert len({(row["series"], row["x"]) for row in rows}) == len(rows)
     value = {
         (row["series"], row["x"]): {m: float(row[m]) for m in ("ssim", "psnr", "frechet")} for row in rows
     }

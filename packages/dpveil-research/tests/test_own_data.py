@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 from kept_tables import read
+from made_codes import chips, portrait
 from PIL import Image
-from test_ksame_comparison import chips, portrait
 from test_reproduction import thinned
 
 from dpveil_research import (
@@ -28,8 +28,8 @@ from dpveil_research import (
 )
 from dpveil_research.__main__ import COMPUTED, DRAWN, GRIDS, ON_DATA, OWN, main
 from dpveil_research.data import Dataset, choose, facts_of, levels, people_of
+from dpveil_research.faces import read_people, sets_of
 from dpveil_research.grid import measure
-from dpveil_research.ksame_data import Set, read_people, sets_of
 
 RAFD = ("angry", "contemptuous", "disgusted", "fearful", "happy", "neutral", "sad", "surprised")
 KDEF = {"AF": "fearful", "AN": "angry", "DI": "disgusted", "HA": "happy", "NE": "neutral", "SA": "sad"}
@@ -42,7 +42,7 @@ def rafd(folder: Path, people: int = 8) -> Path:
         gender = "male" if person % 2 else "female"
         for angle in ("090", "045") if look == "happy" else ("090",):
             name = f"Rafd{angle}_{person + 1:02}_Caucasian_{gender}_{look}_frontal.jpg"
-            Image.fromarray(portrait(person, photo)).save(folder / name)
+            Image.fromarray(portrait(person, photo, 64)).save(folder / name)
     return folder
 
 
@@ -52,7 +52,7 @@ def kdef(folder: Path, people: int = 4) -> Path:
     ):
         name = f"{session}{'MF'[person % 2]}{person + 1:02}"
         (folder / name).mkdir(parents=True, exist_ok=True)
-        Image.fromarray(portrait(person, photo)).save(folder / name / f"{name}{code}{side}.JPG")
+        Image.fromarray(portrait(person, photo, 64)).save(folder / name / f"{name}{code}{side}.JPG")
     return folder
 
 
@@ -60,7 +60,7 @@ def scrub(folder: Path, people: int = 6, photos: int = 5) -> Path:
     """FaceScrub and PubFig: a folder for each person, photos of any size."""
     for person, photo in product(range(people), range(photos)):
         (folder / f"Person_{person}").mkdir(parents=True, exist_ok=True)
-        image = Image.fromarray(portrait(person, photo)).resize((60 + photo, 70))
+        image = Image.fromarray(portrait(person, photo, 64)).resize((60 + photo, 70))
         image.save(folder / f"Person_{person}" / f"{photo}.jpg")
     return folder
 
@@ -102,8 +102,8 @@ def few(name: str) -> Any:
     """A grid with one contrast and the ends of its two series."""
     grid = thinned(GRIDS[name])
     one = grid.contrasts[-1]
-    kept = [x for x in grid.settings if x.sweep == one.sweep and x.series in (one.first, one.second)]
-    return replace(grid, settings=tuple(kept), figures=(), contrasts=(one,))
+    kept = [x for x in grid.settings if x.sweep == one[0] and x.series in one[1:]]
+    return replace(grid, settings=tuple(kept), figures=lambda rows, about: {}, contrasts=(one,))
 
 
 def pixels(of: croft_pixels.Comparison) -> Any:
@@ -130,7 +130,7 @@ def slowly(*run: Any) -> Any:
 def test_an_experiment_takes_a_tree_of_its_papers_layout(
     name: str, tree: Any, table: dict[str, Any], run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dpveil_research.ksame_data.embedder", lambda: chips)
+    monkeypatch.setattr("dpveil_research.faces.embedder", lambda: chips)
     monkeypatch.setattr(reilly_fan_eyes, "PUBLISHED", {"Snow": {"0.8": (94, 0.58, 10)}})
     monkeypatch.setattr(reilly_fan_eyes, "METHODS", {"Snow": reilly_fan_eyes.METHODS["Snow"]})
     monkeypatch.setitem(table, name, run)
@@ -148,7 +148,7 @@ def test_faceidp_takes_a_tree_of_people(tmp_path: Path, monkeypatch: pytest.Monk
         monkeypatch.setattr(module, "trained", lambda kind, crops, *rest: seen.update(learned=crops))
     rows = {"differences": [{"sweep": "codes", "x": "1", "series": "original", "difference": "0"}]}
     monkeypatch.setattr(faceidp, "measure", lambda codec, faces, *rest: seen.update(faces=faces) or rows)
-    monkeypatch.setattr(faceidp, "FIGURES", ())
+    monkeypatch.setattr(faceidp, "figures", lambda tables, about: {})
     monkeypatch.setattr(faceidp_faces, "files", lambda codec, crops, *rest: seen.update(shown=crops) or {})
     own = scrub(tmp_path / "own")
     for name in ("faceidp", "faceidp-faces"):
@@ -168,7 +168,6 @@ def test_k_same_takes_a_tree_in_place_of_both_sets(tmp_path: Path) -> None:
     (own,) = sets_of((), kdef(tmp_path / "KDEF"))
     found = read_people(own, tmp_path, 3, 3)
     assert (found.name, found.people, found.crops.shape[:2]) == ("KDEF", ("F02", "F04", "M01"), (3, 3))
-    assert [one.name for one in sets_of((Set.of(tmp_path),), None)] == [tmp_path.name]
 
 
 def table_of(path: Path, rows: list[tuple[object, object]], names: tuple[str, str]) -> Path:

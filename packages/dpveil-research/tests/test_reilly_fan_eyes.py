@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_tables import Row, kept_row, kept_rows, read
+from kept_tables import Row, curve, falls, kept_row, kept_rows, least, read, rises
 
 from dpveil.attacks.iris import Code
 from dpveil.bench.data import load
@@ -105,12 +105,7 @@ def test_the_threshold_is_that_of_other_eyes_and_own_photos_pass() -> None:
 
 
 def on_eyes(sweep: str, series: str, measure: str) -> dict[float, float]:
-    found = [one for one in kept_rows(IRIS.name) if (one["sweep"], one["series"]) == (sweep, series)]
-    return {float(one["x"]): float(one[measure]) for one in found}
-
-
-def least(values: dict[float, float]) -> float:
-    return min(values, key=lambda x: values[x])
+    return curve(IRIS.name, measure, sweep=sweep, series=series)
 
 
 def test_the_kept_run_on_eyes_is_that_of_the_settings() -> None:
@@ -134,13 +129,13 @@ def test_r22_dp_samp_exceeds_06_where_grey_has_nearly_that() -> None:
 def test_r23_rank_costs_at_a_small_budget_with_levels_to_one() -> None:
     sweep = "dp-svd over rank, levels to 1"
     few = {x: value for x, value in on_eyes(sweep, "ε = 0.1", "mse").items() if x >= 2}
-    assert list(few.values()) == sorted(few.values())
+    assert rises(few)
     assert least(on_eyes(sweep, "ε = 5", "mse")) == 16
 
 
 def test_r24_snow_on_eyes() -> None:
     error = on_eyes("snow over delta", "snow", "mse")
-    assert list(error.values()) == sorted(error.values(), reverse=True)
+    assert falls(error)
     plain, median = (on_eyes("snow over delta", name, "ssim") for name in ("snow", "snow, then 3×3 median"))
     assert [round(plain[x], 2) for x in (0.1, 0.2, 0.85)] == [0.36, 0.33, 0.55]
     assert [round(median[x], 2) for x in (0.1, 0.4, 0.85)] == [0.58, 0.34, 0.86]
@@ -148,5 +143,5 @@ def test_r24_snow_on_eyes() -> None:
 
 def test_r25_a_larger_neighbourhood_costs() -> None:
     pix, samp = (on_eyes("over neighbourhood", f"{name}, ε = 10", "mse") for name in (EYES.pix, EYES.samp))
-    assert list(pix.values()) == sorted(pix.values())
+    assert rises(pix)
     assert (round(pix[1]), round(pix[10304]), round(samp[10304])) == (136, 17866, 1844)

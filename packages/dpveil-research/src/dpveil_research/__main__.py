@@ -104,21 +104,18 @@ def run(
     Raises `UsageError` if its data are missing, and `OutputError`.
     """
     given = {} if own is None else {"own": own}
-    if own is not None and name not in OWN:
-        raise UsageError(f"{name} takes no --own", hint=f"these do: {', '.join(OWN)}")
-    if own is not None and not own.exists():
-        raise UsageError(f"{own} does not exist", hint=f"give your copy of {OWN[name]} with --own")
+    if own is not None and (name not in OWN or not own.exists()):
+        raise UsageError(f"{name} takes no --own {own}", hint=OWN.get(name, f"these do: {', '.join(OWN)}"))
     if name in COMPUTED:
         files = COMPUTED[name](**given)
     elif name in DRAWN:
         files = DRAWN[name](count, _say, **given)
-    elif data is None and own is None:
+    elif (folder := data or own) is None:
         raise UsageError(f"{name} needs --data", hint="the folder that holds your copies of the data sets")
     else:
-        files = ON_DATA[name](data or own, count, _say, **given)
-    folder = out / name
-    make_folder(folder)
-    written = [(folder / file, content) for file, content in files.items()]
+        files = ON_DATA[name](folder, count, _say, **given)
+    make_folder(out / name)
+    written = [(out / name / file, content) for file, content in files.items()]
     write_together(written, replace=True)
     return [path for path, _ in written]
 
@@ -134,25 +131,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Run the papers' experiments anew on your copy of their data, and write CSV and plots.",
         epilog="Example: python -m dpveil_research croft-2022 --data DATA --out reproduction",
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all of them")
-    parser.add_argument(
-        "--data", type=Path, help=f"the folder of your data sets; not for {', '.join((*DRAWN, *COMPUTED))}"
-    )
-    parser.add_argument(
-        "--out", type=Path, required=True, help="gets a folder for each; files there are replaced"
-    )
-    parser.add_argument(
-        "--count", type=int, help="how many photos, pairs, people or splits; default: as the pages say"
-    )
-    parser.add_argument(
-        "--own",
-        type=Path,
-        help=f"a data set of yours in the place of ours: {', '.join(f'{n}: {w}' for n, w in OWN.items())}",
-    )
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; default: all of them")
+    add("--data", type=Path, help=f"the folder of your data sets; not for {', '.join((*DRAWN, *COMPUTED))}")
+    add("--out", type=Path, required=True, help="gets a folder for each; files there are replaced")
+    add("--count", type=int, help="how many photos, pairs, people or splits; default: as the pages say")
+    takes = ", ".join(f"{name}: {set_of}" for name, set_of in OWN.items())
+    add("--own", type=Path, help=f"a data set of yours in the place of ours: {takes}")
     given = parser.parse_args(arguments)
     try:
-        unknown = [name for name in given.names if name not in NAMES]
-        if unknown:
+        if unknown := [name for name in given.names if name not in NAMES]:
             raise UsageError(f"there is no experiment {unknown[0]}", hint=", ".join(NAMES))
         if given.count is not None and given.count < 1:
             raise UsageError(f"--count {given.count} is not above 0", hint="such as 20")

@@ -6,7 +6,7 @@ exponential one is `SSIMExponential`, and `PublishedSSIM` as printed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import Final
@@ -15,8 +15,9 @@ from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, PixelMethod, SSIMExpone
 from dpveil.postprocessing import GaussianBlur
 from dpveil_research.data import Dataset
 from dpveil_research.grid import Contrast, Grid, Setting
-from dpveil_research.plots import OF_PHOTOS, Figure, Line, Panel
+from dpveil_research.plots import Panel, figure
 from dpveil_research.published import PublishedSSIM
+from dpveil_research.results import Row
 
 EPSILONS: Final = (
     *("10", "32", "100", "200", "316", "400", "600", "800", "1000"),
@@ -37,7 +38,7 @@ ZOOM: Final = 1000
 """The largest ε of the paper's close-up of block 16."""
 
 
-def series(mechanism: str, block: int, blurred: bool) -> str:
+def series(mechanism: str, block: int, blurred: bool = True) -> str:
     """Return the name of a series."""
     return f"{mechanism}, b = {block}" + (", blurred" if blurred else "")
 
@@ -52,74 +53,47 @@ def _settings() -> list[Setting]:
     return made
 
 
-def _variants(mechanism: str, measure: str) -> Panel:
-    """Return the six variants of a mechanism: a colour per block, dashed if blurred (figures 12, 16)."""
-    lines = [
-        Line(series(mechanism, b, blurred), i, "--" if blurred else "-")
-        for blurred in (False, True)
-        for i, b in enumerate(BLOCKS)
-    ]
-    return Panel(SWEEP, measure, "ε", (*lines, Line(NOTHING, 0, ":")), mechanism, logx=True)
-
-
-def _both(blocks: tuple[int, ...], measure: str, title: str, *, most: float) -> Panel:
-    """Return both mechanisms, blurred, at some blocks up to some ε (figures 14, 17)."""
-    lines = [
-        Line(series(mechanism, b, True), BLOCKS.index(b), style)
-        for mechanism, style in (("exponential", "--"), ("Laplace", "-"))
-        for b in blocks
-    ]
-    shown = (*lines, Line(NOTHING, 0, ":"))
-    return Panel(SWEEP, measure, "ε", shown, title, logx=most > ZOOM, high=most)
-
-
-def _figures() -> tuple[Figure, ...]:
-    made = []
+def _figures(rows: Sequence[Row], about: str) -> dict[str, bytes]:
+    """Return figures 12 and 16, six variants of each mechanism, 14 and 17, both blurred, and the clip's."""
+    made = {}
+    near = [row for row in rows if float(row["x"] or 0) <= ZOOM]
+    clip = []
     for measure, variants, both in (("ssim", 12, 14), ("mse", 16, 17)):
-        panels = (_variants("exponential", measure), _variants("Laplace", measure))
-        close = (
-            _both(BLOCKS, measure, "blurred", most=float("inf")),
-            _both(BLOCKS[-1:], measure, "blurred, b = 16, close up", most=ZOOM),
-        )
-        made.append(
-            Figure(f"figure-{variants}", "LFW, with and without blur", panels, same=True, counted=OF_PHOTOS)
-        )
-        made.append(
-            Figure(
-                f"figure-{both}",
-                "LFW, exponential (broken lines) and Laplace mechanism",
-                close,
-                counted=OF_PHOTOS,
-            )
-        )
-    names = ("exponential", "published exponential")
-    lines = tuple(
-        Line(series(n, b, True), i, s) for n, s in zip(names, "-:", strict=True) for i, b in enumerate(BLOCKS)
-    )
-    clip = tuple(Panel(SWEEP, measure, "ε", lines, logx=True) for measure in ("ssim", "mse"))
-    return (
-        *made,
-        Figure(
-            "clip",
-            "LFW, the exponential mechanism with the clip and as published, blurred",
-            clip,
-            counted=OF_PHOTOS,
-        ),
-    )
+        panels = [Panel(measure, "ε", mechanism, logx=True) for mechanism in ("exponential", "Laplace")]
+        for panel, blurred, (i, b) in product(panels, (False, True), enumerate(BLOCKS)):
+            panel.curve(series(panel.title, b, blurred), rows, i, "--" if blurred else "-")
+        beside = Panel(measure, "ε", "blurred", logx=True)
+        close = Panel(measure, "ε", "blurred, b = 16, close up")
+        clip.append(Panel(measure, "ε", logx=True))
+        for name, style in (("exponential", "--"), ("Laplace", "-")):
+            close.curve(series(name, BLOCKS[-1]), near, len(BLOCKS) - 1, style)
+            for i, b in enumerate(BLOCKS):
+                beside.curve(series(name, b), rows, i, style)
+        for (name, style), (i, b) in product(
+            (("exponential", "-"), ("published exponential", ":")), enumerate(BLOCKS)
+        ):
+            clip[-1].curve(series(name, b), rows, i, style)
+        for panel in (*panels, beside, close):
+            panel.curve(NOTHING, rows, 0, ":")
+        made[f"figure-{variants}.png"] = figure(f"With and without blur\n{about}", *panels, same=True)
+        title = f"Exponential (broken lines) and Laplace mechanism\n{about}"
+        made[f"figure-{both}.png"] = figure(title, beside, close)
+    title = f"The exponential mechanism with the clip and as published, blurred\n{about}"
+    return made | {"clip.png": figure(title, *clip)}
 
 
 def _contrasts() -> tuple[Contrast, ...]:
     made = []
     for b in BLOCKS:
         for blurred in (False, True):
-            ours = series("exponential", b, blurred)
-            made.append(Contrast(SWEEP, ours, series("Laplace", b, blurred)))
-            clipped = series("published, clipped", b, blurred)
-            made.append(Contrast(SWEEP, clipped, series("Laplace", b, blurred)))
-            made.append(Contrast(SWEEP, series("published exponential", b, blurred), clipped))
-            made.append(Contrast(SWEEP, ours, clipped))
+            ours, laplace, clipped, published = (
+                series(name, b, blurred)
+                for name in ("exponential", "Laplace", "published, clipped", "published exponential")
+            )
+            pairs = ((ours, laplace), (clipped, laplace), (published, clipped), (ours, clipped))
+            made += [(SWEEP, *pair) for pair in pairs]
         for mechanism in ("exponential", "Laplace"):
-            made.append(Contrast(SWEEP, series(mechanism, b, True), series(mechanism, b, False)))
+            made.append((SWEEP, series(mechanism, b), series(mechanism, b, False)))
     return tuple(made)
 
 
@@ -130,5 +104,5 @@ GRID: Final = Grid(
     images=79,
     settings=tuple(_settings()),
     contrasts=_contrasts(),
-    figures=_figures(),
+    figures=_figures,
 )

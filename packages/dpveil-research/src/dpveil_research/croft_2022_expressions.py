@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import cv2
 import numpy as np
@@ -29,17 +29,15 @@ from dpveil.codecs import Statistics
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces import PRIVATE, SAME
-from dpveil_research.croft_thesis_6 import FEMALE, Codes, Crops, Rows, large, seen
+from dpveil_research.croft_thesis_6 import FEMALE, Codes, Rows
 from dpveil_research.data import facts_of, people_of
 from dpveil_research.embedding_attacks import parrot
-from dpveil_research.faces import crop_of
-from dpveil_research.ksame_data import FRAME, Embed, embedding
-from dpveil_research.ksame_methods import KSameM
-from dpveil_research.plots import INK, Drawing, Figure, Line, draw, grid_of, png
+from dpveil_research.faces import FRAME, Crops, Embed, crop_of, embedding, heads, large, seen
+from dpveil_research.ksame_methods import group_indices, group_means, grouped
+from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 
 SEED: Final = 9
@@ -116,9 +114,13 @@ def rendered_faces(count: int) -> Faces:
     if smiles is None or genders is None:
         raise UsageError("the gallery of heads has no labels of smile and gender", hint="reinstall dpveil")
     people = np.arange(min(count, len(gallery)))
-    every = [HeadFace(gallery, np.array([person]), person) for person in people.tolist()]
-    crops = seen(np.stack([head.crop(FRAME) for head in every]), SIDE)
-    return Faces(crops, people, smiles[people], genders[people] == FEMALE, ("neutral", "happy"))
+    return Faces(
+        seen(heads(FRAME, count), SIDE),
+        people,
+        smiles[people],
+        genders[people] == FEMALE,
+        ("neutral", "happy"),
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,16 +130,6 @@ class Generator:
     codes: Codes
     network: Any
     statistics: Statistics
-    name: ClassVar[str] = "upconv, of these people"
-    in_the_clear: ClassVar[tuple[str, ...]] = ("expression and gender, which the decoder is told",)
-
-    def encode(self, crops: Crops) -> Codes:
-        """Raise: people are known by their number."""
-        raise NotImplementedError
-
-    def decode(self, codes: Codes) -> Crops:
-        """Return the faces of codes, told nothing."""
-        return self.render(codes, np.zeros((len(codes), self.network.told), np.float32))
 
     def render(self, codes: Codes, told: np.ndarray) -> Crops:
         """Return the faces of codes with what the decoder is told."""
@@ -224,10 +216,8 @@ class Measured:
 
     def same(self, k: int) -> Codes:
         """Return the mean code of everybody's group."""
-        codes, names = self.generator.codes, [str(i) for i in range(self.faces.people)]
-        found = KSameM(k=k, space=self.generator).release_codes(codes, people=names)
-        means = np.stack([codes[one.averaged].mean(axis=0) for one in found.groups])
-        return np.asarray(means[found.group_of])
+        groups = grouped(self.generator.codes, k)
+        return np.asarray(group_means(self.generator.codes, groups)[group_indices(groups)])
 
     def shown(self, model: str, codes: Codes) -> Crops:
         """Return the release of every photo, of its person's code and with what the model is told of it."""
@@ -271,35 +261,31 @@ def pixels(crops: Crops) -> Float64[np.ndarray, "n d"]:
 
 def figure_9(rows: Sequence[Row], name: str) -> bytes:
     """Return expressions and genders by the share of people named, as PNG."""
-    drawing = Drawing()
-    panels = (("expression", EXPRESSION), ("gender", GENDER))
-    for measure, told in panels:
+    panels = []
+    for measure, told in (("expression", EXPRESSION), ("gender", GENDER)):
+        words = "share of photos that are named"
+        panels.append(Panel(measure, words, f"{measure}, ε or k beside", beside=True))
         for colour, method in enumerate((PRIVATE, SAME)):
             for model, style in ((told, "-"), (BASIC, "--")):
-                line = Line(f"{method}, {model}", colour, style)
-                drawing.add(measure, line, rows, measure, x="named", method=method, model=model)
-        drawing.add(measure, Line("photos as they are", 5, "-."), rows, measure, x="", method="none")
-    words = "share of photos that are named"
-    shown = tuple(drawing.panel(m, m, words, f"{m}, ε or k beside", beside=True) for m, _ in panels)
-    about = f"Figure 9: {rows[0]['people']} people of {name}; 95 % intervals over people"
-    return draw(Figure("figure-9", about, shown), drawing.table)
+                panels[-1].curve(
+                    f"{method}, {model}", rows, colour, style, x="named", method=method, model=model
+                )
+        panels[-1].level("photos as they are", rows, "-.", method="none")
+    return figure(f"Figure 9: {rows[0]['people']} people of {name}; 95 % intervals over people", *panels)
 
 
 def figure_8(own: Measured, epsilon: int, k: int) -> bytes:
     """Return releases of four people, each with every expression told, by both methods, as PNG."""
-    told = own.faces.expressions
-    canvas, grid = grid_of(4, 1 + len(told), side=SIDE, title=f"Figure 8: ε = {epsilon}, then k = {k}")
-    codes = (own.private(epsilon, EXPRESSION), own.same(k))
-    for place, line in enumerate(grid):
-        one, person = codes[place // 2], place % 2
-        row = int(np.flatnonzero(own.faces.person == person)[0])
-        given = np.zeros((len(told), len(told) + 1), np.float32)
-        given[:, : len(told)] = np.eye(len(told))
-        faces = own.generator.render(np.repeat(one[person : person + 1], len(told), axis=0), given)
-        for axes, face, words in zip(line, [own.faces.crops[row], *faces], ["photo", *told], strict=True):
-            axes.imshow(face)
-            axes.set_title(words, color=INK, fontsize=8)
-    return png(canvas)
+    told, rows = own.faces.expressions, []
+    given = np.eye(len(told), len(told) + 1, dtype=np.float32)
+    for codes in (own.private(epsilon, EXPRESSION), own.same(k)):
+        for person in (0, 1):
+            photo = own.faces.crops[int(np.flatnonzero(own.faces.person == person)[0])]
+            faces = own.generator.render(np.repeat(codes[person : person + 1], len(told), axis=0), given)
+            rows.append(
+                [(face, words, "") for face, words in zip([photo, *faces], ["photo", *told], strict=True)]
+            )
+    return sheet(rows, f"Figure 8: ε = {epsilon}, then k = {k}", SIDE)
 
 
 def make(

@@ -17,20 +17,27 @@ from jaxtyping import Float64, Int64
 from scipy.spatial.distance import cdist
 
 from dpveil.assets.store import default_path
-from dpveil.codecs import GAN
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import FEMALE, Codes, Crops, Rows, Scene, Told, large, read_scene
+from dpveil_research.croft_thesis_6 import FEMALE, Rows, Scene, Shares, read_scene
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
 from dpveil_research.embedding_attacks import parrot
-from dpveil_research.faces import Say
+from dpveil_research.faces import Crops, Embed, Say, embedding, large
 from dpveil_research.ksame import Clues, divided
-from dpveil_research.ksame_data import Embed, embedding
-from dpveil_research.ksame_methods import KSameM
-from dpveil_research.plots import Drawing, Figure, Line, draw
-from dpveil_research.results import LEVEL, Row, clustered_mean, clustered_share, columns, estimate, to_csv
+from dpveil_research.ksame_methods import KSameM, average_codes
+from dpveil_research.plots import Panel, figure
+from dpveil_research.results import (
+    LEVEL,
+    Row,
+    clustered_mean,
+    clustered_share,
+    columns,
+    estimate,
+    to_csv,
+    where,
+)
 
 SEED: Final = 2022
 PRIVATE: Final = CroftMetric.name
@@ -82,7 +89,6 @@ two of one photo; and the share whose gender is read as in the originals.
 
 For k-same, `one` and `two` are of the people in both galleries, and that attacker knows the groups.
 """
-Shares = Float64[np.ndarray, " people"]
 Away = Float64[np.ndarray, "n people"]
 
 
@@ -110,7 +116,8 @@ class Attacked:
         faces = self.scene.faces[self.probes]
         yield Point("none", "", "", self._plain(faces[None]))
         for model in MODELS:
-            yield Point("codec alone", model, "", self._plain(self._decoded(model, self.probes)[None]))
+            decoded = self.scene.decoded(self.probes, self.scene.codes[self.probes], model == TOLD)
+            yield Point("codec alone", model, "", self._plain(decoded[None]))
         for epsilon in self.plan.epsilons:
             for model in MODELS:
                 yield self._private(model, epsilon)
@@ -153,30 +160,16 @@ class Attacked:
         gender = np.mean(np.array(read) == self.scene.female[self.probes], axis=0)
         return {"named": named, "gender": gender}
 
-    def _parts(self, model: str, rows: Rows) -> list[tuple[GAN | Told, Rows]]:
-        """Return the decoders of a model and the places in `rows` of the photos that each one makes."""
-        if model == BASIC:
-            return [(self.scene.codec, np.arange(len(rows)))]
-        female = self.scene.female[rows]
-        both = [(Told(self.scene.codec, told), np.flatnonzero(female == told)) for told in (True, False)]
-        return [(space, places) for space, places in both if len(places)]
-
-    def _decoded(self, model: str, rows: Rows, codes: Codes | None = None) -> Crops:
-        given = self.scene.codes[rows] if codes is None else codes
-        out = np.empty((len(rows), *self.scene.faces.shape[1:]), np.uint8)
-        for space, places in self._parts(model, rows):
-            out[places] = space.decode(given[places])
-        return out
-
-    def _drawn(self, model: str, epsilon: int, rows: Rows, stream: str) -> Crops:
+    def drawn(self, model: str, epsilon: int, rows: Rows, stream: str) -> Crops:
+        """Return a private release of each of these photos."""
         mechanism = CroftMetric(epsilon=Fraction(epsilon), clip=0)
         bits = SeededBits(SEED, f"{model} {epsilon} {stream}")
         codes = mechanism.release(self.scene.codes[rows], self.scene.codec.statistics, bits=bits)
-        return self._decoded(model, rows, codes)
+        return self.scene.decoded(rows, codes, model == TOLD)
 
     def _private(self, model: str, epsilon: int) -> Point:
         count = 2 * self.plan.pairs if model == BASIC else self.plan.pairs
-        shown = np.stack([self._drawn(model, epsilon, self.probes, f"probe {i}") for i in range(count)])
+        shown = np.stack([self.drawn(model, epsilon, self.probes, f"probe {i}") for i in range(count)])
         found = self._plain(shown)
         if model == BASIC:
             own = self.names[self.probes]
@@ -184,10 +177,10 @@ class Attacked:
             both = away[: self.plan.pairs] + away[self.plan.pairs :]
             found["one"] = found["named"]
             found["two"] = (both.argmin(axis=2) == own).mean(axis=0)
-            found["parrot"] = self._parrot(self._drawn(model, epsilon, self.known, "parrot"), shown)
+            found["parrot"] = self.parrot(self.drawn(model, epsilon, self.known, "parrot"), shown)
         return Point(PRIVATE, model, str(epsilon), found)
 
-    def _parrot(self, learned: Crops, shown: np.ndarray) -> Shares:
+    def parrot(self, learned: Crops, shown: np.ndarray) -> Shares:
         """Return who is named by a discriminant of embeddings that learned from releases."""
         names = [str(one) for one in self.names]
         told = [names[row] for row in self.known]
@@ -199,15 +192,10 @@ class Attacked:
 
     def _same(self, model: str, k: int) -> Point:
         shown = np.empty((len(self.probes), *self.scene.faces.shape[1:]), np.uint8)
-        for space, places in self._parts(model, self.probes):
-            shown[places] = self._grouped(space, self.probes[places], k)[0]
+        for decode, places in self.scene.by_gender(self.probes, model == TOLD):
+            shown[places] = average_codes(self.scene.codes[self.probes[places]], k, decode).faces
         found = self._plain(shown[None])
         return Point(SAME, model, str(k), found | (self._composed(k) if model == BASIC else {}))
-
-    def _grouped(self, space: GAN | Told, rows: Rows, k: int) -> tuple[Crops, Rows]:
-        people = [str(one) for one in self.names[rows]]
-        hidden = KSameM(k=k, space=space).release_codes(self.scene.codes[rows], people=people)
-        return hidden.faces, hidden.group_of
 
     def _composed(self, k: int) -> dict[str, Shares]:
         """Return who is named in one and in two galleries' releases by an attacker who knows the groups."""
@@ -218,10 +206,10 @@ class Attacked:
             *both, shared = divided(count, SeededBits(SEED, f"split {split}"))
             clues = Clues(np.ones((len(shared), count), bool), np.zeros((len(shared), count)))
             for name, gallery in zip(right, both, strict=True):
-                faces, group = self._grouped(self.scene.codec, self.probes[gallery], k)
+                hidden = average_codes(self.scene.codes[self.probes[gallery]], k, self.scene.codec.decode)
                 places, together = np.searchsorted(gallery, shared), np.zeros((len(shared), count), bool)
-                together[:, gallery] = group[places][:, None] == group[None]
-                clues.add(together, self.away(faces[places]))
+                together[:, gallery] = hidden.group_of[places][:, None] == hidden.group_of[None]
+                clues.add(together, self.away(hidden.faces[places]))
                 right[name][shared] += clues.right(shared)
             times[shared] += 1
         met = np.where(times > 0, times, np.nan)
@@ -318,63 +306,49 @@ MODEL: Final = {BASIC: "basic model", TOLD: "model that is told the gender"}
 
 def figures(found: Sequence[Row], said: Sequence[Row], dataset: str = "LFW") -> dict[str, bytes]:
     """Return every figure as PNG by its name. Raises `UsageError` without matplotlib."""
-    drawing, people = Drawing(), int(found[0]["people"])
-    hidden = [{**row, "hidden": f"{1 - float(row['named']):.4f}"} for row in found]
-    gaps = [
-        {**row, "method": row["setting"].rsplit(" ", 1)[0], "x": row["setting"].split()[-1]} for row in said
+    people = int(found[0]["people"])
+    hidden = [row | {"hidden": f"{1 - float(row['named']):.4f}"} for row in found]
+    one = {(row["method"], row["x"]): row["one"] for row in where(found, model=BASIC)}
+    gaps = []
+    for row in said:
+        method, _, x = row["setting"].rpartition(" ")
+        gaps.append({**row, "method": method, "x": x, "one": one.get((method, x), "")})
+    panels: dict[int, list[Panel]] = {number: [] for number in (5, 7, 10, 11)}
+    gain = Panel("gain", "share named in one release", "Gain by a second release", beside=True)
+    for colour, (method, (title, axis)) in enumerate(AXES.items(), 2):
+        five, eleven = (Panel("named", axis, title, logx=True) for _ in range(2))
+        words = "share of people who are not named"
+        seven = Panel("gender", words, f"{title}, {axis[0]} beside points", beside=True)
+        for model, name in MODEL.items():
+            five.curve(name, found, method=method, model=model)
+            seven.curve(name, hidden, x="hidden", method=method, model=model)
+        seven.level("photos as they are", found, "-.", method="none")
+        for measure, name in (("one", "one release"), ("two", "two releases")):
+            eleven.curve(name, found, y=measure, method=method, model=BASIC)
+        gain.curve(title, gaps, colour, x="one", y="difference", claim="gap", method=method)
+        for number, panel in ((5, five), (7, seven), (11, eleven)):
+            panels[number].append(panel)
+    gain.level("marginal", MARGIN, "--")
+    groups = [
+        {"x": row["x"], "named": str(1 / int(row["x"])), "series": "1/k"}
+        for row in where(found, method=SAME, model=BASIC)
     ]
-    one = {(row["method"], row["x"]): row["one"] for row in found if row["model"] == BASIC}
-    gaps = [{**row, "one": one.get((row["method"], row["x"]), "")} for row in gaps]
+    panels[11] = [*panels[11][:-1], panels[11][-1].curve("1/k", groups, 5, "--"), gain]
+    title, axis = AXES[PRIVATE]
+    ten = Panel("named", axis, title, logx=True)
+    for measure, name in (("named", "learned from photos"), ("parrot", "learned from releases (parrot)")):
+        ten.curve(name, found, y=measure, method=PRIVATE, model=BASIC)
+    more = Panel("gain", axis, f"the paper's reversal: ε = {REVERSAL}", logx=True)
     parrots = [row for row in gaps if row["claim"] in ("C15", "C16")]
-    for method in AXES:
-        for colour, (model, name) in enumerate(MODEL.items()):
-            both = {"method": method, "model": model}
-            drawing.add(f"5 {method}", Line(name, colour), found, "named", **both)
-            drawing.add(f"7 {method}", Line(name, colour), hidden, "gender", x="hidden", **both)
-        drawing.add(f"7 {method}", Line("photos as they are", 0, "-."), found, "gender", x="", method="none")
-        for colour, (measure, name) in enumerate((("one", "one release"), ("two", "two releases"))):
-            line = Line(name, colour)
-            drawing.add(f"11 {method}", line, found, "named", y=measure, method=method, model=BASIC)
-        name = AXES[method][0]
-        line, wanted = Line(name, len(drawing.lines.get("11", ())) + 2), {"claim": "gap", "method": method}
-        drawing.add("11", line, gaps, "gain", x="one", y="difference", **wanted)
-    learned = {"named": "learned from photos", "parrot": "learned from releases (parrot)"}
-    for colour, (measure, name) in enumerate(learned.items()):
-        drawing.add("10", Line(name, colour), found, "named", y=measure, method=PRIVATE, model=BASIC)
-    drawing.add("10 gain", Line("parrot, more", 1), parrots, "gain", y="difference")
-    drawing.level("10 gain", Line("no difference", 0), "gain", 0)
-    drawing.level("11", Line("marginal", 0, "--"), "gain", MARGIN)
-    groups = [{"x": row["x"], "named": str(1 / int(row["x"]))} for row in found if row["method"] == SAME]
-    drawing.add(f"11 {SAME}", Line("1/k", 5, "--"), groups[:: len(MODELS)], "named")
-    for sweep in [f"5 {method}" for method in AXES] + ["10"]:
-        drawing.add(sweep, Line("photos as they are", 0, "-."), found, "named", x="", method="none")
-        wanted = {"method": "codec alone", "model": BASIC}
-        drawing.add(sweep, Line("decoded without noise", 0, "--"), found, "named", x="", **wanted)
-        drawing.level(sweep, Line("chance", 0, ":"), "named", 1 / people)
-    curves = {
-        number: [
-            drawing.panel(f"{number} {m}", "named", words[1], words[0], logx=True)
-            for m, words in AXES.items()
-        ]
-        for number in (5, 11)
-    }
-    words = "share of people who are not named"
-    beside = [
-        drawing.panel(f"7 {m}", "gender", words, f"{title}, {axis[0]} beside points", beside=True)
-        for m, (title, axis) in AXES.items()
-    ]
-    ten = [
-        drawing.panel("10", "named", AXES[PRIVATE][1], AXES[PRIVATE][0], logx=True),
-        drawing.panel(
-            "10 gain", "gain", AXES[PRIVATE][1], f"the paper's reversal: ε = {REVERSAL}", logx=True
-        ),
-    ]
-    last = drawing.panel("11", "gain", "share named in one release", "Gain by a second release", beside=True)
-    panels = {5: curves[5], 7: beside, 10: ten, 11: [*curves[11], last]}
+    more.curve("parrot, more", parrots, 1, y="difference", method=PRIVATE).level("no difference", 0, "-")
+    panels[10] = [ten, more]
+    for panel in (*panels[5], ten):
+        panel.level("photos as they are", found, "-.", method="none")
+        panel.level("decoded without noise", found, "--", method="codec alone", model=BASIC)
+        panel.level("chance", 1 / people)
     about = f"{people} people of {dataset}, one photo each; 95 % intervals over people"
     return {
-        f"figure-{n}.png": draw(Figure("", f"Figure {n}: {about}", tuple(own), n in (5, 7)), drawing.table)
-        for n, own in panels.items()
+        f"figure-{n}.png": figure(f"Figure {n}: {about}", *own, same=n in (5, 7)) for n, own in panels.items()
     }
 
 

@@ -25,9 +25,10 @@ from dpveil_research.croft_2022_faces import BASIC, Attacked, Extent
 from dpveil_research.croft_2022_faces import Plan as Faces
 from dpveil_research.croft_pixels import PAPER, points
 from dpveil_research.croft_thesis_6 import PLAN as SCENE
-from dpveil_research.croft_thesis_6 import Crops, Shares, read_scene
+from dpveil_research.croft_thesis_6 import Shares, read_scene
 from dpveil_research.data import Resized
-from dpveil_research.plots import Drawing, Figure, Line, draw
+from dpveil_research.faces import Crops
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 
 SEED: Final = 15
@@ -59,11 +60,11 @@ def by_code(own: Attacked, plan: Plan) -> Iterator[Row]:
     names = own.names
     right = names[own.probes]
     for epsilon in plan.epsilons:
-        learned = [own._drawn(BASIC, epsilon, own.known, f"network {i}") for i in range(plan.draws)]
-        shown = own._drawn(BASIC, epsilon, own.probes, "probe 0")
+        learned = [own.drawn(BASIC, epsilon, own.known, f"network {i}") for i in range(plan.draws)]
+        shown = own.drawn(BASIC, epsilon, own.probes, "probe 0")
         found = {
             EMBEDDING: (own.away(shown).argmin(axis=1) == right).astype(np.float64),
-            LINEAR: own._parrot(learned[0], shown[None]),
+            LINEAR: own.parrot(learned[0], shown[None]),
             NETWORK: taught(np.concatenate(learned), np.tile(names[own.known], plan.draws), shown, right),
         }
         for attacker, values in found.items():
@@ -109,15 +110,14 @@ def row(figure: str, series: str, x: str, attacker: str, values: Shares, people:
 
 def plot(rows: list[Row], name: str) -> bytes:
     """Return one panel for each kind of release, with a line for each attacker, as PNG."""
-    drawing, kinds = Drawing(), list(dict.fromkeys(one["releases of"] for one in rows))
-    for kind in kinds:
+    panels = []
+    for kind in dict.fromkeys(one["releases of"] for one in rows):
+        panels.append(Panel("named", "ε", kind, logx=True))
         for colour, attacker in enumerate((EMBEDDING, LINEAR, NETWORK)):
-            wanted = {"releases of": kind, "attack": attacker}
-            drawing.add(kind, Line(attacker, colour), rows, "named", **wanted)
-        drawing.level(kind, Line("chance", 0, ":"), "named", 1 / int(rows[0]["people"]))
-    panels = tuple(drawing.panel(kind, "named", "ε", kind, logx=True) for kind in kinds)
+            panels[-1].curve(attacker, rows, colour, **{"releases of": kind, "attack": attacker})
+        panels[-1].level("chance", 1 / int(rows[0]["people"]))
     about = f"Figures 5 and 15: {rows[0]['people']} people of {name}; 95 % intervals over people"
-    return draw(Figure("networks", about, panels, same=True), drawing.table)
+    return figure(about, *panels, same=True)
 
 
 def make(

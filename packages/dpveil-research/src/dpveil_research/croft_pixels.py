@@ -29,7 +29,7 @@ from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, MSEExponential, SSIMExponential
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil_research.data import Resized, Size
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 618
@@ -177,7 +177,6 @@ def make(
     place of the comparison's.
     """
     faces = people_of(of, data, count, own)
-    of = of if own is None else replace(of, about=f"{own.name}, {len(faces.people)} people")
     every = points(of)
     found: dict[Point, Measured] = {}
     with one_thread():
@@ -185,10 +184,10 @@ def make(
             made = cells(faces, point.setting, (PixelDiscriminant(), Restored()), SEED, MEASURES)
             found[point] = Measured.of(list(made))
             told(f"{done} of {len(every)} settings")
-    results, gains = [_row(point, one) for point, one in found.items()], _gains(found)
-    shown = [*_swept(results), *_traded(results)]
-    plots = {f"{figure.name}.png": draw(figure, shown) for figure in figures(of)}
-    return {**plots, "results.csv": to_csv(results), "gains.csv": to_csv(gains)}
+    results = [_row(point, one) for point, one in found.items()]
+    about = of.about if own is None else f"{own.name}, {len(faces.people)} people"
+    tables = {"results.csv": to_csv(results), "gains.csv": to_csv(_gains(found))}
+    return tables | figures(of, results, about)
 
 
 def _row(point: Point, one: Measured) -> Row:
@@ -216,46 +215,21 @@ def _gains(found: Mapping[Point, Measured]) -> list[Row]:
     return made
 
 
-def _swept(results: Sequence[Row]) -> list[Row]:
-    """Return the rows of figures 6.18 and 6.19: every measure by ε."""
-    return [{**row, "sweep": "epsilon", "x": row["epsilon"]} for row in results]
-
-
-def _traded(results: Sequence[Row]) -> list[Row]:
-    """Return the rows of figure 6.20: every measure by the share that is named."""
-    return [{**row, "sweep": "risk", "x": row["named"]} for row in results]
-
-
-def figures(of: Comparison) -> tuple[Figure, ...]:
+def figures(of: Comparison, results: Sequence[Row], about: str) -> dict[str, bytes]:
     """Return the plots: one panel for each size of cells, on the same scales."""
     risk, utility, traded = of.figures
-    made = []
-    if risk is not None:
-        made.append(_figure(of, f"figure-{risk}", "risk", "epsilon", "named", of.afters))
-    for name in MEASURES:
-        if utility is not None:
-            made.append(_figure(of, f"figure-{utility}-{name}", name.upper(), "epsilon", name, of.afters))
-    for name in MEASURES:
-        title = f"{name.upper()} by risk, blurred"
-        made.append(_figure(of, f"figure-{traded}-{name}", title, "risk", name, (BLURRED,)))
-    return tuple(made)
-
-
-def _figure(of: Comparison, name: str, title: str, sweep: str, measure: str, afters: Sequence[str]) -> Figure:
-    xlabel = "ε" if sweep == "epsilon" else "share of photos that are named"
-    panels = tuple(
-        Panel(
-            sweep,
-            measure,
-            xlabel,
-            tuple(
-                Line(Point(of, method, block, after, "").series, number, "-" if after == BLURRED else "--")
-                for number, method in enumerate(of.methods)
-                for after in afters
-            ),
-            title=f"b = {block}",
-            logx=sweep == "epsilon",
-        )
-        for block in of.blocks
-    )
-    return Figure(name, f"{title}, {of.about}", panels, same=True)
+    asked = [(risk, "risk", "epsilon", "named")] if risk else []
+    if utility:
+        asked += [(f"{utility}-{name}", name.upper(), "epsilon", name) for name in MEASURES]
+    asked += [(f"{traded}-{name}", f"{name.upper()} by risk, blurred", "named", name) for name in MEASURES]
+    made = {}
+    for file, title, x, measure in asked:
+        xlabel = "ε" if x == "epsilon" else "share of photos that are named"
+        panels = [Panel(measure, xlabel, f"b = {block}", logx=x == "epsilon") for block in of.blocks]
+        for panel, block in zip(panels, of.blocks, strict=True):
+            for number, method in enumerate(of.methods):
+                for after in of.afters if x == "epsilon" else (BLURRED,):
+                    name = Point(of, method, block, after, "").series
+                    panel.curve(name, results, number, "-" if after == BLURRED else "--", x=x, series=name)
+        made[f"figure-{file}.png"] = figure(f"{title}, {about}", *panels, same=True)
+    return made

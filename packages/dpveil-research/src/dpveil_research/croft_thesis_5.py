@@ -15,7 +15,8 @@ import csv
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from itertools import product
 from math import exp
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +37,7 @@ from dpveil.mechanisms.scalar import (
     TruncatedLaplace,
 )
 from dpveil.noise.bits import SeededBits
-from dpveil_research.plots import Figure, Line, Panel, draw, renamed
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 POWERS: Final = {"error": (1, False), "bayes": (1, True), "squared": (2, False), "bayes_squared": (2, True)}
@@ -72,31 +73,15 @@ class Tabled:
 
     def _guesses(self, power: int) -> Int64[np.ndarray, " responses"]:
         loss = np.abs(np.subtract.outer(self.answers, self.answers)) ** power
-        costs = np.round(self.matrix @ loss / self._likely, DIGITS - 2)
+        likely = np.maximum(self.matrix.sum(axis=1, keepdims=True), 10.0**-DIGITS)
+        costs = np.round(self.matrix @ loss / likely, DIGITS - 2)
         ties = costs == costs.min(axis=1, keepdims=True)
         far = np.abs(np.subtract.outer(self.responses, self.answers))
         guesses: Int64[np.ndarray, " responses"] = np.where(ties, far, np.inf).argmin(axis=1)
         return guesses
 
-    @cached_property
-    def _likely(self) -> Float64[np.ndarray, "responses 1"]:
-        found: Float64[np.ndarray, "responses 1"]
-        found = np.maximum(self.matrix.sum(axis=1, keepdims=True), 10.0**-DIGITS)
-        return found
-
-    def over(self, truths: Float64[np.ndarray, " n"], measure: str) -> tuple[float, float, float]:
-        """Return the mean expected loss over these answers, with its 95 % interval."""
-        return _interval(self._at(truths, measure))
-
-    def difference(
-        self, other: Tabled, truths: Float64[np.ndarray, " n"], measure: str
-    ) -> tuple[float, float, float]:
-        """Return the mean difference to another mechanism's loss on the same answers, with its 95 %
-        interval.
-        """
-        return _interval(self._at(truths, measure) - other._at(truths, measure))
-
-    def _at(self, truths: Float64[np.ndarray, " n"], measure: str) -> Float64[np.ndarray, " n"]:
+    def at(self, truths: Float64[np.ndarray, " n"], measure: str) -> Float64[np.ndarray, " n"]:
+        """Return the expected losses of these true answers."""
         places = np.abs(np.subtract.outer(truths, self.answers)).argmin(axis=1)
         found: Float64[np.ndarray, " n"] = self.by_answer(measure)[places]
         return found
@@ -331,9 +316,8 @@ CONTRASTS: Final = {
 }
 BY_SIZE, BY_EPSILON, EXTENDED, SURVEY = "database size", "expected utility", "extended range", "survey"
 BY_FACTOR: Final = "discretisation"
-PLACES: Final = {"at the ends": False, "within": True}
-"""Whether the outermost categories are centred on the ends of the range, or end there: both are plausible."""
 TITLES: Final = {"at the ends": "centred on the ends of the range", "within": "within the range"}
+"""Where the outermost categories are: both are plausible."""
 COLOUR: Final = {
     LAPLACE: 0,
     GEOMETRIC: 0,
@@ -349,31 +333,21 @@ COLOUR: Final = {
 }
 
 
-def extended(series: str) -> str:
-    """Return the name of a series on three times the range."""
-    return f"{series} (ext)"
-
-
 def by_size() -> Iterable[Row]:
     """Yield the rows of figures 5.4 to 5.7: losses by the number of records."""
     for query, sizes in SIZES.items():
-        for epsilon in BUDGETS:
-            for size in sizes:
-                for series in SERIES[query]:
-                    table = tabled(QUERIES[query](size), series, epsilon)
-                    yield row(f"{BY_SIZE}, {query}, ε = {epsilon}", series, str(size), table)
+        for epsilon, size, series in product(BUDGETS, sizes, SERIES[query]):
+            table = tabled(QUERIES[query](size), series, epsilon)
+            yield row(f"{BY_SIZE}, {query}, ε = {epsilon}", series, str(size), table)
 
 
 def by_factor() -> Iterable[Row]:
     """Yield the rows of figure 5.8: losses by ε, at several sizes of response categories, placed in two
     ways.
     """
-    for place, inside in PLACES.items():
-        for factor in FACTORS:
-            for series in (LAPLACE, FIRST, UNIFORM):
-                for epsilon in EPSILONS:
-                    table = tabled(mean(SMALL), series, epsilon, Fraction(factor), inside=inside)
-                    yield row(f"{BY_FACTOR} {place}, {series}", f"× {factor}", epsilon, table)
+    for place, factor, series, epsilon in product(TITLES, FACTORS, (LAPLACE, FIRST, UNIFORM), EPSILONS):
+        table = tabled(mean(SMALL), series, epsilon, Fraction(factor), inside=place == "within")
+        yield row(f"{BY_FACTOR} {place}, {series}", f"× {factor}", epsilon, table)
 
 
 def by_epsilon() -> Iterable[Row]:
@@ -384,7 +358,7 @@ def by_epsilon() -> Iterable[Row]:
                 yield row(f"{BY_EPSILON}, {name}", series, epsilon, tabled(query, series, epsilon))
             for series in WIDE[name]:
                 table = tabled(query, series, epsilon, wide=True)
-                yield row(f"{EXTENDED}, {name}", extended(series), epsilon, table)
+                yield row(f"{EXTENDED}, {name}", f"{series} (ext)", epsilon, table)
 
 
 COLUMNS: Final = ("family_size", "degree")
@@ -420,11 +394,10 @@ def surveys(own: Path | None = None) -> Surveys:
 def by_survey(those: Surveys) -> Iterable[Row]:
     """Yield the rows of figures 5.13 and 5.14: losses by ε on groups of ten people."""
     for name, query, truths in those:
-        for epsilon in EPSILONS:
-            for series in SERIES[name]:
-                table = tabled(query, series, epsilon)
-                found = {measure: table.over(truths, measure) for measure in POWERS}
-                yield _row(f"{SURVEY}, {name}", series, epsilon, found)
+        for epsilon, series in product(EPSILONS, SERIES[name]):
+            losses = tabled(query, series, epsilon)
+            found = {measure: _interval(losses.at(truths, measure)) for measure in POWERS}
+            yield _row(f"{SURVEY}, {name}", series, epsilon, found)
 
 
 def differences(those: Surveys) -> list[Row]:
@@ -434,11 +407,11 @@ def differences(those: Surveys) -> list[Row]:
     """
     found = []
     for name, query, truths in those:
-        for first, second in CONTRASTS[name]:
-            for epsilon in EPSILONS:
-                one, other = tabled(query, first, epsilon), tabled(query, second, epsilon)
-                values = {m: one.difference(other, truths, m) for m in POWERS}
-                found.append(_row(f"{SURVEY}, {name}", f"{first} - {second}", epsilon, values, ".4f"))
+        for (first, second), epsilon in product(CONTRASTS[name], EPSILONS):
+            both = [tabled(query, series, epsilon) for series in (first, second)]
+            apart = {m: np.subtract(*(one.at(truths, m) for one in both)) for m in POWERS}
+            values = {m: _interval(losses) for m, losses in apart.items()}
+            found.append(_row(f"{SURVEY}, {name}", f"{first} - {second}", epsilon, values, ".4f"))
     return found
 
 
@@ -457,53 +430,53 @@ def _row(
 
 
 def _pair(
-    name: str, title: str, sweep: str, xlabel: str, series: Sequence[Line], more: str | None = None
-) -> Figure:
-    """Return a figure of both measures; lines of another style come from the sweep `more`."""
-    panels = tuple(
-        Panel(sweep, measure, xlabel, tuple(series), label, logx=xlabel == "ε", more=more)
+    title: str, xlabel: str, series: Iterable[str], rows: Sequence[Row], wide: Sequence[str] = ()
+) -> bytes:
+    """Return a figure of both measures; `wide` series are broken lines of three times the range."""
+    panels = [
+        Panel(measure, xlabel, label, logx=xlabel == "ε")
         for measure, label in (("error", "at face value"), ("bayes", "Bayesian user"))
-    )
-    return Figure(name, title, panels, same=True)
+    ]
+    for panel in panels:
+        for name in series:
+            panel.curve(name, rows, COLOUR[name], ":" if name == UNIFORM else "-")
+        for name in wide:
+            panel.curve(f"{name} (ext)", rows, COLOUR[name], "--")
+    return figure(title, *panels, same=True)
 
 
-def _lines(names: Iterable[str]) -> list[Line]:
-    return [Line(name, COLOUR[name], ":" if name == UNIFORM else "-") for name in names]
+def figures(rows: Sequence[Row], survey: str, whole: bool) -> dict[str, bytes]:
+    """Return all figures, numbered as in the thesis, or without `whole` those of the survey alone."""
 
+    def of(*sweeps: str) -> list[Row]:
+        return [row for row in rows if row["sweep"] in sweeps]
 
-def figures() -> list[Figure]:
-    """Return all figures, numbered as in the thesis."""
-    found = []
-    for number, (name, epsilon) in enumerate(((q, e) for q in SIZES for e in BUDGETS), 4):
-        sweep = f"{BY_SIZE}, {name}, ε = {epsilon}"
-        title = f"Figure 5.{number}: {name} query, ε = {epsilon}"
-        found.append(_pair(f"figure-5-{number}", title, sweep, "records", _lines(SERIES[name])))
-    shades = [Line(f"× {factor}", place) for place, factor in enumerate(FACTORS)]
-    for place, letter in zip(PLACES, "ab", strict=True):
-        panels = tuple(
-            Panel(f"{BY_FACTOR} {place}, {series}", "error", "ε", tuple(shades), series, logx=True)
-            for series in (LAPLACE, FIRST, UNIFORM)
-        )
-        title = f"Figure 5.8: mean query, size of response categories, the outermost {TITLES[place]}"
-        found.append(Figure(f"figure-5-8{letter}", title, panels, same=True))
-    for number, name in ((9, "mean"), (10, "count")):
-        title = f"Figure 5.{number}: {name} query of {SMALL} records"
-        found.append(_pair(f"figure-5-{number}", title, f"{BY_EPSILON}, {name}", "ε", _lines(SERIES[name])))
-    for number, name, shown in (
-        (11, "mean", (STAIRCASE, TRUNCATED, FIRST)),
-        (12, "count", (GEOMETRIC, FIRST)),
+    made: dict[int | str, bytes] = {}
+    for number, (name, epsilon) in enumerate(product(SIZES, BUDGETS) if whole else (), 4):
+        own = of(f"{BY_SIZE}, {name}, ε = {epsilon}")
+        made[number] = _pair(f"Figure 5.{number}: {name} query, ε = {epsilon}", "records", SERIES[name], own)
+    for letter, (place, words) in zip("ab", TITLES.items(), strict=True) if whole else ():
+        panels = []
+        for series in (LAPLACE, FIRST, UNIFORM):
+            panels.append(Panel("error", "ε", series, logx=True))
+            for factor in FACTORS:
+                panels[-1].curve(f"× {factor}", of(f"{BY_FACTOR} {place}, {series}"))
+        title = f"Figure 5.8: mean query, size of response categories, the outermost {words}"
+        made[f"8{letter}"] = figure(title, *panels, same=True)
+    for number, (name, shown, more) in enumerate(
+        (("mean", (STAIRCASE, TRUNCATED, FIRST), ()), ("count", (GEOMETRIC, FIRST), (FAIR,)))
+        if whole
+        else (),
+        9,
     ):
-        title = f"Figure 5.{number}: {name} query of {SMALL} records, range of 300 %"
-        lines = [*_lines(shown), *(Line(extended(one), COLOUR[one], "--") for one in shown)]
-        if name == "count":
-            lines += _lines((FAIR,))
-        found.append(
-            _pair(f"figure-5-{number}", title, f"{BY_EPSILON}, {name}", "ε", lines, f"{EXTENDED}, {name}")
-        )
+        title, within = f"{name} query of {SMALL} records", f"{BY_EPSILON}, {name}"
+        made[number] = _pair(f"Figure 5.{number}: {title}", "ε", SERIES[name], of(within))
+        title, both = f"{title}, range of 300 %", of(within, f"{EXTENDED}, {name}")
+        made[number + 2] = _pair(f"Figure 5.{number + 2}: {title}", "ε", (*shown, *more), both, shown)
     for number, name, label in ((13, "mean", "mean family size"), (14, "count", "people with a degree")):
-        title = f"Figure 5.{number}: {label}, made-up survey"
-        found.append(_pair(f"figure-5-{number}", title, f"{SURVEY}, {name}", "ε", _lines(SERIES[name])))
-    return found
+        title = f"Figure 5.{number}: {label}, {survey}"
+        made[number] = _pair(title, "ε", SERIES[name], of(f"{SURVEY}, {name}"))
+    return {f"figure-5-{number}.png": plot for number, plot in made.items()}
 
 
 def make(own: Path | None = None) -> dict[str, bytes]:
@@ -514,6 +487,5 @@ def make(own: Path | None = None) -> dict[str, bytes]:
     those = surveys(own)
     rows = [] if own else [one for sweep in (by_size, by_factor, by_epsilon) for one in sweep()]
     rows += by_survey(those)
-    shown = renamed(figures()[-2:] if own else figures(), "made-up survey", own)
-    plots = {f"{figure.name}.png": draw(figure, rows) for figure in shown}
+    plots = figures(rows, own.name if own else "made-up survey", own is None)
     return {"results.csv": to_csv(rows), "differences.csv": to_csv(differences(those)), **plots}

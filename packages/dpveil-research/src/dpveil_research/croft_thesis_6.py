@@ -5,31 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Final
 
-import cv2
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.assets.store import default_path
 from dpveil.attacks.resampling import drawn_people
 from dpveil.codecs import GAN, load
-from dpveil.codecs.neural import CLEAR, ellipse_mask
+from dpveil.codecs.neural import CLEAR
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
-from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace
 from dpveil.mechanisms.latent import PCABasis
 from dpveil.metrics import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.embedding_attacks import Identified, identify, parrot
-from dpveil_research.faces import Say, read_people
-from dpveil_research.ksame_data import FRAME, SIDE, Embed, Set, embedding
-from dpveil_research.ksame_data import read_people as read_own
-from dpveil_research.ksame_methods import KSameM
-from dpveil_research.plots import Drawing, Figure, Line, draw
+from dpveil_research.faces import (
+    EVERYBODY,
+    FRAME,
+    Crops,
+    Embed,
+    Say,
+    embedding,
+    heads,
+    large,
+    read_people,
+    seen,
+    sets_of,
+)
+from dpveil_research.ksame_methods import KSameM, average_codes
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 682
@@ -69,28 +76,10 @@ def private(epsilon: int) -> PCABasis:
 
 
 OVERHEAD: Final = 2
-GREY: Final = 128
 FEMALE: Final = VALUES["gender"].index("female")
-Crops = UInt8[np.ndarray, "n s s 3"]
 Codes = Float64[np.ndarray, "n m"]
 Rows = Int64[np.ndarray, " rows"]
-
-
-@dataclass(frozen=True)
-class Told:
-    """Codes whose decoder is told a public gender, as k-same and differential privacy both use it."""
-
-    codec: GAN
-    female: bool
-    in_the_clear: ClassVar[tuple[str, ...]] = ("gender, which the decoder is told",)
-
-    def encode(self, crops: Crops) -> Codes:
-        """Return the codes of faces."""
-        return self.codec.encode(crops)
-
-    def decode(self, codes: Codes) -> Crops:
-        """Return the faces of codes, of this gender."""
-        return self.codec.render(codes, gender=CLEAR if self.female else -CLEAR)
+Shares = Float64[np.ndarray, " people"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +94,7 @@ class Released:
 @dataclass(frozen=True, eq=False)
 class Scene:
     """Aligned photos at the codec's size, grey beyond what it shows; of each its person and its number among
-    that person's photos, and whether the person is read as female.
+    that person's photos, and whether the person is read as female, which the decoder is told.
     """
 
     faces: Crops
@@ -120,14 +109,37 @@ class Scene:
         """The codes of all photos."""
         return self.codec.encode(self.faces)
 
+    def decoder(self, female: bool | None) -> Callable[[Codes], Crops]:
+        """Return what decodes codes, told a public gender, or None."""
+        return (
+            self.codec.decode
+            if female is None
+            else partial(self.codec.render, gender=CLEAR if female else -CLEAR)
+        )
+
+    def by_gender(self, rows: Rows, told: bool = True) -> list[tuple[Callable[[Codes], Crops], Rows]]:
+        """Return each decoder and the places in `rows` of the photos that it makes; without `told`, one."""
+        if not told:
+            return [(self.decoder(None), np.arange(len(rows)))]
+        both = [(self.decoder(one), np.flatnonzero(self.female[rows] == one)) for one in (True, False)]
+        return [(decode, places) for decode, places in both if len(places)]
+
+    def decoded(self, rows: Rows, codes: Codes, told: bool = True) -> Crops:
+        """Return the faces of codes of the photos in these rows."""
+        out = np.empty((len(rows), *self.faces.shape[1:]), np.uint8)
+        for decode, places in self.by_gender(rows, told):
+            out[places] = decode(codes[places])
+        return out
+
     def releases(self) -> Iterator[Released]:
         """Yield the photos, their decodings, and the releases of both methods at every setting."""
+        every = np.arange(len(self.faces))
         yield Released("none", "", self.faces[None])
-        alone = np.empty_like(self.faces)
-        for space, rows in self._genders():
-            alone[rows] = space.decode(self.codes[rows])
-        yield Released("codec alone", "", alone[None])
-        yield Released(REPLACED, "", self._replaced())
+        yield Released("codec alone", "", self.decoded(every, self.codes)[None])
+        words = SeededBits(SEED, REPLACED).words(self.plan.draws * len(self.faces))
+        shown = seen(heads(FRAME), self.faces.shape[1])
+        drawn = shown[(words % np.uint64(len(shown))).astype(np.int64)]
+        yield Released(REPLACED, "", drawn.reshape(self.plan.draws, *self.faces.shape))
         for epsilon in self.plan.epsilons:
             yield Released(PRIVATE, str(epsilon), self._private(epsilon))
         for k in self.sizes:
@@ -136,40 +148,25 @@ class Scene:
     @property
     def sizes(self) -> tuple[int, ...]:
         """The sizes of groups for which there are enough people of each gender."""
-        fewest = min(len({self.people[row] for row in rows}) for _, rows in self._genders())
+        genders = [{self.people[row] for row in np.flatnonzero(self.female == one)} for one in (True, False)]
+        fewest = min(len(one) for one in genders if one)
         return tuple(k for k in self.plan.groups if k <= fewest)
-
-    def _genders(self, number: int | None = None) -> list[tuple[Told, Rows]]:
-        """Return the rows of each gender, of all photos or of everybody's photo of this number."""
-        here = np.ones(len(self.people), bool) if number is None else self.number == number
-        both = [
-            (Told(self.codec, told), np.flatnonzero(here & (self.female == told))) for told in (True, False)
-        ]
-        return [(space, rows) for space, rows in both if len(rows)]
-
-    def _replaced(self) -> UInt8[np.ndarray, "draws n s s 3"]:
-        """Return rendered heads, each as likely as any other for every photo."""
-        words = SeededBits(SEED, REPLACED).words(self.plan.draws * len(self.faces))
-        heads = nobodies(self.faces.shape[1])
-        shown: UInt8[np.ndarray, "draws n s s 3"] = heads[(words % np.uint64(len(heads))).astype(np.int64)]
-        return shown.reshape(self.plan.draws, *self.faces.shape)
 
     def _private(self, epsilon: int) -> UInt8[np.ndarray, "draws n s s 3"]:
         mechanism, bits = private(epsilon), SeededBits(SEED, f"{epsilon}")
         out = np.empty((self.plan.draws, *self.faces.shape), np.uint8)
         for drawn in out:
-            for space, rows in self._genders():
-                codes = mechanism.release(self.codes[rows], self.codec.statistics, bits=bits)
-                drawn[rows] = space.decode(codes)
+            for decode, rows in self.by_gender(np.arange(len(self.faces))):
+                drawn[rows] = decode(mechanism.release(self.codes[rows], self.codec.statistics, bits=bits))
         return out
 
     def _same(self, k: int) -> Crops:
         """Return the releases of k-same: one gallery for each number, with one photo of everybody."""
         out = np.empty_like(self.faces)
         for number in range(self.plan.photos):
-            for space, rows in self._genders(number):
-                method, names = KSameM(k=k, space=space), [self.people[row] for row in rows]
-                out[rows] = method.release_codes(self.codes[rows], people=names).faces
+            rows = np.flatnonzero(self.number == number)
+            for decode, places in self.by_gender(rows):
+                out[rows[places]] = average_codes(self.codes[rows[places]], k, decode).faces
         return out
 
 
@@ -179,11 +176,10 @@ def read_scene(data: Path, plan: Plan, say: Say, own: Path | None = None) -> Sce
     Of one's own, `OVERHEAD` times as many people are read, to balance genders. Raises `UsageError` if
     something is missing, or a gender has too few people for a group.
     """
-    if own is None:
-        known, faces = read_people(data, plan.photos, say)
-    else:
-        theirs = read_own(Set.of(own), data, plan.photos, OVERHEAD * plan.people)
-        known, faces = theirs.people, theirs.crops
+    (wanted,), most = sets_of((EVERYBODY,), own), None if own is None else OVERHEAD * plan.people
+    everybody = read_people(wanted, data, plan.photos, most)
+    known, faces = everybody.people, everybody.crops
+    say(f"{len(known)} people, {plan.photos} photos each")
     model, codec = AttributeModel.load(default_path("attributes")), load(default_path("gan"))
     if not isinstance(codec, GAN):
         raise UsageError("the default gan is another codec", hint="dpveil install faces")
@@ -214,26 +210,10 @@ def spaced(of: int, count: int) -> Rows:
     return np.arange(count) * of // max(1, count)
 
 
-def seen(crops: Crops, side: int) -> Crops:
-    """Return crops of this side as every measure sees them: grey beyond the ellipse that codecs show."""
-    small = np.stack([cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA) for crop in crops])
-    small[:, ~ellipse_mask(side)] = GREY
-    return small
-
-
-def nobodies(side: int) -> Crops:
-    """Return every rendered head, aligned as photos are and of this side."""
-    gallery = default_heads()
-    every = [HeadFace(gallery, np.array([person]), person) for person in range(len(gallery))]
-    return seen(np.stack([head.crop(FRAME) for head in every]), side)
-
-
 MEASURES: Final = ("named", "ssim", "gender")
 """The share of releases that the strongest attacker names; SSIM to the original; the share that the attribute
 model reads as the person's gender."""
 DRAWS: Final = 2000
-Shares = Float64[np.ndarray, " people"]
-Labelled = tuple[Float64[np.ndarray, "n d"], list[str]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,7 +250,7 @@ class Measures:
 
     def point(self, released: Released) -> Point:
         """Return all measures of releases."""
-        attacks = {name: attack(released) for name, attack in self._attacks().items()}
+        attacks = self.attacks(released)
         best = max(attacks, key=lambda name: attacks[name].rate)
         scene, probes = self.scene, self._probes
         shown = released.faces[:, probes]
@@ -284,29 +264,21 @@ class Measures:
         by = {name: np.bincount(place, weights=one) / np.bincount(place) for name, one in values}
         return Point(released.method, released.x, best, by, tuple(people.tolist()))
 
-    def _attacks(self) -> dict[str, Callable[[Released], Identified]]:
-        """Return the attackers: one who has photos, and those who have releases of the same photos."""
-        return {
-            "embedding": lambda one: identify(
-                *self._originals, *self._view(self._embedded, one, known=False)
-            ),
-            "embedding, parrot": lambda one: self._parrot(self._embedded, one),
-            "codes, parrot": lambda one: self._parrot(self.scene.codec.encode, one),
-        }
+    def attacks(self, one: Released) -> dict[str, Identified]:
+        """Return the results of attackers: one who has photos, and those who have releases of the same."""
+        known, names = ~self._probes, np.array(self.scene.people)
+        probes, right = self._seen(one, self._embedded, self._probes)
+        photos = self._embedded(self.scene.faces[known])
+        found = {"embedding": identify(photos, names[known].tolist(), probes, right)}
+        for name, view in (("embedding", self._embedded), ("codes", self.scene.codec.encode)):
+            both = (self._seen(one, view, rows) for rows in (known, self._probes))
+            found[f"{name}, parrot"] = parrot(*next(both), *next(both))
+        return found
 
-    def _parrot(self, view: Callable[[Crops], Float64[np.ndarray, "n d"]], one: Released) -> Identified:
-        return parrot(*self._view(view, one, known=True), *self._view(view, one, known=False))
-
-    @property
-    def _originals(self) -> Labelled:
-        known = ~self._probes
-        return self._embedded(self.scene.faces[known]), np.array(self.scene.people)[known].tolist()
-
-    def _view(
-        self, view: Callable[[Crops], Float64[np.ndarray, "n d"]], one: Released, *, known: bool
-    ) -> Labelled:
-        """Return what an attacker sees of every release of the known photos or of the probes, and names."""
-        rows = ~self._probes if known else self._probes
+    def _seen(
+        self, one: Released, view: Callable[[Crops], Codes], rows: np.ndarray
+    ) -> tuple[Codes, list[str]]:
+        """Return what an attacker sees of every release of these photos, and their people."""
         crops = one.faces[:, rows]
         names = np.tile(np.array(self.scene.people)[rows], len(crops)).tolist()
         return view(crops.reshape(-1, *crops.shape[2:])), names
@@ -315,14 +287,8 @@ class Measures:
         return self.embed(large(crops))
 
     @property
-    def _probes(self) -> np.ndarray:
+    def _probes(self) -> Bool[np.ndarray, " n"]:
         return np.asarray(self.scene.number >= self.scene.plan.known)
-
-
-def large(crops: Crops) -> Crops:
-    """Return crops at the size at which embeddings and attributes are read."""
-    size = (SIDE[1], SIDE[0])
-    return np.stack([cv2.resize(crop, size, interpolation=cv2.INTER_CUBIC) for crop in crops])
 
 
 def ahead(private: Sequence[Point], same: Sequence[Point]) -> list[Row]:
@@ -357,28 +323,28 @@ def between(risk: float, risks: np.ndarray, values: np.ndarray) -> float:
     return float(np.interp(risk, risks[order], values[order]))
 
 
-RISK: Final = "share of releases named by the strongest attacker"
-NAMES: Final = {PRIVATE: "differential privacy, ε beside", SAME: "k-same-m, k beside"}
+NAMES: Final = {
+    PRIVATE: "differential privacy, ε beside",
+    SAME: "k-same-m, k beside",
+    REPLACED: f"{REPLACED}, ε = 0",
+}
 
 
-def figure(rows: Sequence[Row], dataset: str = "LFW") -> bytes:
+def plot(rows: Sequence[Row], dataset: str = "LFW") -> bytes:
     """Return risk over ε, and SSIM and gender over risk, as PNG. Raises `UsageError` without matplotlib."""
-    drawing = Drawing()
-    drawing.add("ε", Line("differential privacy", 0), rows, "named", method=PRIVATE)
-    drawing.add("ε", Line("photos as they are", 0, "-."), rows, "named", x="", method="none")
-    drawing.add("ε", Line("encoded and decoded", 0, "--"), rows, "named", x="", method="codec alone")
-    drawing.level("ε", Line("chance", 0, ":"), "named", 1 / int(rows[0]["people"]))
-    for measure in ("ssim", "gender"):
-        for colour, (method, name) in enumerate(NAMES.items()):
-            drawing.add(measure, Line(name, colour), rows, measure, x="named", method=method)
-        drawing.add(measure, Line(f"{REPLACED}, ε = 0", 3), rows, measure, x="named", method=REPLACED)
-    panels = (
-        drawing.panel("ε", "named", "ε of the metric promise", "Risk (figure 6.15)"),
-        drawing.panel("ssim", "ssim", RISK, "Quality (figure 6.16)", beside=True),
-        drawing.panel("gender", "gender", RISK, "Utility (figure 6.17)", beside=True),
-    )
+    risk = Panel("named", "ε of the metric promise", "Risk (figure 6.15)")
+    risk.curve("differential privacy", rows, method=PRIVATE)
+    risk.level("photos as they are", rows, "-.", method="none")
+    risk.level("encoded and decoded", rows, "--", method="codec alone")
+    risk.level("chance", 1 / int(rows[0]["people"]))
+    panels = [risk]
+    for measure, title in (("ssim", "Quality (figure 6.16)"), ("gender", "Utility (figure 6.17)")):
+        words = "share of releases named by the strongest attacker"
+        panels.append(Panel(measure, words, title, beside=True))
+        for method, name in NAMES.items():
+            panels[-1].curve(name, rows, x="named", method=method)
     title = f"{rows[0]['people']} people of {dataset}; 95 % intervals over people"
-    return draw(Figure("trade-off", title, panels), drawing.table)
+    return figure(title, *panels)
 
 
 def make(
@@ -402,5 +368,5 @@ def make(
     by_method = {name: [one for one in points if one.method == name] for name in (PRIVATE, SAME)}
     rows = [point.row() for point in points]
     more = ahead(by_method[PRIVATE], by_method[SAME])
-    plot = figure(rows, own.name if own else "LFW")
-    return {"results.csv": to_csv(rows), "ahead.csv": to_csv(more), "trade-off.png": plot}
+    shown = plot(rows, own.name if own else "LFW")
+    return {"results.csv": to_csv(rows), "ahead.csv": to_csv(more), "trade-off.png": shown}

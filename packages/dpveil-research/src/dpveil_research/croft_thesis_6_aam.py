@@ -14,31 +14,35 @@ from typing import Final
 
 import cv2
 import numpy as np
-from jaxtyping import Bool, Float64, UInt8
+from jaxtyping import Bool, Float64
 
 from dpveil.assets.store import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.errors import UsageError
 from dpveil.mechanisms.latent import CroftMetric
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_2022_faces import MARGIN, PRIVATE, SAME, Claim, Extent
-from dpveil_research.croft_thesis_6 import GREY, large, seen
+from dpveil_research.croft_2022_faces import AXES, MARGIN, PRIVATE, SAME, Claim, Extent
+from dpveil_research.croft_thesis_6 import Codes, Shares
 from dpveil_research.embedding_attacks import Identified, identify, parrot
-from dpveil_research.faces import Say
-from dpveil_research.ksame_data import (
+from dpveil_research.faces import (
+    GREY,
     SETS,
+    Crops,
     Embed,
     People,
+    Say,
     Set,
     card_of,
     embedding,
+    large,
     public_crops,
     read_people,
+    seen,
     sets_of,
 )
-from dpveil_research.ksame_methods import KSameM
-from dpveil_research.plots import Drawing, Figure, Line, draw
-from dpveil_research.results import Row, clustered_share, estimate, to_csv
+from dpveil_research.ksame_methods import group_indices, group_means, grouped
+from dpveil_research.plots import Panel, figure
+from dpveil_research.results import Row, clustered_share, estimate, to_csv, where
 from dpveil_train.aam import train_aam
 from dpveil_train.landmarks import PACKAGE, Finder
 
@@ -70,10 +74,6 @@ class Plan(Extent):
 PLAN: Final = Plan()
 
 
-Crops = UInt8[np.ndarray, "n s s 3"]
-Codes = Float64[np.ndarray, "n m"]
-
-
 @dataclass(frozen=True, eq=False)
 class Scene:
     """One data set: the last photo of everybody is protected, the others are the attacker's."""
@@ -91,8 +91,8 @@ class Scene:
         space, codes = self._space(look)
         own = codes[number]
         if method == SAME:
-            found = KSameM(k=int(x), space=space).release_codes(own, people=self.people.people)
-            own = np.stack([own[group.averaged].mean(axis=0) for group in found.groups])[found.group_of]
+            groups = grouped(own, int(x))
+            own = group_means(own, groups)[group_indices(groups)]
         elif method == PRIVATE:  # both looks of the model are of one draw
             bits = SeededBits(SEED, f"{self.people.name} {space.name} {x} {number} {draw}")
             own = CroftMetric(epsilon=Fraction(x), clip=0).release(own, space.statistics, bits=bits)
@@ -147,7 +147,6 @@ small pictures, which sees hair and background, and learned from releases of the
 SMALL: Final = 12
 """Side of these pictures in pixels."""
 PHOTOS, DECODED = "photos as they are", "decoded"
-Shares = Float64[np.ndarray, " people"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,26 +256,24 @@ WORDS: Final = {
     ALONE: "AAM, face on grey",
     GENERATOR: "generator, whole head",
 }
-AXES: Final = {PRIVATE: ("differential privacy", "ε of the metric promise"), SAME: ("k-same-m", "k")}
 
 
-def figure(dataset: str, found: Sequence[Row]) -> bytes:
+def plot(dataset: str, found: Sequence[Row]) -> bytes:
     """Return figure 6.7 of a data set as PNG. Raises `UsageError` without matplotlib."""
-    own, drawing = [row for row in found if row["dataset"] == dataset], Drawing()
-    for method in AXES:
-        for colour, (look, name) in enumerate(WORDS.items()):
-            drawing.add(method, Line(name, colour), own, "named", look=look, method=method)
+    own, panels = where(found, dataset=dataset), []
+    for method, (title, axis) in AXES.items():
+        panels.append(Panel("named", axis, title, logx=True))
+        for look, name in WORDS.items():
+            panels[-1].curve(name, own, look=look, method=method)
         for gap, (look, name) in enumerate(WORDS.items(), 1):
-            line = Line(f"{name}, no noise", 0, (0, (4, 2 * gap)))
-            drawing.add(method, line, own, "named", x="", look=look, method=DECODED)
-        drawing.add(method, Line(PHOTOS, 0, "-."), own, "named", x="", look=PHOTOS)
-        drawing.level(method, Line("chance", 0, ":"), "named", 1 / int(own[0]["people"]))
-    groups = [{"x": row["x"], "named": str(1 / int(row["x"]))} for row in own if row["method"] == SAME]
-    drawing.add(SAME, Line("1/k", 5, "--"), groups[: len(groups) // len(LOOKS)], "named")
-    panels = [drawing.panel(one, "named", axes[1], axes[0], logx=True) for one, axes in AXES.items()]
+            panels[-1].level(f"{name}, no noise", own, (0, (4, 2 * gap)), look=look, method=DECODED)
+        panels[-1].level(PHOTOS, own, "-.", look=PHOTOS)
+        panels[-1].level("chance", 1 / int(own[0]["people"]))
+    same = where(own, method=SAME, look=INSIDE)
+    groups = [{"x": row["x"], "named": str(1 / int(row["x"])), "series": "1/k"} for row in same]
+    panels[-1].curve("1/k", groups, 5, "--")
     about = f"Figure 6.7: {own[0]['people']} people of {dataset}, one photo each protected"
-    title = f"{about}; 95 % intervals over people"
-    return draw(Figure("figure-6-7", title, tuple(panels), same=True), drawing.table)
+    return figure(f"{about}; 95 % intervals over people", *panels, same=True)
 
 
 def make(
@@ -313,5 +310,5 @@ def tables(found: Mapping[str, Sequence[Point]]) -> dict[str, bytes]:
     """Return the files of measured points of each data set, by name."""
     rows = [point.row(name) for name, points in found.items() for point in points]
     said = [claim.row() for name, points in found.items() for claim in claims(name, points)]
-    drawn = {f"figure-6-7-{name.replace('&', '').lower()}.png": figure(name, rows) for name in found}
+    drawn = {f"figure-6-7-{name.replace('&', '').lower()}.png": plot(name, rows) for name in found}
     return {"results.csv": to_csv(rows), "verdicts.csv": to_csv(said)} | drawn

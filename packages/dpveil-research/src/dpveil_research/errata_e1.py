@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.mechanisms.scalar import TruncatedLaplace
-from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, png
 from dpveil_research.published_deviations import variable_scale
 from dpveil_research.results import Row, to_csv
 
@@ -27,13 +27,8 @@ def published_scale(answer: float, epsilon: float, sensitivity: float = 1) -> fl
     return float(variable_scale(np.array([float(answer)]), np.array([float(sensitivity)]), epsilon)[0])
 
 
-def log_density(response: Any, answer: float, epsilon: float = 1) -> Floats:
-    """Return the published log density at responses of at least 0: truncated there and normalised.
-
-    Its scale falls with the distance of the answer from the end; no ε holds. Source: Croft thesis theorem 1,
-    errata E1.
-    """
-    scale = published_scale(answer, epsilon)
+def log_density(response: Any, answer: float, scale: float) -> Floats:
+    """Return the log density at responses of at least 0 of Laplace noise truncated there and normalised."""
     far = np.abs(np.asarray(response, np.float64) - answer)
     found: Floats = -far / scale - np.log(scale * (2 - np.exp(-answer / scale)))
     return found
@@ -74,38 +69,32 @@ def errors(answer: float) -> dict[str, float]:
     }
 
 
-def log_ratios(responses: Any) -> dict[str, Float64[np.ndarray, " n"]]:
-    """Return the largest log-ratio of answers 0 and 0.9 at each response, published and sound."""
-    far = np.asarray(responses, np.float64)
-    sound = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
-    scale = float(sound.scale)
+def log_ratios(responses: Any) -> dict[str, Floats]:
+    """Return the largest log-ratio of answers 0 and 0.9 at each response, published and sound.
 
-    def sound_density(answer: float) -> Float64[np.ndarray, " n"]:
-        found: Float64[np.ndarray, " n"]
-        found = -np.abs(far - answer) / scale - log(scale * (2 - exp(-answer / scale)))
-        return found
-
-    near, away = PAIR
-    return {
-        PUBLISHED: np.abs(log_density(far, near) - log_density(far, away)),
-        METRIC: np.abs(sound_density(near) - sound_density(away)),
+    The published scale falls with the distance of the answer from the end (Croft thesis theorem 1): no ε
+    holds.
+    """
+    sound = float(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200").scale)
+    scales = {PUBLISHED: [published_scale(answer, EPSILON) for answer in PAIR], METRIC: [sound, sound]}
+    laws = {
+        name: [log_density(responses, answer, scale) for answer, scale in zip(PAIR, own, strict=True)]
+        for name, own in scales.items()
     }
+    return {name: np.abs(near - away) for name, (near, away) in laws.items()}
 
 
 def tables() -> tuple[list[Row], list[Row]]:
     """Return log-ratios by response, and expected errors by answer."""
     found = log_ratios(RESPONSES)
-    ratios = [
-        {
-            "response": f"{y:g}",
-            **{name: f"{values[i]:.4g}" for name, values in found.items()},
-            "allowed": "0.9",
-        }
-        for i, y in enumerate(RESPONSES)
-    ]
-    prices = [
-        {"answer": f"{a:g}", **{name: f"{value:.4f}" for name, value in errors(a).items()}} for a in ANSWERS
-    ]
+    ratios = []
+    for i, y in enumerate(RESPONSES):
+        row = {name: f"{values[i]:.4g}" for name, values in found.items()}
+        ratios.append({"response": f"{y:g}", **row, "allowed": "0.9"})
+    prices = []
+    for answer in ANSWERS:
+        row = {name: f"{value:.4f}" for name, value in errors(answer).items()}
+        prices.append({"answer": f"{answer:g}", **row})
     return ratios, prices
 
 
@@ -117,14 +106,14 @@ def picture() -> bytes:
     left.loglog(far, found[PUBLISHED], color=COLOURS[1], lw=2, label="published scales 1.586 and 1.321")
     left.loglog(far, found[METRIC], color=COLOURS[0], lw=2, label="one scale, 2ΔF/ε")
     left.axhline(PAIR[1], color=SOFT, ls="--", lw=1.2, label="allowed: 0.9")
-    label(left, "What a response tells", "response, in ΔF", "|log-ratio| of the answers 0 and 0.9")
+    words = {"xlabel": "response, in ΔF", "ylabel": "|log-ratio| of the answers 0 and 0.9"}
+    left.set(title="What a response tells", **words)
     answers = np.linspace(0, 8, 161)
     curves = {name: [errors(float(a))[name] for a in answers] for name in errors(0)}
     for colour, style, (name, values) in zip((1, 0, 2, 3), (":", "-", "-", "-"), curves.items(), strict=True):
         right.plot(answers, values, color=COLOURS[colour], ls=style, lw=2, label=name)
-    right.set_ylim(0, None)
-    distance = "distance of the answer to the end, in ΔF"
-    label(right, "What it costs", distance, "expected absolute error, in ΔF")
+    words = {"xlabel": "distance of the answer to the end, in ΔF", "ylabel": "expected absolute error, in ΔF"}
+    right.set(title="What it costs", **words, ylim=(0, None))
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
     return png(canvas)

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, UInt8
+from jaxtyping import Bool, Float64
 
 from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, LatentMechanism
-from dpveil.noise.bits import BitSource, SeededBits, normals
+from dpveil.noise.bits import SeededBits, normals
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
-from dpveil_research.plots import Figure, Line, Panel, draw, renamed
+from dpveil_research.plots import Panel, figure
 from dpveil_research.published_faceidp import ALLOCATIONS, Moves, Pair, alpha_of, edges, moved, release
-from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv, where
 
 DELTA: Final = Fraction(1, 10**6)
 OVER, UNDER = "epsilon over utility", "utility over epsilon"
@@ -84,86 +84,48 @@ def mechanism_at(over: Sequence[Row], series: str, utility: float) -> LatentMech
     return sound.make(f"{found:.4g}")
 
 
-def decoded(
-    codec: Dictionary,
-    crop: UInt8[np.ndarray, "s s 3"],
-    mechanism: LatentMechanism,
-    draws: int,
-    bits: BitSource,
-) -> UInt8[np.ndarray, "n s s 3"]:
-    """Return `draws` released pictures of a crop, each from its own draw."""
-    codes = np.repeat(codec.encode(crop[None]), draws, axis=0)
-    return codec.decode(mechanism.release(codes, codec.statistics, bits=bits))
-
-
-SERIES: Final = tuple(Line(name, i, "--") for i, name in enumerate(ALLOCATIONS))
-OURS: Final = (Line(LAPLACE, 3), Line(EQUAL, 4), Line(TRUNCATED, 5, ":"), Line(GAUSSIAN, 6))
-APART: Final = tuple(Line(name, i) for i, name in enumerate(ALLOCATIONS))
-WITH_DELTA: Final = tuple(Line(f"{name}, with δ", i) for i, name in enumerate(ALLOCATIONS))
-FIGURES: Final = (
-    Figure(
-        "figure-13",
-        "Figure 13, LFW: FaceIDP's budgets (broken, no promise) and ε of sound mechanisms",
-        (
-            Panel(OVER, "epsilon", "utility: squared error", (*SERIES, *OURS), logx=True, logy=True),
-            Panel(UNDER, "utility", "ε", (*SERIES, *OURS), logx=True, logy=True, bands=False),
-        ),
-        counted={"n": "pairs (FaceIDP) or faces (sound mechanisms)"},
-    ),
-    Figure(
-        "theorem-6-1",
-        "LFW: FaceIDP's ε′ and its whole ε (theorem VI.1)",
-        (Panel(OVER, "epsilon", "utility: squared error", (*SERIES, *WITH_DELTA), logx=True, logy=True),),
-        counted={"n": "pairs"},
-    ),
-    Figure(
-        "recognised",
-        "LFW: what the recogniser takes for A (left: A itself, right: B; means)",
-        tuple(
-            Panel(
-                "taken for A",
-                "taken",
-                "utility: squared error",
-                (
-                    *(Line(f"{name}, {face}", i, "--") for i, name in enumerate(ALLOCATIONS)),
-                    *(Line(f"{name}, {face}", 3 + 3 * i) for i, name in enumerate(RECOGNISED)),
-                ),
-                logx=True,
-                bands=False,
-            )
-            for face in "AB"
-        ),
-        same=True,
-        counted={"n": "pairs"},
-    ),
-    Figure(
-        "figure-9-12",
-        "Figures 9 to 12, LFW: how far B lies from A, and what noise adds at utility 13 (means)",
-        tuple(
-            Panel(sweep, measure, words, lines, bands=False)
-            for sweep, words in (
-                ("codes", "coordinate of the code"),
-                ("embeddings", "coordinate of the embedding"),
-            )
-            for measure, lines in (("difference", (Line("original", 5),)), ("farther", APART))
-        ),
-        counted={"n": "pairs"},
-    ),
-)
+def figures(tables: Mapping[str, Sequence[Row]], about: str) -> dict[str, bytes]:
+    """Return figures 9 to 13, and what the recogniser takes for A."""
+    pairs = f"{tables['recognised'][0]['n']} pairs; bands are 95 % intervals"
+    words = "utility: squared error"
+    budgets = Panel("epsilon", words, logx=True, logy=True)
+    utilities = Panel("utility", "ε", logx=True, logy=True, bands=False)
+    for panel, table in ((budgets, tables["budgets"]), (utilities, tables["utilities"])):
+        for name in (*ALLOCATIONS, *SOUND):
+            panel.curve(name, table, style="--" if name in ALLOCATIONS else "-")
+    whole = Panel("epsilon", words, logx=True, logy=True)
+    for end, style in (("", "--"), (", with δ", "-")):
+        for colour, name in enumerate(ALLOCATIONS):
+            whole.curve(f"{name}{end}", tables["budgets"], colour, style)
+    taken = [Panel("taken", words, logx=True, bands=False) for _ in "AB"]
+    for panel, face in zip(taken, "AB", strict=True):
+        for name in (*ALLOCATIONS, *RECOGNISED):
+            panel.curve(f"{name}, {face}", tables["recognised"], style="--" if name in ALLOCATIONS else "-")
+    apart = []
+    for sweep in ("codes", "embeddings"):
+        rows = where(farther(tables["differences"]), sweep=sweep)
+        apart += [Panel(m, f"coordinate of {sweep}", bands=False) for m in ("difference", "farther")]
+        apart[-2].curve(ORIGINAL, rows)
+        for name in ALLOCATIONS:
+            apart[-1].curve(name, rows)
+    titles = {
+        "figure-13": "Figure 13, {}: FaceIDP's budgets (broken, no promise) and ε of sound mechanisms",
+        "theorem-6-1": "{}: FaceIDP's ε′ and its whole ε (theorem VI.1)",
+        "recognised": "{}: what the recogniser takes for A (left: A itself, right: B; means)",
+        "figure-9-12": "Figures 9 to 12, {}: how far B lies from A, and what noise adds at 13 (means)",
+    }
+    every = ([budgets, utilities], [whole], taken, apart)
+    return {
+        f"{file}.png": figure(f"{title.format(about)}\n{pairs}", *panels, same=file == "recognised")
+        for (file, title), panels in zip(titles.items(), every, strict=True)
+    }
 
 
 def farther(differences: Sequence[Row]) -> list[Row]:
     """Return the rows with what noise adds to the differences of the original faces."""
-    plain = {
-        (row["sweep"], row["x"]): float(row["difference"])
-        for row in differences
-        if row["series"] == "original"
-    }
-    found = []
-    for row in differences:
-        more = float(row["difference"]) - plain[row["sweep"], row["x"]]
-        found.append({**row, **estimate("farther", (more,) * 3)})
-    return found
+    plain = {(r["sweep"], r["x"]): float(r["difference"]) for r in where(differences, series=ORIGINAL)}
+    more = [float(row["difference"]) - plain[row["sweep"], row["x"]] for row in differences]
+    return [row | estimate("farther", (one,) * 3) for row, one in zip(differences, more, strict=True)]
 
 
 SEED: Final = 2020
@@ -250,15 +212,13 @@ class Run:
 
     def facts(self) -> list[Row]:
         """Return measurements of the pairs without noise."""
-        back = [self.embed(self.codec.decode(self.codec.encode(p.crops))) for p in self.pairs]
-        loss = [
-            ((self.codec.decode(self.codec.encode(p.crops)) / TOP - p.crops / TOP) ** 2) for p in self.pairs
-        ]
+        decoded = [self.codec.decode(self.codec.encode(p.crops)) for p in self.pairs]
+        loss = [(crops / TOP - p.crops / TOP) ** 2 for crops, p in zip(decoded, self.pairs, strict=True)]
         every = {
             "distance of A and B": [float(np.linalg.norm(p.at[1] - p.at[0])) for p in self.pairs],
             "B taken for A": [float(p.taken(p.at[1:])[0]) for p in self.pairs],
             "decoded code of A taken for A": [
-                float(p.taken(v[:1])[0]) for p, v in zip(self.pairs, back, strict=True)
+                float(p.taken(self.embed(crops)[:1])[0]) for crops, p in zip(decoded, self.pairs, strict=True)
             ],
             "squared error of a decoded code": [float(one.sum(axis=(1, 2, 3)).mean()) for one in loss],
             "squared error of a code by random measurements": [
@@ -302,7 +262,8 @@ class Run:
     ) -> Crops:
         bits = SeededBits(SEED, f"{p.name} {face} {series} {x}")
         if mechanism:
-            return decoded(self.codec, p.crops[face], mechanism, DRAWS, bits)
+            codes = np.repeat(self.codec.encode(p.crops[face][None]), DRAWS, axis=0)
+            return self.codec.decode(mechanism.release(codes, self.codec.statistics, bits=bits))
         return release(p.crops[face], self.atoms, p.pair.scales(series, float(x)), DRAWS, bits)
 
     def _apart(self, apart: Mapping[str, Sequence[tuple[Moves, Moves]]]) -> list[Row]:
@@ -378,7 +339,5 @@ def make(data: Path, count: int | None, told: Told, own: Path | None = None) -> 
     codec = trained(Dictionary, crops, ATOMS, SEED)
     told("dictionary learned")
     tables = measure(codec, faces, PAIRS if count is None else count, embedder(), told)
-    every = [row for name, table in tables.items() if name != "differences" for row in table]
-    every += farther(tables["differences"])
-    made = {f"{figure.name}.png": draw(figure, every) for figure in renamed(FIGURES, "LFW", own)}
-    return made | {f"{name}.csv": to_csv(table) for name, table in tables.items()}
+    made = {f"{name}.csv": to_csv(table) for name, table in tables.items()}
+    return made | figures(tables, own.name if own else "LFW")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, UInt8
@@ -13,12 +13,10 @@ from scipy.spatial.distance import pdist, squareform
 
 from dpveil.codecs import Dictionary
 from dpveil.faces.embedding import CHIP, SAME, embedder
-from dpveil.faces.head_gallery import default_heads
-from dpveil.faces.released import HeadFace
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp import ATOMS, ORIGINAL, SEED, SHOWN, TOP, TRAINING, Embed, Looked, look
-from dpveil_research.faces import Crops, closest_pairs, read_faces, trained
-from dpveil_research.plots import INK, SOFT, grid_of, png
+from dpveil_research.faces import Crops, closest_pairs, heads, read_faces, trained
+from dpveil_research.plots import sheet
 from dpveil_research.published_faceidp import ALLOCATIONS, release
 from dpveil_research.results import Row, to_csv
 
@@ -55,7 +53,7 @@ def make(own: Path | None = None) -> dict[str, bytes]:
     figures 6 and 8, and show its photos. Needs dlib; raises `UsageError` without it or matplotlib.
     """
     if own is None:
-        crops = heads(PEOPLE + TRAINING)
+        crops = heads(CHIP, PEOPLE + TRAINING)
         people, others, whose = crops[:PEOPLE], crops[PEOPLE:], "drawn people"
     else:
         others = read_faces(own, CHIP, TRAINING, half=0, own=own).crops
@@ -86,13 +84,6 @@ def pairs(at: Float64[np.ndarray, "n d"]) -> dict[str, list[int]]:
     first, second = np.unravel_index(int(away.argmin()), away.shape)
     ((one, other),) = closest_pairs(at, [str(i) for i in range(len(at))], 1)
     return {CLOSEST: [one, other], f"{APART} apart": [int(first), int(second)]}
-
-
-def heads(count: int) -> Crops:
-    """Return rendered heads in the recogniser's frame, the same in every run."""
-    gallery = default_heads()
-    every = [HeadFace(gallery, np.array([person]), person) for person in range(min(count, len(gallery)))]
-    return np.stack([head.crop(CHIP) for head in every])
 
 
 def shown(codec: Dictionary, pair: Looked, embed: Embed) -> Iterator[Shown]:
@@ -129,45 +120,31 @@ def rows(words: str, pair: Looked, one: Shown) -> Iterator[Row]:
 
 def figure_5(found: Sequence[Shown], title: str) -> bytes:
     """Return A and B as released: a row for each face and utility, a column for each allocation."""
-    canvas, grid = grid_of(2 * len(UTILITIES), len(SERIES), side=CHIP.size, title=title)
-    lines = [(utility, face) for utility in UTILITIES for face in (0, 1)]
-    for (utility, face), line in zip(lines, grid, strict=True):
-        for axes, one in zip(line, _at(found, utility), strict=True):
-            name = f"{'AB'[face]}, {one.series}"
-            _tile(axes, one.faces[face], name, _words(one, face))
-    return png(canvas)
+    rows = []
+    for utility in UTILITIES:
+        every = [one for one in found if one.utility == utility]
+        for face, name in enumerate("AB"):
+            words = [
+                "" if one.budget is None else f"utility {utility}, ε′ = {one.budget:.0f}" for one in every
+            ]
+            tiles = zip(every, words, strict=True)
+            rows.append([(one.faces[face], f"{name}, {one.series}", below) for one, below in tiles])
+    return sheet(rows, title, CHIP.size)
 
 
 def figure_7(found: Sequence[Shown], title: str) -> bytes:
     """Return an eye of A and the mouth of B, magnified, and below each what was changed."""
-    canvas, grid = grid_of(2 * len(PARTS), len(SERIES), side=CHIP.size, title=title)
-    every = _at(found, SHOWN)
-    for number, (words, (face, (top, left), side)) in enumerate(PARTS.items()):
+    rows: list[list[tuple[np.ndarray, str, str]]] = []
+    every = [one for one in found if one.utility == SHOWN]
+    for words, (face, (top, left), side) in PARTS.items():
         cut = (slice(top, top + side), slice(left, left + side))
         before = every[0].faces[face][cut].astype(np.float64)
-        for one, above, below in zip(every, grid[2 * number], grid[2 * number + 1], strict=True):
+        rows += [[], []]
+        for one in every:
             after = one.faces[face][cut]
-            _tile(above, after, f"{words}, {one.series}", "" if one.budget is None else _epsilon(one.budget))
+            budget = "" if one.budget is None else f"ε′ = {one.budget:.0f}"
+            rows[-2].append((after, f"{words}, {one.series}", budget))
             change = np.clip(GREY + LOUDER * (after - before), 0, TOP).astype(np.uint8)
-            _tile(below, change, f"change × {LOUDER}", f"largest: {np.abs(after - before).max():.0f} levels")
-    return png(canvas)
-
-
-def _at(found: Sequence[Shown], utility: str) -> list[Shown]:
-    return [one for one in found if one.utility == utility]
-
-
-def _epsilon(budget: float) -> str:
-    return f"ε′ = {budget:.0f}"
-
-
-def _words(one: Shown, face: int) -> str:
-    if one.budget is None:
-        return ""
-    return f"utility {one.utility}, {_epsilon(one.budget)}"
-
-
-def _tile(axes: Any, picture: UInt8[np.ndarray, "h w 3"], above: str, below: str) -> None:
-    axes.imshow(picture, interpolation="nearest")
-    axes.set_title(above, color=INK, fontsize=8)
-    axes.set_xlabel(below, color=SOFT, fontsize=7)
+            most = f"largest: {np.abs(after - before).max():.0f} levels"
+            rows[-1].append((change, f"change × {LOUDER}", most))
+    return sheet(rows, title, CHIP.size)

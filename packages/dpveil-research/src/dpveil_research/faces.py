@@ -1,37 +1,47 @@
-"""Aligned faces of LFW, of two halves of its people: one to train codecs, one for measurements."""
+"""Aligned faces of LFW, AT&T, UTKFace or a user's own set: to train codecs, to release, to attack with."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Final, TypeVar
 
+import cv2
 import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.assets import Card
 from dpveil.bench.items import Item
 from dpveil.codecs import Codec
+from dpveil.codecs.neural import ellipse_mask
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
-from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.embedding import LENGTH, embedder, of_crop
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import predictor
-from dpveil.faces.portrait import canonical
-from dpveil.io import read
-from dpveil_research.data import levels, people_of
+from dpveil.faces.head_gallery import default_heads
+from dpveil.faces.portrait import canonical, centred
+from dpveil.faces.released import HeadFace
+from dpveil_research.data import Dataset, levels, people_of
 from dpveil_train import TRAINERS
-from dpveil_train.crops import BATCH
+from dpveil_train.crops import BATCH, photos
 
-FOLDER: Final = "lfw10_128"
+LFW: Final = "lfw10_128"
+UTKFACE: Final = "utkface_128"
 FACE: Final = Box(34, 28, 60, 72)
 """The position of the face in every photo: LFW is centred (deep-funnelled, the middle 160 pixels as 128)."""
+FRAME: Final = Frame(128)
+SIDE: Final = (128, 128, 3)
+GREY: Final = 128
 Crops = UInt8[np.ndarray, "n s s 3"]
+Embed = Callable[[Crops], Float64[np.ndarray, "n 128"]]
 C = TypeVar("C", bound=Codec)
-Gaps = Float64[np.ndarray, "n n"]
 Say = Callable[[str], None]
+HINT: Final = "say with --data where your data sets are, and with --count how many to take"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,52 +61,20 @@ def read_faces(
     `each` is the most photos of one person, and `own` a data set in place of LFW: fewer of its photos will
     do. Raises `UsageError` if there are fewer of LFW's.
     """
-    folder = data / FOLDER if own is None else own
+    folder = data / LFW if own is None else own
     people = [photos[:each] for photos in people_of(folder)[half::2]]
     items = [item for item in chain.from_iterable(zip_longest(*people)) if item is not None]
     if (len(items) < count and own is None) or not items or not count:
-        raise UsageError(
-            f"{folder} holds {len(items)} photos of half of its people, not {count}",
-            hint="say with --data where your data sets are, and with --count how many to take",
-        )
-    found = [(crop, one.person) for one in items[:count] if (crop := _crop(one, frame, own)) is not None]
+        problem = f"{folder} holds {len(items)} photos of half of its people, not {count}"
+        raise UsageError(problem, hint=HINT)
+    found = []
+    for item in items[:count]:
+        try:
+            crop = aligned(levels(item), FACE, frame) if own is None else crop_of(item, frame)
+        except RegionError:
+            continue
+        found.append((crop, item.person))
     return Faces(np.stack([crop for crop, _ in found]), tuple(name for _, name in found))
-
-
-def _crop(item: Item, frame: Frame, own: Path | None) -> UInt8[np.ndarray, "s s 3"] | None:
-    if own is not None:
-        return crop_of(item, frame)
-    try:
-        return aligned(levels(item), FACE, frame)
-    except RegionError:
-        return None
-
-
-def read_people(
-    data: Path, each: int, say: Say
-) -> tuple[tuple[str, ...], UInt8[np.ndarray, "people photos 128 128 3"]]:
-    """Return the people of LFW, and the same number of crops of each, their first `each` photos.
-
-    A face without landmarks is cropped at the data set's usual position, so that nobody is left out. Raises
-    `UsageError` if somebody has fewer photos.
-    """
-    folders = sorted((data / FOLDER).glob("*/"))
-    paths = [sorted(folder.glob("*.jpg"))[:each] for folder in folders]
-    if not folders or min(map(len, paths)) < each:
-        hint = "say with --data where your data sets are, and with --count how many to take of everybody"
-        raise UsageError(f"{data / FOLDER} has no {each} photos *.jpg of everybody", hint=hint)
-    crops = np.stack([np.stack([_usual_crop(path) for path in own]) for own in paths])
-    say(f"{len(crops)} people, {each} photos each")
-    return tuple(folder.name for folder in folders), crops
-
-
-def _usual_crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
-    image, frame = np.asarray(read(path).image), Frame(128)
-    try:
-        return aligned(image, FACE, frame)
-    except RegionError:
-        usual = np.array([[83.0, 57], [73, 57], [46, 57], [56, 57], [64, 76]])
-        return of_points(usual, frame.points()).crop(image, frame)
 
 
 def crop_of(item: Item, frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
@@ -113,6 +91,93 @@ def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[
     return of_points(predictor().near(image, box).points, frame.points()).crop(image, frame)
 
 
+@dataclass(frozen=True)
+class Set:
+    """A data set of faces of known people; `box` is the position of the face, forehead to chin, on every
+    photo, None where it has to be looked for.
+
+    `usual` are five landmarks, in pixels, for photos where none are found; else there have to be some.
+    """
+
+    name: str
+    dataset: Dataset
+    box: Box | None
+    usual: tuple[tuple[float, float], ...] | None = None
+
+    def crop(self, item: Item) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the aligned face of a photo."""
+        if self.box is None:
+            return crop_of(item, FRAME)
+        image = np.atleast_3d(levels(item, self.dataset.mode))
+        try:
+            return aligned(image, self.box, FRAME)
+        except RegionError:
+            if self.usual is None:
+                raise
+            return of_points(np.array(self.usual), FRAME.points()).crop(image, FRAME)
+
+
+SETS: Final = (
+    Set("LFW", Dataset(LFW, "RGB"), Box(19, 19, 90, 90)),
+    Set("AT&T", Dataset("att_faces", "L"), Box(6, 16, 80, 80)),
+)
+EVERYBODY: Final = Set("LFW", Dataset(LFW, "RGB"), FACE, ((83.0, 57), (73, 57), (46, 57), (56, 57), (64, 76)))
+"""LFW where nobody is left out."""
+
+
+def sets_of(usual: Sequence[Set], own: Path | None) -> Sequence[Set]:
+    """Return the data sets of an experiment, or a user's own alone, in any layout of `dpveil evaluate`."""
+    if own is None:
+        return usual
+    return [Set(own.resolve().name, Dataset(str(own.resolve()), "RGB"), None)]
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Crops of one data set, people × photos × 128 × 128 × 3, and the people's names."""
+
+    name: str
+    crops: UInt8[np.ndarray, "people photos s s 3"]
+    people: tuple[str, ...]
+
+    def photo(self, number: int) -> Crops:
+        """Return one photo of everybody."""
+        return self.crops[:, number]
+
+
+def read_people(of: Set, data: Path, photos_each: int, count: int | None = None) -> People:
+    """Return the first `photos_each` photos of everybody who has so many, of `count` evenly spaced people.
+
+    Raises `UsageError` if nobody has enough photos.
+    """
+    folder = data / of.dataset.folder
+    every = [photos[:photos_each] for photos in people_of(folder) if len(photos) >= photos_each]
+    if count is not None and count < len(every):
+        every = [every[i * len(every) // count] for i in range(count)]
+    if not every:
+        raise UsageError(f"{folder} holds nobody with {photos_each} photos", hint=HINT)
+    crops = np.stack([np.stack([of.crop(item) for item in photos]) for photos in every])
+    return People(of.name, crops, tuple(photos[0].person for photos in every))
+
+
+def public_crops(data: Path, shards: int) -> tuple[int, Callable[[], Iterator[Crops]]]:
+    """Return how many faces the first shards of UTKFace hold, and a function that yields them in batches.
+
+    Raises `UsageError` if there are none.
+    """
+    files = sorted((data / UTKFACE).glob("*.tar"))[:shards]
+    crops = [centred(photo, SIDE) for photo in photos(files) if isinstance(photo, Photo)]
+    if not crops:
+        raise UsageError(f"{data / UTKFACE} holds no faces", hint="shards *.tar, one .jpg a face")
+    every = np.stack(crops)
+    return len(every), lambda: (every[start : start + 512] for start in range(0, len(every), 512))
+
+
+def card_of(codec: str, count: int, seed: int) -> Card:
+    """Return the card of a codec that learned from so many faces of UTKFace."""
+    return Card(codec, data=f"UTKFace, {count} faces", terms="non-commercial research", seed=seed)
+
+
 def trained(
     kind: type[C], crops: Crops, length: int, seed: int, data: str = "half of the people of LFW"
 ) -> C:
@@ -123,6 +188,40 @@ def trained(
     return made
 
 
+def heads(frame: Frame, count: int | None = None) -> Crops:
+    """Return rendered heads, the same in every run: of nobody."""
+    gallery = default_heads()
+    every = [HeadFace(gallery, np.array([person]), person) for person in range(len(gallery))[:count]]
+    return np.stack([head.crop(frame) for head in every])
+
+
+def seen(crops: Crops, side: int) -> Crops:
+    """Return crops of this side as every measure sees them: grey beyond the ellipse that codecs show."""
+    small = np.stack([cv2.resize(crop, (side, side), interpolation=cv2.INTER_AREA) for crop in crops])
+    small[:, ~ellipse_mask(side)] = GREY
+    return small
+
+
+def large(crops: Crops) -> Crops:
+    """Return crops at the size at which embeddings and attributes are read."""
+    return np.stack([cv2.resize(crop, SIDE[:2], interpolation=cv2.INTER_CUBIC) for crop in crops])
+
+
+def embedding() -> Embed:
+    """Return a function that embeds crops, each distinct picture once, as k-same repeats pictures."""
+    known: dict[bytes, Float64[np.ndarray, " 128"]] = {}
+    network = embedder()
+
+    def embed(crops: Crops) -> Float64[np.ndarray, "n 128"]:
+        keys = [crop.tobytes() for crop in crops]
+        for key, crop in zip(keys, crops, strict=True):
+            if key not in known:
+                known[key] = network(of_crop(crop, FRAME)[None])[0]
+        return np.stack([known[key] for key in keys]).reshape(-1, LENGTH)
+
+    return embed
+
+
 def closest_pairs(
     embeddings: Float64[np.ndarray, "n d"], people: Sequence[str], count: int
 ) -> list[tuple[int, int]]:
@@ -131,7 +230,7 @@ def closest_pairs(
     Source: FaceIDP definition III.6, which takes the first of these. Raises `UsageError` for too few people.
     """
     squares = (embeddings**2).sum(axis=1)
-    gaps: Gaps = squares[:, None] + squares[None] - 2 * embeddings @ embeddings.T
+    gaps: Float64[np.ndarray, "n n"] = squares[:, None] + squares[None] - 2 * embeddings @ embeddings.T
     names = np.asarray(people)
     gaps[names[:, None] == names[None]] = np.inf
     found: list[tuple[int, int]] = []

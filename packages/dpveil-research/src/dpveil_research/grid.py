@@ -17,13 +17,14 @@ from dpveil.metrics import mse, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
 from dpveil_research.data import Dataset, Picture, read_pictures
-from dpveil_research.plots import Figure, draw, renamed
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 MEASURES: Final = ("mse", "ssim", "cpu_ms")
 TOP: Final = 255
 SEED: Final = 2021
 Values = Float64[np.ndarray, "images measures"]
+Contrast = tuple[str, str, str]
+"""A sweep and two of its series, whose difference, first minus second, is computed per photo at every x."""
 
 
 @dataclass(frozen=True)
@@ -38,18 +39,10 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Contrast:
-    """Two series of one sweep whose difference, first minus second, is computed per photo at every `x`."""
-
-    sweep: str
-    first: str
-    second: str
-
-
-@dataclass(frozen=True)
 class Grid:
-    """The settings, data and figures of one paper; `images` is the number of photos, and `about` the name of
-    the data set.
+    """The settings, data and figures of one paper; `images` is the number of photos.
+
+    `figures` returns PNG files by name, of the rows and the words for whose photos they are of.
     """
 
     name: str
@@ -58,22 +51,23 @@ class Grid:
     images: int
     settings: tuple[Setting, ...]
     contrasts: tuple[Contrast, ...]
-    figures: tuple[Figure, ...]
+    figures: Callable[[Sequence[Row], str], dict[str, bytes]]
 
 
 def measure(
-    grid: Grid, data: Path, count: int | None, told: Callable[[str], None], own: Path | None = None
+    grid: Grid, data: Path | None, count: int | None, told: Callable[[str], None], own: Path | None = None
 ) -> dict[str, bytes]:
     """Return results.csv, differences.csv and a plot for each figure; `count` is the number of photos.
 
     `own` is a data set in place of the grid's. Raises `UsageError` if it has fewer photos.
     """
     images = grid.images if count is None else count
-    pictures = read_pictures(grid.dataset.at(own), data, images)
+    pictures = read_pictures(grid.dataset.at(own), data or Path(), images)
     values, seen = run(grid.settings, pictures, seed=SEED, told=lambda n: told(f"{n} of {images} photos"))
     table = rows(values, seen)
+    about = f"{own.name if own else grid.about}: {table[0]['images']} photos, {table[0]['people']} people"
     return {
-        **{f"{figure.name}.png": draw(figure, table) for figure in renamed(grid.figures, grid.about, own)},
+        **grid.figures(table, f"{about}; bands are 95 % intervals"),
         "results.csv": to_csv(table),
         "differences.csv": to_csv(differences(values, seen, grid.contrasts)),
     }
@@ -95,13 +89,16 @@ def run(
     found: dict[Setting, list[tuple[float, float, float]]] = {setting: [] for setting in settings}
     seen: list[Picture] = []
     for picture in pictures:
+        original = picture.image
         released: dict[PixelMethod, tuple[UInt8[np.ndarray, "h w *c"], float]] = {}
         for setting in settings:
             if setting.method not in released:
                 released[setting.method] = _timed(setting.method, picture, seed)
-            image, spent = released[setting.method]
-            shown = image if setting.after is None else _after(setting.after, image)
-            found[setting].append((*_measured(picture.image, shown), spent))
+            shown, spent = released[setting.method]
+            if setting.after is not None:
+                shown = setting.after(shown.reshape(*shown.shape[:2], -1)).reshape(shown.shape)
+            both = (measured(original, shown, data_range=TOP) for measured in (mse, ssim))
+            found[setting].append((*both, spent))  # type: ignore[arg-type]
         seen.append(picture)
         told(len(seen))
     return {setting: np.array(values) for setting, values in found.items()}, seen
@@ -125,16 +122,6 @@ def _timed(method: PixelMethod, picture: Picture, seed: int) -> tuple[UInt8[np.n
         gc.enable()
 
 
-def _after(step: Step, image: UInt8[np.ndarray, "h w *c"]) -> UInt8[np.ndarray, "h w *c"]:
-    return step(image.reshape(*image.shape[:2], -1)).reshape(image.shape)
-
-
-def _measured(
-    original: UInt8[np.ndarray, "h w *c"], shown: UInt8[np.ndarray, "h w *c"]
-) -> tuple[float, float]:
-    return mse(original, shown, data_range=TOP), ssim(original, shown, data_range=TOP)
-
-
 def rows(values: dict[Setting, Values], pictures: Sequence[Picture]) -> list[Row]:
     """Return a row for every setting: its parameters, its true guarantee, and every measure."""
     size = dict(zip(("height", "width", "channels"), (*pictures[0].image.shape, 1), strict=False))
@@ -144,7 +131,11 @@ def rows(values: dict[Setting, Values], pictures: Sequence[Picture]) -> list[Row
             "series": setting.series,
             "x": setting.x,
             "method": setting.method.name,
-            "parameters": _parameters(setting.method),
+            "parameters": " ".join(
+                f"{name}={value}"
+                for name, value in setting.method.parameters().items()
+                if value not in (None, False)
+            ),
             "after": setting.after.description if setting.after else "",
             "guarantee": str(setting.method.guarantee(**size)),
             **_summary(measured, pictures, MEASURES),
@@ -159,13 +150,12 @@ def differences(
     """Return a row for every point of every contrast; intervals are those of differences within photos."""
     found = {(setting.sweep, setting.series, setting.x): measured for setting, measured in values.items()}
     made = []
-    for contrast in contrasts:
-        for sweep, series, x in found:
-            other = found.get((sweep, contrast.second, x))
-            if (sweep, series) == (contrast.sweep, contrast.first) and other is not None:
-                labels = {"sweep": sweep, "first": series, "second": contrast.second, "x": x}
-                both = found[sweep, series, x] - other
-                made.append(labels | _summary(both, pictures, MEASURES[:2]))
+    for sweep, first, second in contrasts:
+        for *at, x in found:
+            other = found.get((sweep, second, x))
+            if at == [sweep, first] and other is not None:
+                labels = {"sweep": sweep, "first": first, "second": second, "x": x}
+                made.append(labels | _summary(found[sweep, first, x] - other, pictures, MEASURES[:2]))
     return made
 
 
@@ -175,8 +165,3 @@ def _summary(measured: Values, pictures: Sequence[Picture], names: Sequence[str]
     for column, name in enumerate(names):
         row |= estimate(name, clustered_mean(measured[:, column], people))
     return row
-
-
-def _parameters(method: PixelMethod) -> str:
-    given = {name: value for name, value in method.parameters().items() if value not in (None, False)}
-    return " ".join(f"{name}={value}" for name, value in given.items())

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import chain
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -19,32 +21,135 @@ from dpveil.mechanisms.latent.base import STEPS
 from dpveil.metrics.ssim import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.embedding_attacks import Identified, identify
-from dpveil_research.ksame_data import (
-    GROUPS,
-    LIKELIHOOD,
-    PAPER,
-    PLAN,
-    PRIVATE,
-    SEED,
-    VERY,
+from dpveil_research.faces import (
+    SETS,
     Crops,
     Embed,
     People,
-    Place,
-    Plan,
+    Say,
+    Set,
+    card_of,
     embedding,
-    private,
+    public_crops,
     read_people,
-    repeated,
-    row,
     sets_of,
-    share,
-    strongest,
-    trained,
 )
-from dpveil_research.ksame_figures import figures
-from dpveil_research.ksame_methods import Group, KSame, KSameFurthest, KSameM, KSamePixel, KSameResult
-from dpveil_research.results import Row, to_csv
+from dpveil_research.ksame_methods import Group, KSameFurthest, KSameM, KSamePixel, Shared
+from dpveil_research.plots import Panel, figure
+from dpveil_research.results import Row, estimate, to_csv, where
+from dpveil_train import train_pca
+
+SEED: Final = 2022
+PAPER: Final = CroftMetric.name
+"""The paper's private mechanism."""
+SAME: Final = KSameM.name
+PRIVATE: Final[dict[str, type[CroftMetric] | type[BoxLaplace]]] = {
+    kind.name: kind for kind in (CroftMetric, BoxLaplace)
+}
+"""The private mechanisms that are compared."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The extent of a run.
+
+    Of everybody's `photos` the first is protected, and the attacker holds the others; at most `people` of a
+    set are used. `shards` of UTKFace train a codec of `length` coordinates. `draws` releases of every face
+    are attacked by likelihood; `splits` divisions of the people into two galleries are tried. `seen` are
+    further budgets at which embeddings are compared. `learned` are the budgets of the paper's mechanism at
+    which attackers learn from releases of `parrots` photos of everybody, or see two. `subtracted` are sizes
+    of groups whose known faces are subtracted; `narrowed` is the size of those whose known people are
+    excluded, against mechanisms with the budgets `struck`.
+    """
+
+    sets: tuple[Set, ...] = SETS
+    shards: int = 3
+    length: int = 100
+    people: int = 100
+    photos: int = 6
+    parrots: int = 2
+    epsilons: tuple[str, ...] = ("10", "20", "30", "50", "100", "200", "300", "500", "1000", "3000")
+    seen: tuple[str, ...] = ("30", "100", "300", "1000", "3000", "10000", "30000")
+    learned: tuple[str, ...] = ("100", "300", "1000", "3000", "10000")
+    groups: tuple[int, ...] = (2, 3, 4, 5, 10, 20, 50)
+    subtracted: tuple[int, ...] = (2, 3, 5, 10)
+    narrowed: int = 5
+    struck: tuple[str, ...] = ("10", "30", "100", "300")
+    draws: int = 20
+    splits: int = 3
+
+
+PLAN: Final = Plan()
+
+
+def private(name: str, epsilon: str) -> CroftMetric | BoxLaplace:
+    """Return a mechanism with the box that the training codes span, as published."""
+    return PRIVATE[name](epsilon=Fraction(epsilon), clip=0)
+
+
+VERY: Final = "very photos"
+GROUPS: Final = "knows the groups"
+OTHER_BEST: Final = "strongest, other photos"
+VERY_BEST: Final = f"strongest, {VERY}"
+LIKELIHOOD: Final = f"likelihood, {VERY}"
+
+
+@dataclass(frozen=True)
+class Place:
+    """The setting of a row. `releases` is 1 or 2, `known` how many of the others an attacker can exclude."""
+
+    dataset: str
+    question: str
+    method: str
+    x: str
+    releases: int = 1
+    known: int = 0
+
+
+def row(
+    place: Place,
+    attack: str,
+    found: Identified,
+    *,
+    limit: float | None = None,
+    ssim: Float64[np.ndarray, " n"] | None = None,
+) -> Row:
+    """Return the success rate of an attack with its 95 % interval over people, chance, and its limit, if
+    known.
+
+    `limit` is 1/k for k-same, which holds for one release only, and the bound of `best_success` otherwise.
+    """
+    low, high = found.interval()
+    return {
+        "dataset": place.dataset,
+        "question": place.question,
+        "method": place.method,
+        "x": place.x,
+        "releases": str(place.releases),
+        "known": str(place.known),
+        "attack": attack,
+        **estimate("rate", (found.rate, low, high), ".5g"),
+        "limit": "" if limit is None else f"{limit:.5g}",
+        "chance": f"{found.chance:.5g}",
+        "ssim": "" if ssim is None else f"{ssim.mean():.4g}",
+        "tries": str(len(found.people)),
+        "people": str(len(set(found.people))),
+    }
+
+
+def strongest(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows with the highest rates, as attackers are free to choose.
+
+    One is of those who hold other photos of everybody, one of those who hold the very photos, if any.
+    """
+    very = [VERY in one["attack"] or one["attack"] == GROUPS for one in rows]
+    found = []
+    for name, wanted in ((OTHER_BEST, False), (VERY_BEST, True)):
+        of_it = [one for one, is_very in zip(rows, very, strict=True) if is_very == wanted]
+        if of_it:
+            found.append(max(of_it, key=lambda one: float(one["rate"])) | {"attack": name})
+    return found
+
 
 Codes = Float64[np.ndarray, "n m"]
 Losses = Float64[np.ndarray, "n n"]
@@ -93,7 +198,7 @@ def best_success(loss: Losses) -> float:
     return float(min(1.0, multipliers.sum() + slack.sum()))
 
 
-ONE = "one release"
+ONE, TWO, KNOWN = "one release", "two releases", "background"
 Likeness = Callable[[Crops], Float64[np.ndarray, "n d"]]
 
 
@@ -150,7 +255,7 @@ class Scene:
         return attacks
 
 
-def one_release(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
+def one_release(scene: Scene, told: Say) -> Iterator[Row]:
     """Yield a row for every attack on every method, and one for the strongest of each kind."""
     name, back = scene.people.name, scene.back(scene.faces)
     clean = scene.by_photos(scene.faces)
@@ -164,8 +269,8 @@ def one_release(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
             yield from _private(scene, method, epsilon, embedded=epsilon in more)
             told(f"{method} {epsilon}")
     for k in scene.plan.groups:
-        for same in (KSamePixel(k=k), KSameM(k=k, space=scene.codec), KSameFurthest(k=k, space=scene.codec)):
-            if same.fewest * k <= len(scene.names):
+        for same in (KSamePixel(k), KSameM(k, scene.codec), KSameFurthest(k, scene.codec)):
+            if (2 * k if isinstance(same, KSameFurthest) else k) <= len(scene.names):
                 yield from _same(scene, same)
         told(f"k = {k}")
 
@@ -209,34 +314,31 @@ def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple
             seen = scaled(mechanism.release(codes, space, bits=bits), mechanism, space)
             away += cdist(seen, faces, "cityblock")
         right[:, draw] = away.argmin(axis=1) == np.arange(len(codes))
-    names = repeated(scene.names, scene.plan.draws)
-    return share(right.ravel(), names, 1 / len(codes)), best_success(releases * losses(faces))
+    names = np.repeat(scene.names, scene.plan.draws).tolist()
+    return Identified(right.ravel(), tuple(names), 1 / len(codes)), best_success(releases * losses(faces))
 
 
-def _same(scene: Scene, method: KSame) -> list[Row]:
-    hidden = method.release(scene.faces, people=scene.names)
+def _same(scene: Scene, method: KSamePixel | KSameM | KSameFurthest) -> list[Row]:
+    hidden = method.release(scene.faces)
     attacks = scene.by_photos(hidden.faces)
-    attacks |= scene.by_photos(
-        hidden.faces, lambda number: method.release(scene.people.photo(number), people=scene.names).faces
-    )
+    attacks |= scene.by_photos(hidden.faces, lambda n: method.release(scene.people.photo(n)).faces)
     for name, view in scene.views().items():
         own, seen = view(scene.faces), view(hidden.faces)
         attacks[f"{name}, {VERY}"] = identify(own, scene.names, seen, scene.names)
     sizes = np.array([len(group.members) for group in hidden.groups])[hidden.group_of]
-    attacks[GROUPS] = share(1 / sizes, scene.names, 1 / len(scene.names))
+    attacks[GROUPS] = Identified(1 / sizes, scene.names, 1 / len(scene.names))
     place = Place(scene.people.name, ONE, method.name, str(method.k))
     return _rows(scene, place, hidden.faces, attacks, 1 / method.k)
 
 
-TWO = "two releases"
 Held = Int64[np.ndarray, " people"]
 Shares = Float64[np.ndarray, " n"]
 
 
-def two_releases(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
+def two_releases(scene: Scene, told: Say) -> Iterator[Row]:
     """Yield the attacks after one and after two releases: with known groups, and by embeddings."""
     for k in scene.plan.groups:
-        if k <= len(galleries(scene, 0)[0]):
+        if k <= len(divided(len(scene.names), SeededBits(SEED))[0]):
             yield from _in_galleries(scene, k)
             told(f"two galleries, k = {k}")
     for epsilon in scene.plan.learned:
@@ -244,13 +346,10 @@ def two_releases(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
         told(f"two releases, {epsilon}")
 
 
-def galleries(scene: Scene, split: int) -> tuple[Held, Held, Held]:
-    """Return the people of two galleries, and those in both: about two fifths, the rest in equal parts."""
-    return divided(len(scene.names), SeededBits(SEED, f"{scene.people.name} split {split}"))
-
-
 def divided(count: int, bits: SeededBits) -> tuple[Held, Held, Held]:
-    """Return the numbers of `count` people in two galleries, and in both."""
+    """Return the numbers of `count` people in two galleries, and in both: about two fifths, the rest in equal
+    parts.
+    """
     order = np.argsort(bits.words(count), kind="stable")
     both = len(order) - 2 * (3 * len(order) // 10)
     rest = (len(order) - both) // 2
@@ -288,17 +387,19 @@ def _in_galleries(scene: Scene, k: int) -> Iterator[Row]:
     photos; or they do not know the groups and take the nearest of all; or they have the very photos of
     everybody, and take the k nearest to a picture as its group.
     """
-    method, found = KSameM(k=k, space=scene.codec), dict[tuple[str, int], list[Shares]]()
+    method, found = KSameM(k, scene.codec), dict[tuple[str, int], list[Shares]]()
     people: list[str] = []
     for split in range(scene.plan.splits):
-        *both, shared = galleries(scene, split)
+        bits = SeededBits(SEED, f"{scene.people.name} split {split}")
+        *both, shared = divided(len(scene.names), bits)
         people += [scene.names[number] for number in shared]
         for release, chances in enumerate(_followed(scene, method, both, shared), start=1):
             for attack, values in chances.items():
                 found.setdefault((attack, release), []).append(values)
     for (attack, release), shares in found.items():
         place = Place(scene.people.name, TWO, method.name, str(k), releases=release)
-        yield row(place, attack, share(np.concatenate(shares), people, 1 / len(both[0])), limit=1 / k)
+        found_by = Identified(np.concatenate(shares), tuple(people), 1 / len(both[0]))
+        yield row(place, attack, found_by, limit=1 / k)
 
 
 def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> Iterator[dict[str, Shares]]:
@@ -308,7 +409,7 @@ def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> I
     codes, shape = scene.codec.encode(scene.faces), (len(shared), len(scene.names))
     told, untold, very = (Clues(np.ones(shape, bool), np.zeros(shape)) for _ in range(3))
     for gallery in both:
-        hidden = method.release(scene.faces[gallery], people=[scene.names[n] for n in gallery])
+        hidden = method.release(scene.faces[gallery])
         places, group = np.searchsorted(gallery, shared), hidden.group_of
         together = np.zeros(shape, bool)
         together[:, gallery] = group[places][:, None] == group[None]
@@ -336,11 +437,10 @@ def _drawn_twice(scene: Scene, epsilon: str) -> Iterator[Row]:
         yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))
 
 
-KNOWN = "background"
 Numbers = Float64[np.ndarray, "..."]
 
 
-def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
+def background(scene: Scene, told: Say) -> Iterator[Row]:
     """Yield the attacks that subtract the known faces of a group, and those that exclude known people."""
     for k in scene.plan.subtracted:
         if k <= len(scene.names):
@@ -356,19 +456,22 @@ def _subtract(scene: Scene, k: int) -> Iterator[Row]:
     On pixels, the size of the group times its picture, minus the known faces, is the remaining face up to
     rounding. With a codec the same holds for codes, up to what a picture loses of its code.
     """
-    codec, names = scene.codec, scene.names
-    pixels, model = KSamePixel(k=k), KSameM(k=k, space=codec)
-    hidden = pixels.release(scene.faces, people=names)
+    codec, pixels, model = scene.codec, KSamePixel(k), KSameM(k, scene.codec)
+    hidden = pixels.release(scene.faces)
     left = _less_the_others(hidden.faces.astype(float), scene.faces.astype(float), hidden)
-    yield from _named(scene, Place(scene.people.name, KNOWN, pixels.name, str(k), known=k - 1), _levels(left))
-    hidden = model.release(scene.faces, people=names)
+    yield from _named(
+        scene,
+        Place(scene.people.name, KNOWN, pixels.name, str(k), known=k - 1),
+        np.clip(np.rint(left), 0, 255).astype(np.uint8),
+    )
+    hidden = model.release(scene.faces)
     codes = _less_the_others(codec.encode(hidden.faces), codec.encode(scene.faces), hidden)
     yield from _named(
         scene, Place(scene.people.name, KNOWN, model.name, str(k), known=k - 1), codec.decode(codes)
     )
 
 
-def _less_the_others(shown: Numbers, faces: Numbers, hidden: KSameResult) -> Numbers:
+def _less_the_others(shown: Numbers, faces: Numbers, hidden: Shared) -> Numbers:
     """Return for every face its group's size times the released mean, minus the group's other faces."""
     sums: Numbers = np.empty_like(faces)
     sizes = np.empty(len(faces))
@@ -377,11 +480,6 @@ def _less_the_others(shown: Numbers, faces: Numbers, hidden: KSameResult) -> Num
     wide = sizes.reshape((-1,) + (1,) * (faces.ndim - 1))
     found: Numbers = np.subtract(wide * shown, sums - faces)
     return found
-
-
-def _levels(values: Numbers) -> Crops:
-    levels: Crops = np.clip(np.rint(values), 0, 255).astype(np.uint8)
-    return levels
 
 
 def _named(scene: Scene, place: Place, shown: Crops) -> Iterator[Row]:
@@ -396,19 +494,19 @@ def _strike_off(scene: Scene) -> Iterator[Row]:
     attacker has their very photos and names the most likely.
     """
     k, codes = scene.plan.narrowed, scene.codec.encode(scene.faces)
-    groups = KSameM(k=k, space=scene.codec).release(scene.faces, people=scene.names).groups
+    groups = KSameM(k, scene.codec).release(scene.faces).groups
     people = [scene.names[number] for group in groups for number in group.members]
     for known in range(k - 1):
-        place = Place(scene.people.name, KNOWN, "k-same-m", str(k), known=known)
+        place = Place(scene.people.name, KNOWN, SAME, str(k), known=known)
         even = np.full(len(people), 1 / (k - known))
-        yield row(place, "striking off", share(even, people, 1 / (k - known)), limit=1 / k)
+        yield row(place, "striking off", Identified(even, tuple(people), 1 / (k - known)), limit=1 / k)
         for name in PRIVATE:
             for epsilon in scene.plan.struck:
                 yield _likeliest(scene, name, epsilon, codes, groups, known)
 
 
 def _likeliest(
-    scene: Scene, name: str, epsilon: str, codes: np.ndarray, groups: tuple[Group, ...], known: int
+    scene: Scene, name: str, epsilon: str, codes: np.ndarray, groups: list[Group], known: int
 ) -> Row:
     """Return the maximum-likelihood attack on every face of every group, with `known` others excluded."""
     mechanism, draws, space = private(name, epsilon), scene.plan.draws, scene.codec.statistics
@@ -424,33 +522,116 @@ def _likeliest(
                 right.append(cdist(seen, faces[left], "cityblock").argmin(axis=1) == own)
                 people.append(scene.names[number])
     rights = np.concatenate(right).astype(float)
-    found = share(rights, repeated(people, draws), 1 / (scene.plan.narrowed - known))
+    names = tuple(np.repeat(people, draws).tolist())
+    found = Identified(rights, names, 1 / (scene.plan.narrowed - known))
     where = Place(scene.people.name, KNOWN, name, epsilon, known=known)
     return row(where, f"striking off, {LIKELIHOOD}", found, limit=float(np.mean(limits)))
+
+
+def _figures(found: Sequence[Row]) -> dict[str, bytes]:
+    """Return every plot by its file's name: one for each question and data set."""
+    made = {}
+    for name in dict.fromkeys(row["dataset"] for row in found):
+        rows = where(found, dataset=name)
+        people = f"{name}, {max(int(row['people']) for row in rows)} people"
+        for question, words, panels in (
+            ("one-release", "One release: who is named rightly", _plot_one),
+            ("two-releases", "Two releases of one photo: who is named rightly", _plot_two),
+            ("background", "Background knowledge: who is named rightly", _plot_background),
+            ("trade-off", "What is kept and who is named", _plot_trade_off),
+        ):
+            title = f"{words}\n{people}; 95 % intervals over people"
+            made[f"{question}-{name.lower().replace('&', '')}.png"] = figure(title, *panels(rows))
+    return made
+
+
+EPSILON: Final = "ε of the metric promise"
+NOBODY: Final = "what nobody exceeds"
+
+
+def _levels(panel: Panel, rows: Sequence[Row]) -> Panel:
+    """Draw the success without protection, and by chance."""
+    for method, style in (("no codec", "-."), ("codec alone", "--")):
+        panel.level(f"{method}, strongest", rows, style, method=method, attack=OTHER_BEST)
+    return panel.level("chance", float(rows[0]["chance"]))
+
+
+def _plot_one(rows: Sequence[Row]) -> list[Panel]:
+    here, panels = where(rows, question=ONE, releases="1"), []
+    near = ("embedding", "eigenfaces", "embedding, parrot", "eigenfaces, parrot")
+    for method, x, last, bound in ((PAPER, EPSILON, LIKELIHOOD, NOBODY), (SAME, "k", GROUPS, "1/k")):
+        panels.append(Panel("rate", x, method, logx=True))
+        for attack in (*near, last):
+            panels[-1].curve(attack, here, method=method, attack=attack)
+        panels[-1].curve(bound, here, 5, "--", y="limit", method=method, attack=last)
+        _levels(panels[-1], rows)
+    return panels
+
+
+def _plot_two(rows: Sequence[Row]) -> list[Panel]:
+    private, same = Panel("rate", EPSILON, PAPER, logx=True), Panel("rate", "k", SAME, logx=True)
+    for style, releases in (("-", "1"), ("--", "2")):
+        here = {"method": PAPER, "releases": releases}
+        likely = here | {"attack": LIKELIHOOD, "question": ONE if releases == "1" else TWO}
+        private.curve(f"{LIKELIHOOD}, {releases}", rows, 0, style, **likely)
+        private.curve(f"{NOBODY}, {releases}", rows, 5, style, y="limit", **likely)
+        private.curve(f"embedding, {releases}", rows, 1, style, attack="embedding", question=TWO, **here)
+        here = {"method": SAME, "releases": releases, "question": TWO}
+        for colour, attack in enumerate((GROUPS, f"{GROUPS}, embedding", "embedding", f"nearest k, {VERY}")):
+            same.curve(f"{attack}, {releases}", rows, colour, style, attack=attack, **here)
+    here = {"method": SAME, "releases": "1", "attack": GROUPS, "question": TWO}
+    return [private, same.curve("1/k", rows, 5, ":", y="limit", **here)]
+
+
+def _plot_background(rows: Sequence[Row]) -> list[Panel]:
+    asked, pixel = where(rows, question=KNOWN), KSamePixel.name
+    less = Panel("rate", "k", "the other faces of the group are known", logx=True)
+    for colour, method in enumerate((pixel, SAME)):
+        for style, view in (("-", "embedding"), ("--", "eigenfaces")):
+            wanted = {"method": method, "attack": f"{view}, subtracting"}
+            less.curve(f"{method}, {view}", asked, colour, style, **wanted)
+    less.curve("1/k", asked, 5, ":", y="limit", method=pixel, attack="embedding, subtracting")
+    off = Panel("rate", "struck off, of 5 like people", "some are known to be elsewhere")
+    off.curve(SAME, asked, 5, x="known", method=SAME, attack="striking off")
+    struck = where(asked, method=PAPER, attack=f"striking off, {LIKELIHOOD}")
+    for colour, epsilon in enumerate(dict.fromkeys(row["x"] for row in struck)):
+        own = where(struck, x=epsilon)
+        off.curve(f"{PAPER}, ε = {epsilon}", own, colour, x="known", method=PAPER)
+    return [_levels(less, rows), off]
+
+
+def _plot_trade_off(rows: Sequence[Row]) -> list[Panel]:
+    panels = []
+    for attack in (OTHER_BEST, VERY_BEST):
+        here = [row for row in where(rows, attack=attack) if row["x"]]
+        title = f"{attack}; ε or k beside"
+        panels.append(Panel("ssim", "share that is named rightly", title, beside=True))
+        for method in dict.fromkeys(row["method"] for row in here):
+            panels[-1].curve(method, here, x="rate", method=method)
+    return panels
 
 
 def make(
     data: Path,
     count: int | None = None,
-    told: Callable[[str], None] = lambda done: None,
+    told: Say = lambda done: None,
     plan: Plan = PLAN,
     own: Path | None = None,
 ) -> dict[str, bytes]:
     """Return results.csv and a plot for each question, by name; at most `count` people of each set.
 
-    `own` is a data set in place of LFW and AT&T.
-
-    Uses UTKFace for training, LFW and AT&T for attacks. Raises `UsageError` if one is missing.
+    `own` is a data set in place of LFW and AT&T. Uses UTKFace for training, LFW and AT&T for attacks. Raises
+    `UsageError` if one is missing.
     """
-    people = [
-        read_people(one, data, plan.photos, min(count or plan.people, plan.people))
-        for one in sets_of(plan.sets, own)
-    ]
+    most = min(count or plan.people, plan.people)
+    people = [read_people(one, data, plan.photos, most) for one in sets_of(plan.sets, own)]
     told("faces are aligned")
-    codec, embed, found = trained(data, plan), embedding(), list[Row]()
+    faces, source = public_crops(data, plan.shards)
+    codec = train_pca(source, card=card_of("pca", faces, SEED), seed=SEED, length=plan.length)
+    embed, found = embedding(), list[Row]()
     told("eigenfaces are trained")
     for those in people:
         scene = Scene(those, codec, embed, plan)
         tell = lambda what, name=those.name: told(f"{name}: {what}")  # noqa: E731
         found += chain(one_release(scene, tell), two_releases(scene, tell), background(scene, tell))
-    return {"results.csv": to_csv(found)} | figures(found)
+    return {"results.csv": to_csv(found)} | _figures(found)

@@ -21,7 +21,7 @@ from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, LatentMech
 from dpveil.metrics import psnr, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Crops, Faces, read_faces, trained
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
 SEED: Final = 2021
@@ -112,32 +112,38 @@ def measure(spaces: Mapping[str, Codec], average: Crops, faces: Faces) -> list[R
     return [flat, *(row for name, codec in spaces.items() for row in space_rows(name, codec, faces))]
 
 
-def figures() -> tuple[Figure, ...]:
+COUNTED: Final = "photos, one of each person; bands are 95 % intervals"
+
+
+def figures(rows: Sequence[Row]) -> dict[str, bytes]:
     """Return figure 8 for every space, and a comparison of the sound mechanisms."""
-    made = []
-    clips = [Line(series(OURS, clip), i) for i, clip in enumerate(CLIPS)]
-    clips += [Line(series(PRINTED, clip), i, "--") for i, clip in enumerate(CLIPS)]
-    for space in SPACES:
-        name = f"figure-8-{space.replace(' ', '-')}"
-        made.append(
-            Figure(
-                name,
-                f"Figure 8, LFW, in {space}: sound, and as printed (broken)",
-                _panels(space, clips),
-                counted={"images": "photos, one of each person"},
-            )
+    clips = [
+        (series(name, clip), i, style)
+        for name, style in ((OURS, "-"), (PRINTED, "--"))
+        for i, clip in enumerate(CLIPS)
+    ]
+    ways = [(series(name, 10), i, "-") for i, name in enumerate((OURS, OPTIMAL, TRUNCATED))]
+    every = [
+        (
+            f"figure-8-{space.replace(' ', '-')}",
+            f"Figure 8, LFW, in {space}: sound, and as printed (broken)",
+            space,
+            clips,
         )
-    lines = [Line(series(name, 10), i) for i, name in enumerate((OURS, OPTIMAL, TRUNCATED))]
-    title = f"LFW: three sound ways to spend ε in {LONGEST}"
-    return (
-        *made,
-        Figure("shares", title, _panels(LONGEST, lines), counted={"images": "photos, one of each person"}),
-    )
-
-
-def _panels(space: str, lines: Sequence[Line]) -> tuple[Panel, ...]:
-    every = (*lines, Line(NOTHING, 0, ":"))
-    return tuple(Panel(space, m, "ε of a picture", every, logx=True, more=EVERYWHERE) for m in MEASURES)
+        for space in SPACES
+    ]
+    made = {}
+    for file, title, space, lines in [
+        *every,
+        ("shares", f"LFW: three sound ways to spend ε in {LONGEST}", LONGEST, ways),
+    ]:
+        panels = [Panel(measure, "ε of a picture", logx=True) for measure in MEASURES]
+        for panel in panels:
+            for name, colour, style in lines:
+                panel.curve(name, rows, colour, style, sweep=space, series=name)
+            panel.curve(NOTHING, rows, 0, ":")
+        made[f"{file}.png"] = figure(f"{title}\n{rows[0]['images']} {COUNTED}", *panels)
+    return made
 
 
 def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
@@ -151,5 +157,4 @@ def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str
         told(f"{name} trained")
     average = np.rint(crops.mean(axis=0)).astype(np.uint8)
     rows = measure(spaces, average, faces)
-    made = {f"{figure.name}.png": draw(figure, rows) for figure in figures()}
-    return made | {"results.csv": to_csv(rows)}
+    return figures(rows) | {"results.csv": to_csv(rows)}

@@ -25,13 +25,22 @@ from dpveil.faces.face_gallery import FaceGallery
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.metrics.picture_sets import frechet
 from dpveil.noise.bits import SeededBits
-from dpveil_research.croft_thesis_6 import large, seen
-from dpveil_research.faces import Crops, Faces, read_faces
-from dpveil_research.li_clifton_2021 import CODE, EACH, FRAME, IMAGES, MEASURES, SEED, measured, series
-from dpveil_research.plots import Figure, Line, Panel, draw, grid_of, png
+from dpveil_research.faces import Crops, Faces, large, read_faces, seen
+from dpveil_research.li_clifton_2021 import (
+    CLIPS,
+    CODE,
+    COUNTED,
+    EACH,
+    FRAME,
+    IMAGES,
+    MEASURES,
+    SEED,
+    measured,
+    series,
+)
+from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
-CLIPS: Final = (0, 10, 25, 40)
 OTHERS: Final = 400
 """Photos of other people to whom the Fréchet distance is taken."""
 LEADING: Final = "1-32=4"
@@ -83,42 +92,28 @@ class Scene:
             )
 
 
-def figures() -> tuple[Figure, ...]:
+def figures(rows: Sequence[Row]) -> dict[str, bytes]:
     """Return figure 8 by clip, and a comparison of codes and weights."""
-    clips = [Line(series(ENCODED, clip), i) for i, clip in enumerate(CLIPS)]
-    ways = [Line(series(name, COMPARED), i) for i, name in enumerate((ENCODED, WEIGHTED, OPTIMISED))]
-    counted = {"images": "photos, one of each person"}
-    return (
-        Figure(
-            "figure-8",
-            "Figure 8, LFW, in the space of gan",
-            _panels(clips, (*MEASURES, DISTANCE)),
-            counted=counted,
-        ),
-        Figure(
-            "codes",
-            "LFW: weights by hand, and codes by optimisation",
-            _panels(ways, MEASURES),
-            counted=counted,
-        ),
-    )
+    clips = [series(ENCODED, clip) for clip in CLIPS]
+    ways = [series(name, COMPARED) for name in (ENCODED, WEIGHTED, OPTIMISED)]
+    made = {}
+    for file, title, names, measures in (
+        ("figure-8", "Figure 8, LFW, in the space of gan", clips, (*MEASURES, DISTANCE)),
+        ("codes", "LFW: weights by hand, and codes by optimisation", ways, MEASURES),
+    ):
+        panels = [Panel(measure, "ε of a picture", logx=True) for measure in measures]
+        for panel in panels:
+            for name in names:
+                panel.curve(name, rows)
+            if panel.measure == DISTANCE:
+                panel.curve(PHOTOS, rows, 0, ":")
+        made[f"{file}.png"] = figure(f"{title}\n{rows[0]['images']} {COUNTED}", *panels)
+    return made
 
 
-def _panels(lines: Sequence[Line], measures: Sequence[str]) -> tuple[Panel, ...]:
-    photos = Line(PHOTOS, 0, ":")
-    return tuple(
-        Panel(
-            "gan",
-            measure,
-            "ε of a picture",
-            (*lines, photos) if measure == DISTANCE else tuple(lines),
-            logx=True,
-        )
-        for measure in measures
-    )
-
-
-Tile = tuple[np.ndarray, str]
+Tile = tuple[np.ndarray, str, str]
+EACH_OF_7: Final = {12.5: (64, 32, 16, 8, 4), 25: (16, 8, 4, 2, 1)}
+"""ε of one number by the clip of figure 7."""
 
 
 def sheets(codec: StoredCodec) -> dict[str, bytes]:
@@ -127,47 +122,28 @@ def sheets(codec: StoredCodec) -> dict[str, bytes]:
     nobody = seen(FaceGallery.load(default_path("gallery")).faces[[3, 40]], side)
     strange = SeededBits(SEED, "noise").words(side * side * 3 // 8).view(np.uint8).reshape(side, side, 3)
     cat = seen(chelsea()[None, 20:260, 110:350], side)  # type: ignore[no-untyped-call]
-    noise = seen(strange[None], side)
-    every = np.concatenate([nobody, cat, noise])
-    clipped = [
-        [(face, "input"), *((_shown(codec, face, clip, None, 0), f"clip {clip} %") for clip in (0, 15, 30))]
-        for face in every
-    ]
-    small = [
-        [
-            (nobody[0], "input"),
-            *((_shown(codec, nobody[0], clip, e, 0), f"ε = {e}, clip {clip} %") for e in (1, 1000, 5000)),
-        ]
-        for clip in (0, 10)
-    ]
-    return {
-        "figure-4.png": _sheet(clipped, "Figure 4: codes clipped to the box, without noise"),
-        "figure-5.png": _sheet(
-            _by_each(codec, cat, 12.5, (64, 32, 16, 8, 4), 1), "Figure 5: what is no face"
-        ),
-        "figure-6.png": _sheet(small, "Figure 6: small ε of a picture"),
-        "figure-7-12.png": _sheet(
-            _by_each(codec, nobody, 12.5, (64, 32, 16, 8, 4), 2),
-            "Figure 7: two draws of each face, clip 12.5 %",
-        ),
-        "figure-7-25.png": _sheet(
-            _by_each(codec, nobody, 25, (16, 8, 4, 2, 1), 2), "Figure 7: two draws of each face, clip 25 %"
-        ),
+    every = np.concatenate([nobody, cat, seen(strange[None], side)])
+
+    def row(face: np.ndarray, *shown: tuple[float, int | None, str], draw: int = 0) -> list[Tile]:
+        released = [(_shown(codec, face, clip, epsilon, draw), words, "") for clip, epsilon, words in shown]
+        return [(face, "input", ""), *released]
+
+    def by_each(faces: Crops, clip: float, draws: int) -> list[list[Tile]]:
+        budgets = [(clip, e * codec.length, f"{e} per number") for e in EACH_OF_7[clip]]
+        return [row(f, (clip, None, "no noise"), *budgets, draw=draw) for f in faces for draw in range(draws)]
+
+    clips = [(clip, None, f"clip {clip} %") for clip in (0, 15, 30)]
+    small = [[(clip, e, f"ε = {e}, clip {clip} %") for e in (1, 1000, 5000)] for clip in (0, 10)]
+    rows = {
+        "4": ([row(face, *clips) for face in every], "codes clipped to the box, without noise"),
+        "5": (by_each(cat, 12.5, 1), "what is no face"),
+        "6": ([row(nobody[0], *one) for one in small], "small ε of a picture"),
+        "7-12": (by_each(nobody, 12.5, 2), "two draws of each face, clip 12.5 %"),
+        "7-25": (by_each(nobody, 25, 2), "two draws of each face, clip 25 %"),
     }
-
-
-def _by_each(
-    codec: StoredCodec, faces: Crops, clip: float, each: Sequence[int], draws: int
-) -> list[list[Tile]]:
-    return [
-        [
-            (face, "input"),
-            (_shown(codec, face, clip, None, 0), "no noise"),
-            *((_shown(codec, face, clip, e * codec.length, draw), f"{e} per number") for e in each),
-        ]
-        for face in faces
-        for draw in range(draws)
-    ]
+    return {
+        f"figure-{n}.png": sheet(tiles, f"Figure {n[0]}: {words}", 110) for n, (tiles, words) in rows.items()
+    }
 
 
 def _shown(codec: StoredCodec, face: np.ndarray, clip: float, epsilon: int | None, draw: int) -> np.ndarray:
@@ -177,15 +153,6 @@ def _shown(codec: StoredCodec, face: np.ndarray, clip: float, epsilon: int | Non
     built = BoxLaplace(epsilon=epsilon, clip=clip, allocation="equal")
     bits = SeededBits(SEED, f"sheet {codes.tobytes().hex()[:64]} {clip} {epsilon} {draw}")
     return np.asarray(codec.decode(built.release(codes, codec.statistics, bits=bits))[0])
-
-
-def _sheet(rows: Sequence[Sequence[Tile]], title: str) -> bytes:
-    canvas, grid = grid_of(len(rows), len(rows[0]), side=110, title=title)
-    for line, tiles in zip(grid, rows, strict=True):
-        for axes, (face, words) in zip(line, tiles, strict=True):
-            axes.imshow(face)
-            axes.set_title(words, fontsize=8)
-    return png(canvas)
 
 
 def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
@@ -200,5 +167,4 @@ def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str
     told("faces aligned")
     units = model.units(large(others)).astype(np.float64)
     rows = list(Scene(codec, Faces(seen(own.crops, side), own.people), model, units).rows())
-    made = {f"{figure.name}.png": draw(figure, rows) for figure in figures()}
-    return made | sheets(codec) | {"results.csv": to_csv(rows)}
+    return figures(rows) | sheets(codec) | {"results.csv": to_csv(rows)}

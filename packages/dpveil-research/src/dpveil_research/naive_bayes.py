@@ -25,9 +25,9 @@ from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil.numbers.naive_bayes import LEVELS, Deviations, Plan, Shares, encode
 from dpveil_research import peer_naive_bayes
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Panel, figure
 from dpveil_research.published_deviations import DRAWS, Unsound, laplace
-from dpveil_research.results import Row, clustered_mean, estimate, to_csv
+from dpveil_research.results import Row, clustered_mean, estimate, to_csv, where
 
 
 @dataclass(frozen=True)
@@ -297,41 +297,38 @@ def _summary(values: Float64[np.ndarray, " n"]) -> Row:
     return {"repetitions": str(len(values)), **estimate("accuracy", numbers, ".5g")}
 
 
-def figures(found: Accuracies) -> list[Figure]:
+STYLES: Final = {
+    RECORD: (0, "-"),
+    VARIABLE: (1, "-"),
+    DOUBLE: (2, "-"),
+    SNAPPED: (3, "-"),
+    STAIRCASE: (4, "-"),
+    PEER: (5, "-"),
+    SNAPPED_TINY: (3, ":"),
+    REDRAWN: (1, "--"),
+    BASELINE: (0, ":"),
+    SQUARES: (0, "--"),
+    SNAPPED_SQUARES: (3, "--"),
+}
+TITLES: Final = {
+    "thesis": "the thesis' accounting with true class sizes: NOT private, whatever the mechanism",
+    "ours": "PrivateGaussianNB, one record added or removed",
+}
+
+
+def figures(results: Sequence[Row]) -> dict[str, bytes]:
     """Return a figure for each setting, a panel for each table."""
-    made = []
-    titles = {
-        "thesis": "the thesis' accounting with true class sizes: NOT private, whatever the mechanism",
-        "ours": "PrivateGaussianNB, one record added or removed",
-    }
-    for setting, title in titles.items():
+    made = {}
+    for setting, title in TITLES.items():
         panels = []
-        for sweep in dict.fromkeys(sweep for sweep, _, _ in found if sweep.endswith(setting)):
-            series = dict.fromkeys(label for at, label, _ in found if at == sweep)
-            lines = tuple(_line(label) for label in series)
-            panels.append(Panel(sweep, "accuracy", "ε of the whole model", lines, sweep, logx=True))
-        made.append(
-            Figure(
-                f"figure-5-3-{setting}",
-                f"Figure 5.3, {title}",
-                tuple(panels),
-                counted={"repetitions": "splits into training and test"},
-            )
-        )
+        for table in TABLES:
+            sweep = f"{table.name}, {setting}"
+            panels.append(Panel("accuracy", "ε of the whole model", sweep, logx=True))
+            for series in dict.fromkeys(row["series"] for row in where(results, sweep=sweep)):
+                panels[-1].curve(series, results, *STYLES[series], sweep=sweep, series=series)
+        counted = f"{results[0]['repetitions']} splits into training and test; bands are 95 % intervals"
+        made[f"figure-5-3-{setting}.png"] = figure(f"Figure 5.3, {title}\n{counted}", *panels)
     return made
-
-
-def _line(series: str) -> Line:
-    colours = (RECORD, VARIABLE, DOUBLE, SNAPPED, STAIRCASE, PEER)
-    same = {
-        SNAPPED_TINY: (SNAPPED, ":"),
-        REDRAWN: (VARIABLE, "--"),
-        BASELINE: (RECORD, ":"),
-        SQUARES: (RECORD, "--"),
-        SNAPPED_SQUARES: (SNAPPED, "--"),
-    }
-    home, style = same.get(series, (series, "-"))
-    return Line(series, colours.index(home), style)
 
 
 def make(
@@ -350,7 +347,7 @@ def make(
         found |= run_peer(records, repetitions, peer)
     results = rows(found)
     return {
-        **{f"{figure.name}.png": draw(figure, results) for figure in figures(found)},
+        **figures(results),
         "naive-bayes.csv": to_csv(results),
         "naive-bayes-differences.csv": to_csv(differences(found)),
     }

@@ -1,23 +1,27 @@
 """Reilly & Fan 2021, figures 3 to 9 and the defaults of table I, on AT&T faces and on eyes.
 
 Figures 3 and 7 are those of 4 and 8 on CASIA-IrisV2, which a user may give; else they are of eyes that dpveil
-draws. Where the text does not
-give the values of an axis, they are ours. It does not state whether levels, and so the singular values whose
-distance DP-SVD's ε multiplies, go to 255 or to 1: both are run, as the second is the first at ε/255.
+draws. Where the text does not give the values of an axis, they are ours. It does not state whether levels,
+and so the singular values whose distance DP-SVD's ε multiplies, go to 255 or to 1: both are run, as the
+second is the first at ε/255.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from itertools import product
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Mosaic, Snow
 from dpveil.postprocessing import Median
 from dpveil_research.data import Dataset
 from dpveil_research.grid import TOP, Contrast, Grid, Setting
-from dpveil_research.plots import OF_PHOTOS, Figure, Line, Panel
+from dpveil_research.plots import Panel, figure
 from dpveil_research.published import PublishedDPPix
+from dpveil_research.results import Row
 
 EPSILONS: Final = ("0.1", "0.5", "1", "5", "10")
 MORE_EPSILONS: Final = ("0.01", "0.05", *EPSILONS)
@@ -86,29 +90,19 @@ FACES: Final = Of("AT&T", Dataset("att_faces", "L"), 80, 4, 48, 4, varied=4, cha
 EYES: Final = Of("drawn eyes", Dataset("drawn-eyes", "L"), 20, 6, 28, 6, varied=3, changed=7)
 
 
-def epsilon(value: str) -> str:
-    """Return the name of the series at a budget."""
-    return f"ε = {value}"
-
-
-def published(value: str) -> str:
-    """Return the name of the series with the published noise."""
-    return f"ε = {value}, as published"
-
-
-def _over_m(name: str) -> tuple[str, ...]:
-    return tuple(f"{name}, {epsilon(value)}" for value in EPSILONS)
+def _over_m(name: str) -> list[str]:
+    return [f"{name}, ε = {value}" for value in EPSILONS]
 
 
 def _settings(of: Of) -> list[Setting]:
     made = []
     for e in EPSILONS:
-        s = epsilon(e)
-        made += [Setting(OVER_BLOCK, s, str(b), DPPix(epsilon=e, block=b, neighbourhood=M)) for b in BLOCKS]
-        made += [
-            Setting(OVER_BLOCK, published(e), str(b), PublishedDPPix(epsilon=e, block=b, neighbourhood=M))
-            for b in BLOCKS
-        ]
+        s, published = f"ε = {e}", f"ε = {e}, as published"
+        for b in BLOCKS:
+            made.append(Setting(OVER_BLOCK, s, str(b), DPPix(epsilon=e, block=b, neighbourhood=M)))
+        for b in BLOCKS:
+            printed = PublishedDPPix(epsilon=e, block=b, neighbourhood=M)
+            made.append(Setting(OVER_BLOCK, published, str(b), printed))
         made += [Setting(OVER_K, s, str(k), DPSamp(epsilon=e, clusters=k, neighbourhood=M)) for k in CLUSTERS]
         for i in RANKS:
             made.append(Setting(OVER_RANK, s, str(i), DPSVD(epsilon=e, rank=i)))
@@ -119,17 +113,13 @@ def _settings(of: Of) -> list[Setting]:
             made.append(Setting(OVER_M, f"{of.pix}, {s}", str(m), pix))
             made.append(Setting(OVER_M, f"{of.samp}, {s}", str(m), samp))
     for e in MORE_EPSILONS:
+        of_table = partial(DPSamp, epsilon=e, clusters=of.clusters, neighbourhood=M)
         made += [
             Setting(DEFAULTS, of.pix, e, DPPix(epsilon=e, block=of.block, neighbourhood=M)),
-            Setting(DEFAULTS, of.samp, e, DPSamp(epsilon=e, clusters=of.clusters, neighbourhood=M)),
+            Setting(DEFAULTS, of.samp, e, of_table()),
             Setting(DEFAULTS, of.svd, e, DPSVD(epsilon=e, rank=of.rank)),
             Setting(DEFAULTS, of.svd_of_one, e, DPSVD(epsilon=Fraction(e) / TOP, rank=of.rank)),
-            Setting(
-                DEFAULTS,
-                SOUND_SAMP,
-                e,
-                DPSamp(epsilon=e, clusters=of.clusters, neighbourhood=M, private_clusters=True, rate=RATE),
-            ),
+            Setting(DEFAULTS, SOUND_SAMP, e, of_table(private_clusters=True, rate=RATE)),
         ]
     for d in DELTAS:
         made.append(Setting(SNOW, PLAIN, d, Snow(delta=d)))
@@ -139,38 +129,34 @@ def _settings(of: Of) -> list[Setting]:
     return [*made, Setting(DEFAULTS, of.perfect, "", Mosaic(block=of.block))]
 
 
-def _pair(name: str, title: str, sweep: str, xlabel: str, series: tuple[str, ...], *, logx: bool) -> Figure:
-    """Return a figure of both measures, with the level of an image that shows nothing."""
-    lines = (*(Line(one, i) for i, one in enumerate(series)), Line(NOTHING, 0, ":"))
-    mse = Panel(sweep, "mse", xlabel, lines, logx=logx, logy=True)
-    return Figure(name, title, (mse, Panel(sweep, "ssim", xlabel, lines, logx=logx)), counted=OF_PHOTOS)
-
-
-def _figures(of: Of) -> tuple[Figure, ...]:
-    budgets = tuple(map(epsilon, EPSILONS))
-    timed = ((OVER_BLOCK, "block b"), (OVER_K, "clusters k"), (OVER_RANK, "rank i"))
-    times = [
-        Panel(sweep, "cpu_ms", x, tuple(Line(s, i) for i, s in enumerate(budgets)), sweep, logy=True)
-        for sweep, x in timed
-    ]
-    snow = Panel(SNOW, "cpu_ms", "δ", (Line(PLAIN, 0),), SNOW, logy=True)
-    data, own, m = of.name, f"figure-{of.varied}", f"figure-{of.changed}"
+def _figures(of: Of, rows: Sequence[Row], about: str) -> dict[str, bytes]:
+    budgets, name, m = [f"ε = {value}" for value in EPSILONS], f"figure-{of.varied}", f"figure-{of.changed}"
     methods = (of.pix, of.samp, of.svd, of.svd_of_one, SOUND_SAMP)
-    return (
-        _pair(f"{own}ab", f"{data}, DP-Pix (m = 1)", OVER_BLOCK, "block b", budgets, logx=False),
-        _pair(f"{own}cd", f"{data}, DP-Samp (m = 1)", OVER_K, "clusters k", budgets, logx=False),
-        _pair(f"{own}ef", f"{data}, DP-SVD, levels to 255", OVER_RANK, "rank i", budgets, logx=False),
-        _pair(
-            f"{own}ef-of-one", f"{data}, DP-SVD, levels to 1", OVER_RANK_OF_ONE, "rank i", budgets, logx=False
-        ),
-        _pair("figure-5-6", f"{data}, Snow", SNOW, "δ", (PLAIN, BLURRED), logx=False),
-        _pair(f"{m}-dp-pix", f"{data}, {of.pix}", OVER_M, "neighbourhood m", _over_m(of.pix), logx=True),
-        _pair(f"{m}-dp-samp", f"{data}, {of.samp}", OVER_M, "neighbourhood m", _over_m(of.samp), logx=True),
-        Figure(
-            "figure-9", f"{data}, processor time of a release", (*times, snow), same=True, counted=OF_PHOTOS
-        ),
-        _pair("table-1", f"{data}, parameters of table I", DEFAULTS, "ε", methods, logx=True),
+    both: tuple[tuple[str, str, str, str, Sequence[str]], ...] = (
+        (f"{name}ab", "DP-Pix (m = 1)", OVER_BLOCK, "block b", budgets),
+        (f"{name}cd", "DP-Samp (m = 1)", OVER_K, "clusters k", budgets),
+        (f"{name}ef", "DP-SVD, levels to 255", OVER_RANK, "rank i", budgets),
+        (f"{name}ef-of-one", "DP-SVD, levels to 1", OVER_RANK_OF_ONE, "rank i", budgets),
+        ("figure-5-6", "Snow", SNOW, "δ", (PLAIN, BLURRED)),
+        (f"{m}-dp-pix", of.pix, OVER_M, "neighbourhood m", _over_m(of.pix)),
+        (f"{m}-dp-samp", of.samp, OVER_M, "neighbourhood m", _over_m(of.samp)),
+        ("table-1", "Parameters of table I", DEFAULTS, "ε", methods),
     )
+    made = {}
+    for file, title, sweep, x, series in both:
+        logx = sweep in (OVER_M, DEFAULTS)
+        panels = [Panel("mse", x, logx=logx, logy=True), Panel("ssim", x, logx=logx)]
+        for panel, (colour, one) in product(panels, enumerate((*series, NOTHING))):
+            style, place = (":", 0) if one == NOTHING else ("-", colour)
+            panel.curve(one, rows, place, style, sweep=sweep, series=one)
+        made[f"{file}.png"] = figure(f"{title}\n{about}", *panels)
+    times = []
+    for sweep, x in ((OVER_BLOCK, "block b"), (OVER_K, "clusters k"), (OVER_RANK, "rank i"), (SNOW, "δ")):
+        times.append(Panel("cpu_ms", x, sweep, logy=True))
+        for one in (PLAIN,) if sweep == SNOW else budgets:
+            times[-1].curve(one, rows, sweep=sweep, series=one)
+    made["figure-9.png"] = figure(f"Processor time of a release\n{about}", *times, same=True)
+    return made
 
 
 def _contrasts(of: Of) -> tuple[Contrast, ...]:
@@ -183,9 +169,9 @@ def _contrasts(of: Of) -> tuple[Contrast, ...]:
         (SOUND_SAMP, of.samp),
         (SOUND_SAMP, of.pix),
     )
-    pixels = [Contrast(OVER_BLOCK, published(e), epsilon(e)) for e in EPSILONS]
-    moved = [Contrast(OVER_M, *both) for both in zip(_over_m(of.pix), _over_m(of.samp), strict=True)]
-    return (*pixels, *moved, *(Contrast(DEFAULTS, *pair) for pair in pairs), Contrast(SNOW, BLURRED, PLAIN))
+    pixels = [(OVER_BLOCK, f"ε = {e}, as published", f"ε = {e}") for e in EPSILONS]
+    moved = [(OVER_M, *both) for both in zip(_over_m(of.pix), _over_m(of.samp), strict=True)]
+    return (*pixels, *moved, *((DEFAULTS, *pair) for pair in pairs), (SNOW, BLURRED, PLAIN))
 
 
 def grid(name: str, of: Of) -> Grid:
@@ -197,7 +183,7 @@ def grid(name: str, of: Of) -> Grid:
         images=of.images,
         settings=tuple(_settings(of)),
         contrasts=_contrasts(of),
-        figures=_figures(of),
+        figures=partial(_figures, of),
     )
 
 

@@ -24,7 +24,7 @@ from dpveil.bench.data import Dataset, load
 from dpveil.bench.run import one_thread
 from dpveil.bench.setting import Setting
 from dpveil.postprocessing import parse
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Panel, figure
 from dpveil_research.reilly_fan_risk import MEDIAN, SVD_OF_ONE, methods
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
@@ -149,9 +149,7 @@ def make(count: int | None, told: Callable[[str], None], own: Path | None = None
                 setting = Setting(METHODS[name](x), None, MEDIAN.get(name, ()))
                 table += _rows(eyes, known, setting, name, x)
             told(name)
-    shown_rows = [{**row, "sweep": row["method"], "x": row["x"]} for row in table if row["x"]]
-    plots = {f"{figure.name}.png": draw(figure, shown_rows) for figure in figures(eyes.name)}
-    return {**plots, "results.csv": to_csv(table)}
+    return {"crr.png": plot(table, eyes.name), "results.csv": to_csv(table)}
 
 
 def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) -> list[Row]:
@@ -200,29 +198,13 @@ def _released(
     return people, photos, releases
 
 
-def figures(about: str) -> tuple[Figure, ...]:
-    """Return the plot: who passes, by method."""
-    panels = tuple(
-        Panel(
-            name,
-            "passed",
-            "δ" if name.startswith("Snow") else "ε",
-            tuple(
-                Line(f"{name}, {kind}", number)
-                for number, kind in enumerate(FILTERS)
-                if kind != FILLED or name in SNOWY
-            ),
-            title=name,
-            logx=not name.startswith("Snow"),
-        )
-        for name in METHODS
-    )
-    return (
-        Figure(
-            "crr",
-            f"Who passes by the iris of a release: {about}",
-            panels,
-            same=True,
-            counted={"releases": "releases", "eyes": "eyes"},
-        ),
-    )
+def plot(table: Sequence[Row], about: str) -> bytes:
+    """Return who passes, by method, as PNG."""
+    panels = []
+    for name in METHODS:
+        snowy = name.startswith("Snow")
+        panels.append(Panel("passed", "δ" if snowy else "ε", name, logx=not snowy))
+        for number, kind in enumerate(FILTERS):
+            panels[-1].curve(f"{name}, {kind}", table, number)
+    counted = f"{table[0]['releases']} releases, {table[0]['eyes']} eyes; bands are 95 % intervals"
+    return figure(f"Who passes by the iris of a release: {about}\n{counted}", *panels, same=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,7 @@ from dpveil.bench.table import rows
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Snow
 from dpveil.mechanisms.pixel.base import PixelMethod
-from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, estimate, to_csv
 
 MEDIAN: Final = {"Snow-Med": ("median:3",)}
@@ -121,10 +120,7 @@ def make(data: Path, count: int | None, told: Callable[[str], None]) -> dict[str
             found = list(cells(faces, point.setting, attacks(), SEED, ()))
             table += [_row(point, row) for row in rows(found)]
             told(f"{done} of {len(every)} settings")
-    return {
-        **{f"table-{figure.name}.png": draw(figure, [*table, *_published()]) for figure in figures()},
-        "results.csv": to_csv(table),
-    }
+    return {"results.csv": to_csv(table), **figures(table)}
 
 
 def _row(point: Point, row: Measured) -> Row:
@@ -137,30 +133,15 @@ def _row(point: Point, row: Measured) -> Row:
     return {**told, **numbers, **about}
 
 
-def _published() -> list[Row]:
-    """Return the paper's numbers as rows, for the plots; it states no intervals."""
-    made = []
-    for point in points():
-        if point.published is not None:
-            value = point.published / 100
-            labels = {"sweep": point.table, "series": f"{point.method}, {PUBLISHED}", "x": point.x}
-            made.append({**labels, **estimate("named", (value, value, value), ".4f")})
+def figures(table: Sequence[Row]) -> dict[str, bytes]:
+    """Return the plots: the strongest attack, and what the paper measured, dotted, which has no intervals."""
+    made = {}
+    for number, xlabel, names in (("IV", "ε", OF_IV), ("V", "δ", OF_V)):
+        panel = Panel("named", xlabel, logx=number == "IV")
+        for name in names:
+            wanted = {"table": number, "method": name, "attack": "strongest"}
+            panel.curve(f"{name}, strongest", table, NAMES.index(name), **wanted)
+            if name != SVD_OF_ONE:  # the line of DP-SVD
+                panel.curve(f"{name}, {PUBLISHED}", table, NAMES.index(name), ":", y=PUBLISHED, **wanted)
+        made[f"table-{number.lower()}.png"] = figure("AT&T, 80 photos of 40 people", panel)
     return made
-
-
-def figures() -> tuple[Figure, ...]:
-    """Return the plots: the strongest attack, and what the paper measured, dotted."""
-    panel = partial(Panel, measure="named")
-
-    def lines(these: Sequence[str]) -> tuple[Line, ...]:
-        kinds = (("strongest", "-"), (PUBLISHED, ":"))
-        return tuple(
-            Line(f"{name}, {kind}", NAMES.index(name), style)
-            for name in these
-            for kind, style in kinds
-            if (name, kind) != (SVD_OF_ONE, PUBLISHED)  # the line of DP-SVD
-        )
-
-    title = "AT&T, 80 photos of 40 people"
-    fourth = panel("IV", xlabel="ε", logx=True, lines=lines(OF_IV))
-    return Figure("iv", title, (fourth,)), Figure("v", title, (panel("V", xlabel="δ", lines=lines(OF_V)),))

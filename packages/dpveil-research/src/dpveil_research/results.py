@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Float64
@@ -55,6 +56,14 @@ Row = dict[str, str]
 def columns(measure: str) -> tuple[str, str, str]:
     """Return the column names of a mean and of the ends of its interval."""
     return measure, f"{measure}_low", f"{measure}_high"
+
+
+R = TypeVar("R", bound=Mapping[str, str])
+
+
+def where(rows: Sequence[R], **wanted: str) -> list[R]:
+    """Return the rows with these values."""
+    return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
 def estimate(measure: str, numbers: Sequence[float], form: str = ".6g") -> Row:
