@@ -18,7 +18,6 @@ from dpveil.faces import Latent
 from dpveil.faces.attribute_model import ATTRIBUTES
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.noise.bits import SeededBits
-from dpveil_train.order import FileCheckpoint
 
 
 @pytest.fixture
@@ -176,22 +175,6 @@ def test_the_card_is_kept_with_every_field(codecs, tmp_path):
     assert isinstance(back, Dictionary)
     assert back.card == card
     assert "Terms: line break\n" in card_path(tmp_path / "model.safetensors").read_text(encoding="utf-8")
-
-
-def test_checkpoints_are_for_one_training_only(tmp_path):
-    place = tmp_path / ".model.checkpoint"
-    kept = FileCheckpoint(place, "one")
-    assert kept.read() == {}
-    kept.write({"done": np.array(2), "basis": np.arange(6.0).reshape(2, 3).T})
-    state = FileCheckpoint(place, "one").read()
-    assert int(state["done"]) == 2
-    assert np.array_equal(state["basis"], np.arange(6.0).reshape(2, 3).T)
-    assert FileCheckpoint(place, "two").read() == {}
-    place.write_bytes(place.read_bytes()[:-3])
-    assert kept.read() == {}
-    kept.remove()
-    kept.remove()
-    assert list(tmp_path.iterdir()) == []
 
 
 # How methods name trained files: by name and hash, and certificates open nothing.

@@ -17,7 +17,7 @@ from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 from dpveil.faces.portrait import centred
-from dpveil_train import PASSES, codecs
+from dpveil_train import codecs
 from dpveil_train.codecs import reconstruction_metrics
 from dpveil_train.crops import CropFile, photos
 
@@ -187,43 +187,6 @@ def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing,
     assert (tmp_path / existing).read_text() == "mine"
     assert train("pca", album, "--out", out, *SMALL, "--force") == 0
     assert load(out).length == 5
-
-
-def test_an_interrupted_training_leaves_a_checkpoint_and_goes_on(album, tmp_path, monkeypatch):
-    whole, out = tmp_path / "whole.safetensors", tmp_path / "model.safetensors"
-    assert train("pca", album, "--out", whole, *SMALL) == 0
-    passes = 0
-    source = CropFile.source
-
-    def broken(self, seed, step=lambda: None):
-        inner = source(self, seed, step)
-
-        def give():
-            nonlocal passes
-            passes += 1
-            if passes == 5:
-                raise KeyboardInterrupt
-            return inner()
-
-        return give
-
-    monkeypatch.setattr(CropFile, "source", broken)
-    assert train("pca", album, "--out", out, *SMALL) == 130
-    assert not out.exists()
-    left = tmp_path / ".model.safetensors.checkpoint"
-    assert left.exists()
-    assert train("pca", album, "--out", out, *SMALL, "--seed", "9") == 0  # another training: from the start
-    assert passes - 5 == PASSES["pca"]
-    out.unlink()
-    (tmp_path / "model.card.md").unlink()
-    assert not left.exists()
-
-    passes = 0
-    assert train("pca", album, "--out", out, *SMALL) == 130
-    assert train("pca", album, "--out", out, *SMALL) == 0
-    assert passes - 5 == PASSES["pca"] - 3  # three of the passes were kept
-    assert out.read_bytes() == whole.read_bytes()
-    assert not left.exists()
 
 
 def test_copies_of_what_is_learned_from_are_not_measured(album, tmp_path, capsys):

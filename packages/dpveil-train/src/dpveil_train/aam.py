@@ -1,4 +1,4 @@
-"""Training of an active appearance model, in steps that can resume from a checkpoint."""
+"""Training of an active appearance model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.codecs.statistics import Statistics
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil_train import pca
-from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
+from dpveil_train.order import Source
 
 PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
 """Passes over the training crops."""
@@ -36,16 +36,14 @@ def train_aam(
     card: Card,
     seed: int,
     length: int = 100,
-    checkpoint: Checkpoint = NOWHERE,
     landmarks: Marker | None = None,
 ) -> AAM:
     """Return a model of `length` coordinates, of which one in `OF_SHAPE` is shape.
 
     `landmarks` returns at least 12 points for each crop, and is not needed after training; crops with
     uncertain landmarks are left out. Makes `PASSES` passes over `source`, with memory for a batch, the
-    landmarks, and what `train_pca` needs. Training resumes from `checkpoint` and saves its progress there.
-    Raises `UsageError` without landmarks, and `InvalidParameter` if crops are too few or too similar. Source:
-    Cootes, Edwards & Taylor 2001.
+    landmarks, and what `train_pca` needs. Raises `UsageError` without landmarks, and `InvalidParameter` if
+    crops are too few or too similar. Source: Cootes, Edwards & Taylor 2001.
     """
     check_count(length, "length")
     if landmarks is None:
@@ -53,33 +51,27 @@ def train_aam(
             "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
             hint='give what finds them, such as training.landmarks.Finder("package")',
         )
-    marks, canvas = all_marks(source, landmarks, length, checkpoint)
+    marks, canvas = all_marks(source, landmarks, length)
     sure = np.isfinite(marks).all(axis=(1, 2))
     space, true = space_of(marks[sure], length, max(1, length // OF_SHAPE), canvas)
     kept = only(source, sure)
-    steps = regressions(kept, space, true, checkpoint)
+    steps = regressions(kept, space, true)
     found = np.concatenate([space.fit(crops, steps) for crops in kept()])
     card = replace(card, settings={**card.settings, "images_with_landmarks": int(sure.sum())})
-    moved, after = at_rest(kept, space, found), Later(checkpoint, 1 + STAGES)
-    texture = texture_of(moved, card, seed, length, length - len(space.basis), after)
+    moved = at_rest(kept, space, found)
+    texture = texture_of(moved, card, seed, length, length - len(space.basis))
     own = np.concatenate([texture.codes_of(crops) for crops in moved()])
     codes = np.concatenate([found, own], axis=1)
     statistics = Statistics.of(codes, energy_of(space, texture), seed=seed)
     return AAM(space, steps, texture, statistics, canvas, card)
 
 
-def all_marks(
-    source: Source, landmarks: Marker, length: int, checkpoint: Checkpoint
-) -> tuple[Float64[np.ndarray, "n k 2"], Canvas]:
+def all_marks(source: Source, landmarks: Marker, length: int) -> tuple[Float64[np.ndarray, "n k 2"], Canvas]:
     """Return the landmarks of all crops, NaN where uncertain, and the canvas.
 
     Raises `InvalidParameter` if no more than `length` crops have certain landmarks, or if crops differ in
     shape.
     """
-    state = checkpoint.read()
-    if "marks" in state:
-        height, width, channels = (int(side) for side in state["canvas"])
-        return state["marks"], (height, width, channels)
     found: list[Shapes] = []
     canvas = (0, 0, 0)
     for crops in source():
@@ -92,7 +84,6 @@ def all_marks(
     if count <= length:
         problem = f"is not below the number of training images with sure landmarks, {count}"
         raise InvalidParameter("length", length, problem, hint="give more images")
-    checkpoint.write({"done": np.array(1), "marks": marks, "canvas": np.array(canvas)})
     return marks, canvas
 
 
@@ -128,20 +119,16 @@ def space_of(
     return space, space.parameters(shapes)
 
 
-def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint: Checkpoint) -> Steps:
+def regressions(source: Source, space: ShapeSpace, true: Parameters) -> Steps:
     """Return `STAGES` regressions, each trained on the result of those before it."""
-    state = checkpoint.read()
-    done = min(max(int(state.get("done", np.array(1))) - 1, 0), STAGES)
-    empty = np.zeros((0, len(space.basis), space.features_seen), np.float32)
-    steps: Steps = state["steps"][:done] if done else empty
-    for number in range(done, STAGES):
+    steps: Steps = np.zeros((0, len(space.basis), space.features_seen), np.float32)
+    for _ in range(STAGES):
         stage, start = Regression(), 0
         for crops in source():
             at = space.fit(crops, steps)
             stage.add(space.features(crops, at), true[start : start + len(crops)] - at)
             start += len(crops)
         steps = np.concatenate([steps, stage.solve()[None]])
-        checkpoint.write({**state, "done": np.array(2 + number), "steps": steps})
     return steps
 
 
@@ -158,12 +145,10 @@ def at_rest(source: Source, space: ShapeSpace, found: Parameters) -> Source:
     return crops_at_rest
 
 
-def texture_of(
-    source: Source, card: Card, seed: int, length: int, of_texture: int, checkpoint: Checkpoint
-) -> PCA:
+def texture_of(source: Source, card: Card, seed: int, length: int, of_texture: int) -> PCA:
     """Return the eigenfaces of crops in the mean shape; raises `InvalidParameter`, naming `length`."""
     try:
-        return pca.train_pca(source, card=card, seed=seed, length=of_texture, checkpoint=checkpoint)
+        return pca.train_pca(source, card=card, seed=seed, length=of_texture)
     except InvalidParameter as error:
         problem = f"leaves {of_texture} components for texture, more than images vary in"
         raise InvalidParameter("length", length, problem, hint=error.hint) from error

@@ -16,7 +16,7 @@ from dpveil.metrics import psnr, ssim
 from dpveil_train import aam, dictionary, mixture, pca
 from dpveil_train.crops import CropFile, photos
 from dpveil_train.landmarks import WORDS, Finder
-from dpveil_train.order import FileCheckpoint, Order, Progress, Trained, silent
+from dpveil_train.order import Order, Progress, Trained, silent
 
 TRAINERS: Final[dict[str, Any]] = {
     PCA.name: pca.train_pca,
@@ -63,7 +63,7 @@ class CodecOrder(Order):
 
 
 def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[StoredCodec]:
-    """Train a codec on the images, evaluate it, and write the model and its card; resumes if interrupted.
+    """Train a codec on the images, evaluate it, and write the model and its card.
 
     Raises `PhotoError` if no image can be read, `InvalidParameter` if they are too few or too similar, and
     the errors of `Order.check` and of writing.
@@ -74,11 +74,9 @@ def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Store
         CropFile.of(photos(order.paths, step), order.canvas, order.out.parent) as crops,
     ):
         _refuse_none(crops)
-        checkpoint = order.checkpoint({"codec": order.codec, "crops": crops.digest})
-        codec = _fit(order, crops, checkpoint, progress)
+        codec = _fit(order, crops, progress)
         codec = codec.with_card(replace(codec.card, metrics=reconstruction_metrics(codec, crops)))
         digest = save(codec, order.out, replace=order.replace)
-        checkpoint.remove()
         return Trained(codec, digest, crops.count, crops.failed)
 
 
@@ -109,7 +107,7 @@ def _refuse_none(crops: CropFile) -> None:
     )
 
 
-def _fit(order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress) -> StoredCodec:
+def _fit(order: CodecOrder, crops: CropFile, progress: Progress) -> StoredCodec:
     held, passes = len(crops.held_out), PASSES[order.codec]
     settings = {**order.settings(), "images": crops.count - held, "passes": passes}
     card = Card(order.codec, order.data, order.terms, order.seed, settings)
@@ -120,6 +118,6 @@ def _fit(order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progres
         if rounds:
             more["step"] = step
         trained: StoredCodec = TRAINERS[order.codec](
-            source, card=card, seed=order.seed, length=order.length, checkpoint=checkpoint, **more
+            source, card=card, seed=order.seed, length=order.length, **more
         )
         return trained

@@ -90,8 +90,8 @@ def command(
 
     Images are cropped to their centre square and resized to --side. A model reveals its training data: never
     train on images that have to stay private. Every 20th image is held out for evaluation. To resume an
-    interrupted training, run the same command again. Exit code 1: a model was written, but some images could
-    not be read.
+    interrupted training of a network, run the same command again. Exit code 1: a model was written, but some
+    images could not be read.
 
     gan trains an encoder and a decoder network, in an hour on two cores, on .tar shards with a .json of age,
     gender and race beside every picture, as in UTKFace: codes of 128 coordinates, of crops of 64 pixels;

@@ -73,13 +73,12 @@ def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo
 class CropFile:
     """Crops in an unnamed temporary file, which the operating system deletes when the process ends.
 
-    `failed` are the errors of images that were left out; `digest` is the SHA-256 of all crops.
+    `failed` are the errors of images that were left out.
     """
 
     canvas: Canvas
     count: int
     failed: list[DPVeilError]
-    digest: str
     _file: Any
     _digests: list[bytes]
 
@@ -95,18 +94,16 @@ class CropFile:
         """Return the crops of photos, stored in `folder`; raises `OutputError` if they cannot be written."""
         try:
             file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  `__exit__` closes it
-            crops, seen = cls(canvas, 0, [], "", file, []), hashlib.sha256()
+            crops = cls(canvas, 0, [], file, [])
             for photo in found:
                 if isinstance(photo, PhotoError):
                     crops.failed.append(photo)
                     continue
                 crop = align(photo, canvas).tobytes()
                 crops._file.write(crop)
-                seen.update(crop)
                 crops._digests.append(hashlib.sha256(crop).digest())
                 crops.count += 1
             crops._file.flush()
-            crops.digest = seen.hexdigest()
         except OSError as error:
             raise refusal(folder, error) from error
         return crops

@@ -8,13 +8,12 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Crops
 from dpveil.codecs.pca import SMALLEST, Dictionary, sparse, sparse_codes
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
-from dpveil_train.order import NOWHERE, Checkpoint, Source, mean_of
+from dpveil_train.order import Source, mean_of
 
 RATE: Final = 0.01
 """The learning rate η, per image (FaceIDP §IX-A)."""
@@ -34,18 +33,15 @@ Rows = Float32[np.ndarray, "n pixels"]
 Atoms = Float32[np.ndarray, "m pixels"]
 
 
-def train_dictionary(
-    source: Source, *, card: Card, seed: int, length: int = 100, checkpoint: Checkpoint = NOWHERE
-) -> Dictionary:
+def train_dictionary(source: Source, *, card: Card, seed: int, length: int = 100) -> Dictionary:
     """Return a dictionary of `length` atoms, learned by stochastic gradient descent.
 
-    Makes `PASSES` passes over `source`, with memory for a batch and the atoms. Training resumes from
-    `checkpoint` and saves its progress there. Raises `InvalidParameter` if there are no more crops than
-    atoms, or no crop uses an atom. Source: FaceIDP §V-A, eqs. 19-24.
+    Makes `PASSES` passes over `source`, with memory for a batch and the atoms. Raises `InvalidParameter` if
+    there are no more crops than atoms, or no crop uses an atom. Source: FaceIDP §V-A, eqs. 19-24.
     """
     check_count(length, "length")
     mean, _, canvas = mean_of(source, length)
-    atoms = learn(source, mean, length, EPOCHS, checkpoint)
+    atoms = learn(source, mean, length, EPOCHS)
     atoms = atoms.astype(np.float16).astype(np.float32)  # as stored in a file
     codes = np.concatenate([sparse_codes(crops, mean, atoms) for crops in source()])
     unused = int(np.sum(codes.min(axis=0) >= codes.max(axis=0)))
@@ -55,22 +51,17 @@ def train_dictionary(
     return Dictionary(mean, atoms, Statistics.of(codes, energies(atoms), seed=seed), canvas, card)
 
 
-def learn(
-    source: Source, mean: Float32[np.ndarray, " pixels"], length: int, epochs: int, checkpoint: Checkpoint
-) -> Atoms:
+def learn(source: Source, mean: Float32[np.ndarray, " pixels"], length: int, epochs: int) -> Atoms:
     """Return `length` atoms of norm 1 as rows.
 
     Makes one pass over the crops for the initial atoms, which are crops, and one for every epoch. The layers
     of the DLNet only act through their product (FaceIDP eq. 24), so the product is learned directly.
     """
-    state: Tensors = checkpoint.read()
-    done = int(state["done"]) if "done" in state else 0
-    atoms, use = (state["atoms"], state["use"]) if done else _start(source, mean, length)
-    for number in range(done, epochs):
+    atoms, use = _start(source, mean, length)
+    for number in range(epochs):
         for crops in source():
             for start in range(0, len(crops), BATCH):
                 atoms, use = _step(atoms, use, _rows(crops[start : start + BATCH], mean), number + 1)
-        checkpoint.write({"done": np.array(number + 1), "atoms": atoms, "use": use})
     return atoms
 
 

@@ -10,13 +10,12 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors
 from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
 from dpveil.metrics.picture_sets import clusters
 from dpveil.noise.bits import SeededBits, uniforms
 from dpveil_train import pca
-from dpveil_train.order import NOWHERE, Checkpoint, Later, Source
+from dpveil_train.order import Source
 
 PASSES: Final = pca.PASSES + 1
 """Passes over the training crops."""
@@ -40,22 +39,19 @@ def train_mixture(
     card: Card,
     seed: int,
     length: int = 100,
-    checkpoint: Checkpoint = NOWHERE,
     step: Callable[[], None] = lambda: None,
 ) -> Mixture:
     """Return eigenfaces with a mixture of factor analysers of their codes.
 
     Makes `PASSES` passes over `source`, with memory for what `train_pca` needs and all codes; `step` is
-    called after each of `ROUNDS` rounds on them. Training resumes from `checkpoint` and saves its progress
-    there. Raises `InvalidParameter` as `train_pca`. Source: Richardson & Weiss 2018; Ghahramani & Hinton
-    1996.
+    called after each of `ROUNDS` rounds on them. Raises `InvalidParameter` as `train_pca`. Source: Richardson
+    & Weiss 2018; Ghahramani & Hinton 1996.
     """
-    own = pca.train_pca(source, card=card, seed=seed, length=length, checkpoint=checkpoint)
+    own = pca.train_pca(source, card=card, seed=seed, length=length)
     codes = np.concatenate([own.encode(crops) for crops in source()])
     components = min(COMPONENTS, max(1, len(codes) // CROWD))
     factors = min(FACTORS, length - 1)
-    after = Later(checkpoint, pca.ROUNDS)
-    mixture = fit_mixture(codes, components, factors, seed=seed, checkpoint=after, step=step).as_float32()
+    mixture = fit_mixture(codes, components, factors, seed=seed, step=step).as_float32()
     card = replace(card, settings={**card.settings, "components": components, "factors": factors})
     return Mixture(own.mean, own.components, mixture, own.statistics, own.canvas, card)
 
@@ -67,7 +63,6 @@ def fit_mixture(
     *,
     seed: int,
     rounds: int = ROUNDS,
-    checkpoint: Checkpoint = NOWHERE,
     step: Callable[[], None] = lambda: None,
 ) -> Factors:
     """Return a mixture of as many components, of as many factors each, after `rounds` rounds.
@@ -75,19 +70,11 @@ def fit_mixture(
     Components that hold fewer than `CROWD` codes are seeded again, until the last `SETTLED` rounds.
     """
     floor = FLOOR * codes.var(axis=0)
-    state: Tensors = checkpoint.read()
-    done = int(state["done"]) if "done" in state else 0
-    if done:
-        mixture = Factors(*(state[name] for name in NAMES))
-    else:
-        mixture = start(codes, components, factors, floor, seed)
+    mixture = start(codes, components, factors, floor, seed)
     for number in range(rounds):
-        if number >= done:
-            mixture, held = round_of(mixture, codes, floor)
-            if number < rounds - SETTLED:
-                mixture = seeded_again(mixture, held)
-            kept = {name: getattr(mixture, name) for name in NAMES}
-            checkpoint.write({**checkpoint.read(), **kept, "done": np.array(number + 1)})
+        mixture, held = round_of(mixture, codes, floor)
+        if number < rounds - SETTLED:
+            mixture = seeded_again(mixture, held)
         step()
     return mixture
 

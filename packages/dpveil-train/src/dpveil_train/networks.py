@@ -254,7 +254,7 @@ def train_to_end(trainer: Trainer, order: PlannedOrder, kind: str, images: int, 
     Progress is kept every two minutes, and when the training is interrupted.
     """
     kept = order.out.with_name(f".{order.out.name}.checkpoint")
-    key = order.checkpoint({"codec": kind, "crops": images}).key
+    key = order.key({"codec": kind, "crops": images})
     read_checkpoint(trainer, kept, key)
     saved = time.monotonic()
     with progress(trainer.plan.steps - trainer.done, "learning") as step:

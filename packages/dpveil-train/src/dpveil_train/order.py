@@ -1,4 +1,4 @@
-"""What all trainings share: an order, its result, progress, crops that are read again, and checkpoints."""
+"""What all trainings share: an order, its result, progress, and crops that are read again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,15 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from jaxtyping import Float32
 
-from dpveil.assets.store import SUFFIX, Stored, Tensors, card_path, tensors_of
+from dpveil.assets.store import SUFFIX, Stored, card_path
 from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.numbers import Json
-from dpveil.errors import DPVeilError, InvalidParameter, ModelError
-from dpveil.io import write_together
+from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.io.writing import refusal
 
 M = TypeVar("M", bound=Stored)
@@ -64,11 +63,10 @@ class Order:
             if path.exists() and not self.replace:
                 raise refusal(path, FileExistsError(errno.EEXIST, ""))
 
-    def checkpoint(self, about: dict[str, Any]) -> FileCheckpoint:
-        """Return the checkpoint file beside the model, for this order and the data described by `about`."""
+    def key(self, about: dict[str, Any]) -> str:
+        """Return what a checkpoint is known by: a hash of this order and of what describes the data."""
         told = {**about, "seed": self.seed, **self.settings()}
-        key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
-        return FileCheckpoint(self.out.with_name(f".{self.out.name}.checkpoint"), key)
+        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -104,76 +102,3 @@ def mean_of(source: Source, length: int) -> tuple[Float32[np.ndarray, " pixels"]
             "length", length, f"is not below the number of training images, {count}", hint="give more images"
         )
     return (total / count).astype(np.float32), count, canvas
-
-
-class Checkpoint(Protocol):
-    """Storage for the state of one training, with certain images and settings."""
-
-    def read(self) -> Tensors:
-        """Return the state written last, or an empty mapping."""
-
-    def write(self, state: Tensors) -> None:
-        """Store the state, replacing the one before."""
-
-
-class Nowhere:
-    """A checkpoint that stores nothing."""
-
-    def read(self) -> Tensors:
-        """Return an empty mapping."""
-        return {}
-
-    def write(self, state: Tensors) -> None:
-        """Discard the state."""
-
-
-NOWHERE: Final = Nowhere()
-
-
-@dataclass(frozen=True)
-class FileCheckpoint:
-    """A checkpoint file at `path`, ignored unless it was written with the same `key`."""
-
-    path: Path
-    key: str
-
-    def read(self) -> Tensors:
-        """Return the state written last with this key; empty for a missing, damaged or other file."""
-        try:
-            state, key = tensors_of(self.path)
-        except ModelError:
-            return {}
-        return state if key == self.key else {}
-
-    def write(self, state: Tensors) -> None:
-        """Replace the file atomically; raises `OutputError`."""
-        from safetensors.numpy import save
-
-        kept = {name: np.array(value, order="C") for name, value in state.items()}
-        write_together([(self.path, save(kept, metadata={"dpveil": self.key}))], replace=True)
-
-    def remove(self) -> None:
-        """Remove the file."""
-        self.path.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
-class Later:
-    """The checkpoint of the part of a training that follows its first `before` steps.
-
-    It is stored in the checkpoint `whole`, beside the state that those steps left there.
-    """
-
-    whole: Checkpoint
-    before: int
-
-    def read(self) -> Tensors:
-        """Return the state of the part, or an empty mapping if it has not started."""
-        state = self.whole.read()
-        done = int(state["done"]) - self.before if "done" in state else 0
-        return {**state, "done": np.array(done)} if done > 0 else {}
-
-    def write(self, state: Tensors) -> None:
-        """Store the part's state beside that of the steps before it."""
-        done = np.array(int(state["done"]) + self.before)
-        self.whole.write({**self.whole.read(), **state, "done": done})

@@ -14,7 +14,7 @@ from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
-from dpveil_train.order import NOWHERE, Checkpoint, Source, mean_of
+from dpveil_train.order import Source, mean_of
 
 SPARE: Final = 16
 """Oversampling: additional directions, so that the last components converge too."""
@@ -26,19 +26,18 @@ LEAST: Final = 1e-3
 """Least variance of a component, in squared grey levels over the whole crop."""
 
 
-def train_pca(
-    source: Source, *, card: Card, seed: int, length: int = 100, checkpoint: Checkpoint = NOWHERE
-) -> PCA:
+def train_pca(source: Source, *, card: Card, seed: int, length: int = 100) -> PCA:
     """Return the first `length` principal components, by randomised subspace iteration over the crops.
 
-    Makes `PASSES` passes over `source`, with memory for a batch and `length` + 16 components. Training
-    resumes from `checkpoint` and saves its progress there. Raises `InvalidParameter` if there are no more
-    crops than components, or they vary in fewer directions. Source: Halko, Martinsson & Tropp 2011,
-    algorithm 4.4.
+    Makes `PASSES` passes over `source`, with memory for a batch and `length` + 16 components. Raises
+    `InvalidParameter` if there are no more crops than components, or they vary in fewer directions. Source:
+    Halko, Martinsson & Tropp 2011, algorithm 4.4.
     """
     check_count(length, "length")
     mean, count, canvas = mean_of(source, length)
-    basis = _subspace(source, mean, min(length + SPARE, count - 1, mean.size), seed, checkpoint)
+    basis = _start(mean.size, min(length + SPARE, count - 1, mean.size), seed)
+    for _ in range(ROUNDS):
+        basis = np.linalg.qr(_spread(source, mean, basis))[0]
     codes = np.concatenate([project(crops, mean, basis) for crops in source()])
     values, turn = np.linalg.eigh(codes.T @ codes / count)
     if length > len(values) or values[-length] < LEAST:
@@ -57,19 +56,6 @@ def train_pca(
     spread = final.std(axis=0)
     statistics = Statistics.of(final, energies(components), seed=seed, deviations=spread)
     return PCA(mean, components, statistics, canvas, card)
-
-
-def _subspace(
-    source: Source, mean: Float32[np.ndarray, " pixels"], size: int, seed: int, checkpoint: Checkpoint
-) -> Float32[np.ndarray, "pixels k"]:
-    """Return an orthonormal basis of approximately the first `size` components, as columns."""
-    state = checkpoint.read()
-    done = int(state["done"]) if "done" in state else 0
-    basis = state["basis"] if "basis" in state else _start(mean.size, size, seed)
-    for number in range(done, ROUNDS):
-        basis = np.linalg.qr(_spread(source, mean, basis))[0]
-        checkpoint.write({"done": np.array(number + 1), "basis": basis})
-    return basis
 
 
 def _start(pixels: int, size: int, seed: int) -> Float32[np.ndarray, "pixels k"]:
