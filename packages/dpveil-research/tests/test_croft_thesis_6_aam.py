@@ -7,7 +7,6 @@ from functools import cache
 import cv2
 import numpy as np
 import pytest
-from kept_tables import kept_rows
 
 from dpveil.assets import Card
 from dpveil.assets.store import default_path
@@ -21,7 +20,6 @@ from dpveil_research.croft_thesis_6_aam import (
     INSIDE,
     LOOKS,
     PHOTOS,
-    PLAN,
     Attacked,
     Plan,
     Point,
@@ -134,14 +132,3 @@ def test_claims_are_differences_of_the_strongest_attackers() -> None:
     assert (found["A2", f"made, {SAME} 3"].low, found["A2", f"made, {SAME} 3"].high) == (0, np.inf)
     for one in points():
         assert one.named.mean() == max(values.mean() for values in one.by_attack.values())
-
-
-def test_the_kept_table_is_that_of_the_plan() -> None:
-    kept = kept_rows("croft-thesis-6-aam")
-    for name in {one.name for one in PLAN.sets}:
-        own = [(row["look"], row["method"], row["x"]) for row in kept if row["dataset"] == name]
-        settings = [(PRIVATE, str(x)) for x in PLAN.epsilons] + [(SAME, str(k)) for k in PLAN.groups]
-        wanted = {(look, *one) for look in LOOKS for one in [*settings, (DECODED, "")]}
-        assert set(own) == wanted | {(PHOTOS, "", "")}
-        assert len(own) == len(set(own))
-    assert {row["people"] for row in kept} == {"40", "60"}

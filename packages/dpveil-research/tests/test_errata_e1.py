@@ -5,7 +5,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from kept_tables import kept_rows
 from scipy import integrate
 
 from dpveil.core.numbers import exact
@@ -66,40 +65,3 @@ def test_expected_errors_are_integrals():
         assert errata_e1.truncated_error(answer, scale) == pytest.approx(parts[1] / parts[0], rel=1e-7)
         snapped = parts[1] + answer * math.exp(-answer / scale) / 2
         assert errata_e1.snapped_error(answer, scale) == pytest.approx(snapped, rel=1e-7)
-
-
-# Scales where responses end, computed once
-
-ROWS = kept_rows("half-infinite", "errors")
-OPTIMAL, UNIFORM, SNAPPED, PUBLISHED_SCALES, BOUND = dict.fromkeys(row["mechanism"] for row in ROWS)
-ENDS = sorted({int(row["end"]) for row in ROWS})
-
-
-def column(mechanism, name="mean"):
-    return {int(r["end"]): float(r[name]) for r in ROWS if r["mechanism"] == mechanism and r[name]}
-
-
-def test_gain_stays_in_the_mean_and_vanishes_at_any_answer():
-    one, best = column(UNIFORM), column(OPTIMAL)
-    gains = [1 - best[end] / one[end] for end in ENDS]
-    assert gains == sorted(gains)
-    assert 0.31 < gains[-1] < 0.33
-    for mark in ("at 0", "at 1", "at 4"):
-        best, limit = column(OPTIMAL, mark), column(UNIFORM, mark)[64]
-        rising = [best[end] for end in (16, 32, 64)]
-        assert rising == sorted(rising)
-        assert rising[-1] < limit
-    assert column(OPTIMAL, "at 0")[64] > 0.97 * column(UNIFORM, "at 0")[64]
-
-
-def test_snapped_laplace_errs_less_than_any_scales_and_nearly_as_little_as_anything():
-    snapped, best, bound = column(SNAPPED), column(OPTIMAL), column(BOUND)
-    assert all(bound[end] < snapped[end] < best[end] for end in ENDS)
-    assert snapped[64] < 1.006 * bound[64]
-
-
-def test_published_scales_spend_more_the_further_responses_go():
-    spent = column(PUBLISHED_SCALES, "epsilon")
-    assert list(spent.values()) == sorted(spent.values())
-    assert spent[64] > 9.7
-    assert spent[2] > 1.3

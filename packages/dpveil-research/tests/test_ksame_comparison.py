@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kept_tables import kept_row, kept_rows, page, read
+from kept_tables import ends, kept_rows, page, read
 from made_codes import chips, portrait
 from PIL import Image
 
@@ -39,6 +39,7 @@ from dpveil_research.ksame import (
     scaled,
 )
 from dpveil_research.ksame_methods import KSamePixel
+from dpveil_research.results import where
 from dpveil_train import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)
@@ -126,13 +127,6 @@ def test_nobody_exceeds_the_bound(epsilon: float, releases: int) -> None:
     bound = best_success(releases * away / scale)
     assert best <= bound + 1e-12
     assert bound < 1
-
-
-@pytest.mark.parametrize("releases", [1, 2])
-def test_halved_losses_are_exceeded(releases: int) -> None:
-    loss = 6.0 * (1 - np.eye(2))
-    best = exact_success([(0,), (6,)], 1.0, 6, releases)
-    assert best_success(0.5 * loss) < best <= best_success(releases * loss)
 
 
 def test_bound_is_chance_without_losses_and_sure_without_end() -> None:
@@ -242,124 +236,103 @@ def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.Captu
 
 # The page
 
-ROWS = kept_rows("croft-2022-ksame")
 NAMES = ("LFW", "AT&T")
 OTHER, VERY, LIKELY = "strongest, other photos", "strongest, very photos", "likelihood, very photos"
 PRIVATE, SAME = "croft-metric", "k-same-m"
+ROWS = kept_rows("croft-2022-ksame")
 
 
-def found(**wanted: str) -> dict[str, str]:
-    """Return the one row that has these values."""
-    return kept_row("croft-2022-ksame", **wanted)
+def rows(question: str = "one release", dataset: str = "LFW", **wanted: str) -> list[dict[str, str]]:
+    return where(ROWS, question=question, dataset=dataset, **wanted)
 
 
-def rate(dataset: str, method: str, x: str, attack: str, *, column: str = "rate", **more: str) -> float:
-    where = {"question": "one release", "releases": "1"} | more
-    return float(found(dataset=dataset, method=method, x=x, attack=attack, **where)[column])
+def rate(method: str, x: str, attack: str, column: str = "rate", releases: int = 1, **more: str) -> float:
+    (found,) = rows(method=method, x=x, attack=attack, releases=str(releases), **more)
+    return float(found[column])
 
 
-def rounded(*values: float) -> list[float]:
-    return [round(value + 1e-9, 2) for value in values]
-
-
-def two(dataset: str, method: str, x: str, attack: str, releases: int = 2) -> float:
-    return rate(dataset, method, x, attack, question="two releases", releases=str(releases))
+def rates(method: str, xs: str, attack: str, column: str = "rate", **more: Any) -> list[float]:
+    return [round(rate(method, x, attack, column, **more) + 1e-9, 2) for x in xs.split()]
 
 
 def test_the_table_is_that_of_the_plan() -> None:
     assert f"{len(ROWS)} rows" in page("reproduction-faces")
-    assert {row["people"] for row in ROWS if row["question"] == "one release"} == {"100", "40"}
-    for dataset in NAMES:
-        here = [row for row in ROWS if row["dataset"] == dataset]
+    for dataset, people in zip(NAMES, (100, 40), strict=True):
+        assert {row["people"] for row in rows(dataset=dataset)} == {str(people)}
+        xs = {row["x"] for row in rows(dataset=dataset, method=SAME)}
+        assert xs == {str(k) for k in PLAN.groups if k <= people}
         for method in (PRIVATE, "box-laplace"):
-            xs = {r["x"] for r in here if r["method"] == method and r["attack"] == LIKELY}
-            assert set(PLAN.epsilons) <= xs
-        xs = {row["x"] for row in here if row["method"] == SAME and row["question"] == "one release"}
-        assert xs == {str(k) for k in PLAN.groups if k <= (100 if dataset == "LFW" else 40)}
+            likely = rows(dataset=dataset, method=method, attack=LIKELY)
+            assert set(PLAN.epsilons) <= {row["x"] for row in likely}
     assert all(float(r["rate_low"]) <= float(r["rate"]) <= float(r["rate_high"]) for r in ROWS)
 
 
 def test_k1_the_risk_falls_with_privacy() -> None:
-    values = [rate("LFW", PRIVATE, x, OTHER) for x in ("10000", "1000", "30")]
-    assert rounded(*values) == [0.4, 0.2, 0.02]
-    assert rounded(*(rate("LFW", SAME, x, OTHER) for x in ("2", "5", "10"))) == [0.2, 0.06, 0.02]
+    assert rates(PRIVATE, "10000 1000 30", OTHER) == [0.4, 0.2, 0.02]
+    assert rates(SAME, "2 5 10", OTHER) == [0.2, 0.06, 0.02]
     for dataset in NAMES:
-        very = [rate(dataset, PRIVATE, x, LIKELY) for x in ("50", "100", "200", "300", "500", "1000")]
+        very = rates(PRIVATE, "50 100 200 300 500 1000", LIKELY, dataset=dataset)
         assert very == sorted(very)
 
 
 def test_k2_the_papers_budgets_protect_from_recognisers_up_to_300() -> None:
-    assert rounded(*(rate("LFW", PRIVATE, x, OTHER) for x in ("300", "1000"))) == [0.04, 0.2]
-    assert rate("LFW", PRIVATE, "300", OTHER, column="rate_low") <= 0.01
-    assert rate("LFW", PRIVATE, "1000", OTHER, column="rate_low") > 0.1
-    assert rate("AT&T", PRIVATE, "1000", OTHER) == 0.6
-    very = [rate("LFW", PRIVATE, x, LIKELY) for x in ("100", "300", "1000")]
-    assert rounded(*very) == [0.08, 0.56, 1.0]
+    assert rates(PRIVATE, "300 1000", OTHER) == [0.04, 0.2]
+    assert rate(PRIVATE, "300", OTHER, "rate_low") <= 0.01
+    assert rate(PRIVATE, "1000", OTHER, "rate_low") > 0.1
+    assert rate(PRIVATE, "1000", OTHER, dataset="AT&T") == 0.6
+    assert rates(PRIVATE, "100 300 1000", LIKELY) == [0.08, 0.56, 1.0]
     for dataset in NAMES:
-        assert rate(dataset, PRIVATE, "100", LIKELY, column="limit") > 0.99
-        assert rate(dataset, PRIVATE, "30", LIKELY, column="limit") < 0.3
-    assert all(rate("LFW", PRIVATE, x, LIKELY, column="ssim") < 0.12 for x in ("10", "20", "30", "100"))
+        assert rate(PRIVATE, "100", LIKELY, "limit", dataset=dataset) > 0.99
+        assert rate(PRIVATE, "30", LIKELY, "limit", dataset=dataset) < 0.3
+    assert max(rate(PRIVATE, x, LIKELY, "ssim") for x in ("10", "20", "30", "100")) < 0.12
 
 
 def test_k3_one_release_of_k_same_keeps_one_in_k() -> None:
-    rows = [r for r in ROWS if r["method"].startswith("k-same") and r["question"] == "one release"]
-    assert {row["method"] for row in rows} == {"k-same-pixel", SAME, "k-same-furthest"}
-    for row in rows:
+    found = [r for r in ROWS if r["method"].startswith("k-same") and r["question"] == "one release"]
+    assert {row["method"] for row in found} == {"k-same-pixel", SAME, "k-same-furthest"}
+    for row in found:
         assert float(row["rate"]) <= 1 / int(row["x"])
         assert float(row["limit"]) == pytest.approx(1 / int(row["x"]), abs=1e-5)
 
 
+TWICE = {"question": "two releases", "releases": 2}
+
+
 def test_k4_two_releases_of_k_same_exceed_one_in_k() -> None:
-    told, near = "knows the groups", "nearest k, very photos"
-    assert rounded(*(two("LFW", SAME, k, told) for k in ("2", "5", "10"))) == [0.88, 0.74, 0.49]
-    assert rounded(*(two("LFW", SAME, k, near) for k in ("2", "3", "5"))) == [0.86, 0.56, 0.23]
-    assert rounded(*(two("LFW", SAME, "5", "embedding", r) for r in (1, 2))) == [0.04, 0.04]
-    for dataset in NAMES:
-        for k in ("2", "3", "4", "5", "10"):
-            row = found(dataset=dataset, question="two releases", method=SAME, x=k, releases="2", attack=told)
-            assert float(row["rate_low"]) > 1 / int(k)
-            assert two(dataset, SAME, k, told, 1) <= 1 / int(k)
+    told = "knows the groups"
+    assert rates(SAME, "2 5 10", told, **TWICE) == [0.88, 0.74, 0.49]
+    assert rates(SAME, "2 3 5", "nearest k, very photos", **TWICE) == [0.86, 0.56, 0.23]
+    assert rates(SAME, "5", "embedding", **TWICE) == rates(SAME, "5", "embedding", question="two releases")
+    for dataset, k in product(NAMES, ("2", "3", "4", "5", "10")):
+        assert rate(SAME, k, told, "rate_low", dataset=dataset, **TWICE) > 1 / int(k)
+        assert rate(SAME, k, told, question="two releases", dataset=dataset) <= 1 / int(k)
 
 
 def test_k5_two_releases_keep_the_promise() -> None:
     private = [r for r in ROWS if r["method"] in (PRIVATE, "box-laplace") and r["limit"]]
     assert len(private) > 100
     assert all(float(row["rate"]) <= float(row["limit"]) for row in private)
-    budgets = ("100", "200", "300")
-    gaps = [rounded(rate("LFW", PRIVATE, x, LIKELY), two("LFW", PRIVATE, x, LIKELY)) for x in budgets]
-    assert gaps == [[0.08, 0.15], [0.29, 0.53], [0.56, 0.85]]
+    assert rates(PRIVATE, "100 200 300", LIKELY) == [0.08, 0.29, 0.56]
+    assert rates(PRIVATE, "100 200 300", LIKELY, **TWICE) == [0.15, 0.53, 0.85]
     for dataset in NAMES:
         for x in PLAN.learned:
-            one, other = (
-                found(
-                    dataset=dataset,
-                    question="two releases",
-                    method=PRIVATE,
-                    x=x,
-                    releases=r,
-                    attack="embedding",
-                )
-                for r in "12"
-            )
-            assert float(one["rate_low"]) <= float(other["rate_high"])
-            assert float(other["rate_low"]) <= float(one["rate_high"])
-        assert two(dataset, PRIVATE, "50", LIKELY) - rate(dataset, PRIVATE, "50", LIKELY) < 0.02
+            pair = rows("two releases", dataset, method=PRIVATE, x=x, attack="embedding")
+            (_, low, high), (_, least, most) = (ends(row, "rate") for row in pair)
+            assert low <= most
+            assert least <= high
+        twice, once = (rate(PRIVATE, "50", LIKELY, dataset=dataset, **more) for more in (TWICE, {}))
+        assert twice - once < 0.02
 
 
 def test_k6_parrots_gain_at_large_budgets_only() -> None:
-    pairs = {
-        dataset: [
-            rounded(rate(dataset, PRIVATE, x, "embedding, parrot"), rate(dataset, PRIVATE, x, "embedding"))
-            for x in ("10000", "3000", "1000")
-        ]
-        for dataset in NAMES
-    }
-    assert pairs["LFW"] == [[0.4, 0.27], [0.21, 0.21], [0.06, 0.04]]
-    assert pairs["AT&T"] == [[0.88, 0.45], [0.7, 0.33], [0.08, 0.18]]
-    for dataset in NAMES:
+    for dataset, wanted in zip(
+        NAMES, (([0.4, 0.21, 0.06], [0.27, 0.21, 0.04]), ([0.88, 0.7, 0.08], [0.45, 0.33, 0.18])), strict=True
+    ):
+        attacks = ("embedding, parrot", "embedding")
+        assert tuple(rates(PRIVATE, "10000 3000 1000", a, dataset=dataset) for a in attacks) == wanted
         for x in ("300", "1000", "3000", "10000"):
-            plain = rate(dataset, PRIVATE, x, "eigenfaces")
-            assert rate(dataset, PRIVATE, x, "eigenfaces, parrot") <= plain + 0.03
+            plain = rate(PRIVATE, x, "eigenfaces", dataset=dataset)
+            assert rate(PRIVATE, x, "eigenfaces, parrot", dataset=dataset) <= plain + 0.03
 
 
 def test_k7_k_same_resists_parrots() -> None:
@@ -371,48 +344,33 @@ def test_k7_k_same_resists_parrots() -> None:
 def test_k8_subtracting_the_known_faces_undoes_k_same() -> None:
     for dataset, share in zip(NAMES, (0.37, 0.85), strict=True):
         for k in map(str, PLAN.subtracted):
-            more = {"question": "background", "known": str(int(k) - 1)}
-            assert rate(dataset, "k-same-pixel", k, "embedding, subtracting", **more) == 1
-            assert rate(dataset, SAME, k, "eigenfaces, subtracting", **more) == share
-            assert share == rate(dataset, "codec alone", "", "eigenfaces")
+            more = {"question": "background", "known": str(int(k) - 1), "dataset": dataset}
+            assert rate("k-same-pixel", k, "embedding, subtracting", **more) == 1
+            assert rate(SAME, k, "eigenfaces, subtracting", **more) == share
+        assert share == rate("codec alone", "", "eigenfaces", dataset=dataset)
 
 
 def test_k9_candidates_that_are_struck_off() -> None:
-    def named(x: str, known: str, dataset: str = "LFW", column: str = "rate") -> float:
-        attack = f"striking off, {LIKELY}"
-        return rate(dataset, PRIVATE, x, attack, question="background", known=known, column=column)
-
-    budgets = PLAN.struck
-    assert rounded(*(named(x, "0") for x in budgets)) == [0.22, 0.28, 0.47, 0.88]
-    assert rounded(*(named(x, "3") for x in budgets)) == [0.53, 0.59, 0.75, 0.96]
-    for dataset in NAMES:
-        for x in budgets:
-            assert all(named(x, str(n), dataset) <= named(x, str(n), dataset, "limit") for n in range(4))
-    same = [
-        rate("LFW", SAME, "5", "striking off", question="background", known=str(n), column="rate")
-        for n in range(4)
-    ]
-    assert same == pytest.approx([1 / 5, 1 / 4, 1 / 3, 1 / 2], abs=1e-4)
+    struck, off = " ".join(PLAN.struck), f"striking off, {LIKELY}"
+    more = {"question": "background"}
+    assert rates(PRIVATE, struck, off, known="0", **more) == [0.22, 0.28, 0.47, 0.88]
+    assert rates(PRIVATE, struck, off, known="3", **more) == [0.53, 0.59, 0.75, 0.96]
+    for dataset, known in product(NAMES, "0123"):
+        more = {"question": "background", "dataset": dataset, "known": known}
+        found, limits = (rates(PRIVATE, struck, off, column, **more) for column in ("rate", "limit"))
+        assert all(one <= limit for one, limit in zip(found, limits, strict=True))
+        assert rate(SAME, "5", "striking off", **more) == pytest.approx(1 / (5 - int(known)), abs=1e-4)
 
 
 def test_k10_k_same_keeps_more_in_one_release() -> None:
-    assert rounded(rate("LFW", PRIVATE, "300", OTHER, column="ssim")) == [0.17]
-    assert rounded(rate("LFW", SAME, "10", OTHER, column="ssim")) == [0.48]
-    assert rounded(rate("LFW", SAME, "50", OTHER, column="ssim")) == [0.46]
-    for dataset in NAMES:
-        for x in PLAN.seen:
-            risk = rate(dataset, PRIVATE, x, OTHER)
-            kept = rate(dataset, PRIVATE, x, OTHER, column="ssim")
-            safer = [
-                row
-                for row in ROWS
-                if row["dataset"] == dataset and row["method"] == "k-same-pixel" and row["attack"] == OTHER
-                if float(row["rate"]) <= risk
-            ]
-            assert max(float(row["ssim"]) for row in safer) > kept
+    assert rates(PRIVATE, "300", OTHER, "ssim") == [0.17]
+    assert rates(SAME, "10 50", OTHER, "ssim") == [0.48, 0.46]
+    for dataset, x in product(NAMES, PLAN.seen):
+        risk, kept = (rate(PRIVATE, x, OTHER, column, dataset=dataset) for column in ("rate", "ssim"))
+        pixels = rows(dataset=dataset, method="k-same-pixel", attack=OTHER)
+        assert max(float(row["ssim"]) for row in pixels if float(row["rate"]) <= risk) > kept
 
 
 def test_what_the_codec_alone_hides() -> None:
-    assert rate("LFW", "no codec", "", "embedding") == 1
-    assert rate("LFW", "codec alone", "", "embedding") == 0.3
-    assert rate("LFW", "codec alone", "", "embedding, parrot") == 0.42
+    assert rate("no codec", "", "embedding") == 1
+    assert [rate("codec alone", "", attack) for attack in ("embedding", "embedding, parrot")] == [0.3, 0.42]

@@ -27,7 +27,7 @@ from dpveil_research import (
     reilly_fan_eyes,
 )
 from dpveil_research.__main__ import COMPUTED, DRAWN, GRIDS, ON_DATA, OWN, main
-from dpveil_research.data import Dataset, choose, facts_of, levels, people_of
+from dpveil_research.data import facts_of, levels, people_of
 from dpveil_research.faces import read_people, sets_of
 from dpveil_research.grid import measure
 
@@ -87,11 +87,6 @@ def test_names_tell_expression_and_gender_and_frontal_photos_are_taken(
         assert len({one["gender"] for one in facts}) == 1
         assert {one["expression"] for one in facts} == set(RAFD if made is rafd else KDEF.values())
     assert facts_of("Person_1/happy.jpg") == facts_of("AF01/AF01V.JPG") == {}
-
-
-def test_sizes_are_the_papers(tmp_path: Path) -> None:
-    dataset = Dataset("nothing", "RGB", (128, 96)).at(scrub(tmp_path / "set"))
-    assert {levels(one).shape for one in choose(dataset, tmp_path, 12)} == {(128, 96, 3)}
 
 
 TINY = croft_2022_faces.Plan(people=4, known=1, pairs=1, epsilons=(1000,), groups=(2,), splits=1)
@@ -156,12 +151,6 @@ def test_faceidp_takes_a_tree_of_people(tmp_path: Path, monkeypatch: pytest.Monk
     assert set(seen["faces"].people) == {"Person_1", "Person_3", "Person_5"}
     assert len(seen["faces"].people) == len(seen["learned"]) == 15
     assert len(seen["shown"]) == 3
-
-
-def test_pixel_experiments_read_a_tree_in_their_size(tmp_path: Path) -> None:
-    faces = croft_pixels.people_of(croft_pixels.PAPER, tmp_path, 4, scrub(tmp_path / "own"))
-    assert {item.read().image.shape for item in faces.items} == {(128, 128, 3)}
-    assert len(faces.people) == 4
 
 
 def test_k_same_takes_a_tree_in_place_of_both_sets(tmp_path: Path) -> None:

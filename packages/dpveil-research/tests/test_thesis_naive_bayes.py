@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kept_tables import FOLDER, kept_row, kept_rows, read, signs
+from kept_tables import FOLDER, kept_row, read, signs
 from scipy.stats import kstest
 
 from dpveil.errors import UsageError
@@ -15,7 +14,7 @@ from dpveil.noise.bits import SeededBits
 from dpveil.numbers import PrivateGaussianNB
 from dpveil_research import naive_bayes as thesis
 from dpveil_research.naive_bayes import TABLES
-from dpveil_research.published_deviations import DRAWS, one_record, truncated, variable_scale
+from dpveil_research.published_deviations import truncated, variable_scale
 
 SEED = 20261121
 TINY = 1e-9
@@ -129,19 +128,6 @@ def test_truncated_draws_have_the_law():
     assert kstest(truncated(np.full(20_000, answer), np.full(20_000, 1.0), bits), below).pvalue < TINY
 
 
-def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
-    from dpveil.mechanisms.scalar import TruncatedLaplace
-
-    exact = TruncatedLaplace(
-        range="0:", sensitivity=1, epsilon=Fraction(1, 2), relation="database-record"
-    ).scale
-    assert float(exact) == pytest.approx(1 / np.log((1 + np.exp(0.5)) / 2), rel=1e-3)
-    wide = one_record(np.full(4000, 1000.0), np.ones(4000), 0.5, SeededBits(SEED))
-    assert np.abs(wide - 1000).mean() == pytest.approx(float(exact), rel=0.15)
-    for draw in DRAWS.values():
-        assert (draw(np.zeros(100), np.ones(100), 0.1, SeededBits(1)) >= 0).all()
-
-
 # What the page says of figure 5.3
 
 
@@ -153,10 +139,6 @@ def ahead(sweep, series, sign=1):
     """Return the ε at which a series is ahead of one record (sign 1) or behind it (-1)."""
     found = signs("naive-bayes", "accuracy", "naive-bayes-differences", sweep=sweep, first=series)
     return [x for x, one in found.items() if one == sign]
-
-
-def test_every_point_has_200_splits():
-    assert {row["repetitions"] for row in kept_rows("naive-bayes", "naive-bayes")} == {"200"}
 
 
 @pytest.mark.parametrize("table", ["Banknote", "Seeds"])

@@ -1,4 +1,4 @@
-"""Attackers who compare embeddings: the nearest person, what releases teach, and real or made."""
+"""Attackers who compare embeddings: the nearest person, and what releases teach."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from scipy.spatial.distance import cdist
 
 from dpveil.attacks.resampling import Interval, by_person
 from dpveil.attacks.vectors import whitening
-from dpveil.core.arrays import Bool, Float64, Shaped
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.core.arrays import Bool, Float64
+from dpveil.errors import InvalidParameter
 
 Embeddings = Float64[np.ndarray, "n d"]
 
@@ -83,38 +83,3 @@ def parrot(
         return identify(known, known_people, probes, people)  # which says what is wrong
     turn = whitening(known, known_people)
     return identify(known @ turn, known_people, probes @ turn, people)
-
-
-def real_or_made(
-    real: Shaped[np.ndarray, "n d"], made: Shaped[np.ndarray, "n d"], people: Sequence[str]
-) -> tuple[str, Identified]:
-    """Return the better classifier of real and made pictures by features, and its balanced accuracy.
-
-    Row i of `real` (n × d) and of `made` belong to `people[i]`. Each kind of classifier is trained on each
-    half of the people and tried on the other; the one with the highest accuracy counts, so chance is a little
-    above 0.5. Needs the extra `learn`; raises `UsageError` without it.
-    """
-    try:
-        from sklearn.decomposition import PCA
-        from sklearn.ensemble import ExtraTreesClassifier
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
-    except ImportError as error:
-        raise UsageError("scikit-learn is not installed", hint="pip install 'dpveil[learn]'") from error
-    names = np.asarray(people)
-    half = np.isin(names, np.unique(names)[::2])
-    rows, truth = np.concatenate([real, made]).astype(np.float64), np.repeat([0, 1], len(names))
-    seen = PCA(0.99, svd_solver="full")
-    found = {}
-    for kind, model in (
-        ("linear", make_pipeline(StandardScaler(), seen, LogisticRegression(C=0.03, max_iter=2000))),
-        ("trees", ExtraTreesClassifier(400, min_samples_leaf=2, max_features=0.1, random_state=0)),
-    ):
-        right = np.empty(len(names))
-        for train in (half, ~half):
-            model.fit(rows[np.tile(train, 2)], truth[np.tile(train, 2)])
-            tried = np.tile(~train, 2)
-            right[~train] = (model.predict(rows[tried]) == truth[tried]).reshape(2, -1).mean(axis=0)
-        found[kind] = Identified(right, tuple(people), 1 / 2)
-    return max(found.items(), key=lambda one: one[1].rate)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
@@ -94,39 +95,32 @@ VERY_BEST: Final = f"strongest, {VERY}"
 LIKELIHOOD: Final = f"likelihood, {VERY}"
 
 
-@dataclass(frozen=True)
-class Place:
-    """The setting of a row. `releases` is 1 or 2, `known` how many of the others an attacker can exclude."""
-
-    dataset: str
-    question: str
-    method: str
-    x: str
-    releases: int = 1
-    known: int = 0
-
-
 def row(
-    place: Place,
+    dataset: str,
+    question: str,
+    method: str,
+    x: str,
     attack: str,
     found: Identified,
     *,
+    releases: int = 1,
+    known: int = 0,
     limit: float | None = None,
     ssim: Float64[np.ndarray, " n"] | None = None,
 ) -> Row:
-    """Return the success rate of an attack with its 95 % interval over people, chance, and its limit, if
-    known.
+    """Return the success rate of an attack with its 95 % interval over people, chance, and its limit.
 
-    `limit` is 1/k for k-same, which holds for one release only, and the bound of `best_success` otherwise.
+    `known` says how many of the others an attacker can exclude. `limit` is 1/k for k-same, which holds for
+    one release only, and the bound of `best_success` otherwise.
     """
     low, high = found.interval()
     return {
-        "dataset": place.dataset,
-        "question": place.question,
-        "method": place.method,
-        "x": place.x,
-        "releases": str(place.releases),
-        "known": str(place.known),
+        "dataset": dataset,
+        "question": question,
+        "method": method,
+        "x": x,
+        "releases": str(releases),
+        "known": str(known),
         "attack": attack,
         **estimate("rate", (found.rate, low, high), ".5g"),
         "limit": "" if limit is None else f"{limit:.5g}",
@@ -135,6 +129,10 @@ def row(
         "tries": str(len(found.people)),
         "people": str(len(set(found.people))),
     }
+
+
+Place = Callable[..., Row]
+"""`row` for a setting, as a function of the attack and its result."""
 
 
 def strongest(rows: Sequence[Row]) -> list[Row]:
@@ -152,7 +150,6 @@ def strongest(rows: Sequence[Row]) -> list[Row]:
 
 
 Codes = Float64[np.ndarray, "n m"]
-Losses = Float64[np.ndarray, "n n"]
 
 
 def scaled(codes: Codes, mechanism: CroftMetric | BoxLaplace, space: CodeSpace) -> Codes:
@@ -168,17 +165,15 @@ def scaled(codes: Codes, mechanism: CroftMetric | BoxLaplace, space: CodeSpace) 
     budgets = np.full(space.length, float(mechanism.epsilon) / space.length)
     if isinstance(mechanism, BoxLaplace):
         budgets = np.array([float(share * mechanism.epsilon) for share in mechanism.shares(space)])
-    rounded: Codes = np.rint(inside * STEPS) / STEPS * budgets
-    return rounded
+    return np.asarray(np.rint(inside * STEPS) / STEPS * budgets)
 
 
-def losses(faces: Codes) -> Losses:
+def losses(faces: Codes) -> Float64[np.ndarray, "n n"]:
     """Return the largest log-ratio of the laws of every two faces, given the result of `scaled`."""
-    found: Losses = cdist(faces, faces, "cityblock")
-    return found
+    return np.asarray(cdist(faces, faces, "cityblock"))
 
 
-def best_success(loss: Losses) -> float:
+def best_success(loss: Float64[np.ndarray, "n n"]) -> float:
     """Return an upper bound on the success of naming the right one of n equally likely faces.
 
     An attacker who names face i on the set G_i of outputs is right with p_i = P_i(G_i), and P_j(G_i) ≥
@@ -221,6 +216,10 @@ class Scene:
         """The people on them."""
         return self.people.people
 
+    def place(self, question: str, method: str, x: str, **more: Any) -> Place:
+        """Return what makes the rows of a setting."""
+        return partial(row, self.people.name, question, method, x, **more)
+
     def views(self) -> dict[str, Likeness]:
         """Return the features that attackers compare, by the name of the attack."""
         return {"embedding": self.embed, "eigenfaces": self.weighed}
@@ -257,12 +256,12 @@ class Scene:
 
 def one_release(scene: Scene, told: Say) -> Iterator[Row]:
     """Yield a row for every attack on every method, and one for the strongest of each kind."""
-    name, back = scene.people.name, scene.back(scene.faces)
+    back = scene.back(scene.faces)
     clean = scene.by_photos(scene.faces)
-    yield from _rows(scene, Place(name, ONE, "no codec", ""), scene.faces, clean, None)
+    yield from _rows(scene, scene.place(ONE, "no codec", ""), scene.faces, clean, None)
     learned = scene.by_photos(back, lambda number: scene.back(scene.people.photo(number)))
     alone = scene.by_photos(back) | learned
-    yield from _rows(scene, Place(name, ONE, "codec alone", ""), back, alone, None)
+    yield from _rows(scene, scene.place(ONE, "codec alone", ""), back, alone, None)
     for method in PRIVATE:
         more = scene.plan.seen if method == PAPER else scene.plan.learned
         for epsilon in sorted({*scene.plan.epsilons, *more}, key=float):
@@ -280,7 +279,7 @@ def _rows(
 ) -> list[Row]:
     pairs = zip(scene.faces, shown, strict=True)
     likeness = np.array([ssim(face, other, data_range=255) for face, other in pairs])
-    made = [row(place, name, found, limit=limit, ssim=likeness) for name, found in attacks.items()]
+    made = [place(name, found, limit=limit, ssim=likeness) for name, found in attacks.items()]
     return [*made, *strongest(made)]
 
 
@@ -295,10 +294,10 @@ def _private(scene: Scene, name: str, epsilon: str, *, embedded: bool) -> Iterat
             lambda number: scene.drawn(name, epsilon, scene.people.photo(number), f"parrot {number}"),
         )
     attacks[LIKELIHOOD], limit = by_likelihood(scene, name, epsilon, 1)
-    yield from _rows(scene, Place(scene.people.name, ONE, name, epsilon), shown, attacks, limit)
+    yield from _rows(scene, scene.place(ONE, name, epsilon), shown, attacks, limit)
     found, limit = by_likelihood(scene, name, epsilon, 2)
-    place = Place(scene.people.name, "two releases", name, epsilon, releases=2)
-    yield row(place, LIKELIHOOD, found, limit=limit)
+    place = scene.place("two releases", name, epsilon, releases=2)
+    yield place(LIKELIHOOD, found, limit=limit)
 
 
 def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple[Identified, float]:
@@ -327,7 +326,7 @@ def _same(scene: Scene, method: KSamePixel | KSameM | KSameFurthest) -> list[Row
         attacks[f"{name}, {VERY}"] = identify(own, scene.names, seen, scene.names)
     sizes = np.array([len(group.members) for group in hidden.groups])[hidden.group_of]
     attacks[GROUPS] = Identified(1 / sizes, scene.names, 1 / len(scene.names))
-    place = Place(scene.people.name, ONE, method.name, str(method.k))
+    place = scene.place(ONE, method.name, str(method.k))
     return _rows(scene, place, hidden.faces, attacks, 1 / method.k)
 
 
@@ -397,9 +396,9 @@ def _in_galleries(scene: Scene, k: int) -> Iterator[Row]:
             for attack, values in chances.items():
                 found.setdefault((attack, release), []).append(values)
     for (attack, release), shares in found.items():
-        place = Place(scene.people.name, TWO, method.name, str(k), releases=release)
+        place = scene.place(TWO, method.name, str(k), releases=release)
         found_by = Identified(np.concatenate(shares), tuple(people), 1 / len(both[0]))
-        yield row(place, attack, found_by, limit=1 / k)
+        yield place(attack, found_by, limit=1 / k)
 
 
 def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> Iterator[dict[str, Shares]]:
@@ -433,8 +432,8 @@ def _drawn_twice(scene: Scene, epsilon: str) -> Iterator[Row]:
     both = [scene.embed(scene.drawn(PAPER, epsilon, scene.faces, which)) for which in ("first", "second")]
     for releases in (1, 2):
         seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
-        place = Place(scene.people.name, TWO, PAPER, epsilon, releases=releases)
-        yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))
+        place = scene.place(TWO, PAPER, epsilon, releases=releases)
+        yield place("embedding", identify(scene.embed(known), names, seen, scene.names))
 
 
 Numbers = Float64[np.ndarray, "..."]
@@ -459,16 +458,11 @@ def _subtract(scene: Scene, k: int) -> Iterator[Row]:
     codec, pixels, model = scene.codec, KSamePixel(k), KSameM(k, scene.codec)
     hidden = pixels.release(scene.faces)
     left = _less_the_others(hidden.faces.astype(float), scene.faces.astype(float), hidden)
-    yield from _named(
-        scene,
-        Place(scene.people.name, KNOWN, pixels.name, str(k), known=k - 1),
-        np.clip(np.rint(left), 0, 255).astype(np.uint8),
-    )
+    levels = np.clip(np.rint(left), 0, 255).astype(np.uint8)
+    yield from _named(scene, scene.place(KNOWN, pixels.name, str(k), known=k - 1), levels, k)
     hidden = model.release(scene.faces)
     codes = _less_the_others(codec.encode(hidden.faces), codec.encode(scene.faces), hidden)
-    yield from _named(
-        scene, Place(scene.people.name, KNOWN, model.name, str(k), known=k - 1), codec.decode(codes)
-    )
+    yield from _named(scene, scene.place(KNOWN, SAME, str(k), known=k - 1), codec.decode(codes), k)
 
 
 def _less_the_others(shown: Numbers, faces: Numbers, hidden: Shared) -> Numbers:
@@ -482,9 +476,9 @@ def _less_the_others(shown: Numbers, faces: Numbers, hidden: Shared) -> Numbers:
     return found
 
 
-def _named(scene: Scene, place: Place, shown: Crops) -> Iterator[Row]:
+def _named(scene: Scene, place: Place, shown: Crops, k: int) -> Iterator[Row]:
     for name, found in scene.by_photos(shown).items():
-        yield row(place, f"{name}, subtracting", found, limit=1 / int(place.x))
+        yield place(f"{name}, subtracting", found, limit=1 / k)
 
 
 def _strike_off(scene: Scene) -> Iterator[Row]:
@@ -497,9 +491,9 @@ def _strike_off(scene: Scene) -> Iterator[Row]:
     groups = KSameM(k, scene.codec).release(scene.faces).groups
     people = [scene.names[number] for group in groups for number in group.members]
     for known in range(k - 1):
-        place = Place(scene.people.name, KNOWN, SAME, str(k), known=known)
+        place = scene.place(KNOWN, SAME, str(k), known=known)
         even = np.full(len(people), 1 / (k - known))
-        yield row(place, "striking off", Identified(even, tuple(people), 1 / (k - known)), limit=1 / k)
+        yield place("striking off", Identified(even, tuple(people), 1 / (k - known)), limit=1 / k)
         for name in PRIVATE:
             for epsilon in scene.plan.struck:
                 yield _likeliest(scene, name, epsilon, codes, groups, known)
@@ -524,8 +518,9 @@ def _likeliest(
     rights = np.concatenate(right).astype(float)
     names = tuple(np.repeat(people, draws).tolist())
     found = Identified(rights, names, 1 / (scene.plan.narrowed - known))
-    where = Place(scene.people.name, KNOWN, name, epsilon, known=known)
-    return row(where, f"striking off, {LIKELIHOOD}", found, limit=float(np.mean(limits)))
+    return scene.place(KNOWN, name, epsilon, known=known)(
+        f"striking off, {LIKELIHOOD}", found, limit=float(np.mean(limits))
+    )
 
 
 def _figures(found: Sequence[Row]) -> dict[str, bytes]:
