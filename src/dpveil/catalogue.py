@@ -68,14 +68,10 @@ def row_of(method: type[Method]) -> MethodRow:
 
 
 def options(method: type[Method]) -> dict[str, tuple[str, str]]:
-    """Return the placeholder (empty for a flag) and the help of every parameter of a method, by name.
-
-    This includes parameters that exist only to be refused with a reason.
-    """
+    """Return the placeholder (empty for a flag) and the help of every parameter of a method, by name."""
     words = {n: text for base in reversed(method.__mro__) for n, text in vars(base).get("help", {}).items()}
-    names = dict.fromkeys((*method.accepted_parameters(), *inspect.signature(method).parameters))
-    kinds = {name: inspect.getattr_static(method, name, None) for name in names}
-    return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
+    kinds = {name: inspect.getattr_static(method, name, None) for name in method.accepted_parameters()}
+    return {n: (getattr(kind, "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n, kind in kinds.items()}
 
 
 class MechanismRow(TypedDict):

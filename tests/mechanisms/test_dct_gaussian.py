@@ -12,7 +12,6 @@ from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
 from dpveil.mechanisms.pixel import dct_gaussian as dct_gaussian
 from dpveil.mechanisms.pixel.dct_gaussian import BlockTransform, Reach
 from dpveil.noise.bits import SeededBits
-from dpveil_audit.pixel.methods.dct_gaussian import coefficients, kernels
 
 
 def random_image(shape, seed):
@@ -20,18 +19,6 @@ def random_image(shape, seed):
 
 
 # Exact coefficients
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 1), (5, 4, 3), (9, 7, 3), (8, 8, 1), (3, 17, 3)])
-@pytest.mark.parametrize("block", [1, 2, 8])
-def test_coefficients_are_exact_integers(shape, block):
-    image = random_image(shape, 1)
-    made, expected = coefficients(DCTGaussian(rho=1, block=block), image)
-    assert np.array_equal(made.transform.forward(image), expected)
-    assert (
-        np.abs(expected)
-        <= np.abs(kernels(made.transform.tall, made.transform.wide, shape[2])).sum(axis=(1, 2, 3)) * 255
-    ).all()
 
 
 def test_coefficients_are_those_of_the_cosine_transform():

@@ -16,7 +16,7 @@ from dpveil.accounting.compose import any_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel import dp_samp as sampling
-from dpveil.mechanisms.pixel.dp_samp import frequent_levels, histogram, k_means, most_shown
+from dpveil.mechanisms.pixel.dp_samp import frequent_levels, histogram, k_means
 from dpveil.noise.bits import SeededBits
 
 HIDDEN = -1
@@ -144,27 +144,7 @@ def test_intensities_are_counted_exactly(monkeypatch):
     assert np.array_equal(histogram(np.stack([levels, levels], axis=2)[:, :, 1]), expected)
 
 
-def test_a_release_shows_true_pixels_of_the_chosen_intensities_only():
-    image = (np.arange(60 * 80) * 7919 % 13 * 20).astype(np.uint8).reshape(60, 80)
-    method = DPSamp(epsilon=3, clusters=3, neighbourhood=1)
-    numbers = method.numbers_shown(histogram(image), image.size)
-    assert len(numbers) == 3
-    released = method.release(image, bits=SeededBits(4))
-    for level, (x, count) in numbers.items():
-        assert 0 < x < count
-        assert ((released == level) & (image == level)).sum() >= x
-    assert released.min() >= min(numbers)
-    assert released.max() <= max(numbers)
-
-
 # Parts
-
-
-@pytest.mark.parametrize("m", [1, 2, 3, 7])
-def test_most_shown_is_the_largest_number_of_equation_4(m):
-    for count in range(60):
-        for epsilon in (0.01, 0.1, 0.5, 1, 2.5, 6):
-            assert most_shown(count, m, epsilon) == worst_shown(count, m, epsilon)
 
 
 def test_k_means_is_the_best_of_all():

@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from scipy import linalg
 from threadpoolctl import threadpool_info, threadpool_limits
 
-import dpveil
 from dpveil.core.guarantee import Scope
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel import dp_svd as dp_svd
 from dpveil.mechanisms.pixel.dp_svd import STEPS, ball_radius, leading_triples, whole_values
@@ -143,16 +141,6 @@ def test_a_rank_above_the_sides_is_all_of_them():
     capped, whole = DPSVD(epsilon=1, rank=2**31), DPSVD(epsilon=1, rank=4)
     assert capped.guarantee(**size) == whole.guarantee(**size)
     assert np.array_equal(capped.release(image, bits=SeededBits(1)), whole.release(image, bits=SeededBits(1)))
-
-
-@pytest.mark.parametrize("keep", [0.9, "90%", 0, False])
-def test_keeping_by_energy_is_refused_with_the_reason(keep):
-    with pytest.raises(InvalidParameter) as refusal:
-        DPSVD(epsilon=1, rank=4, keep=keep)
-    assert refusal.value.name == "keep"
-    assert "private singular values" in refusal.value.hint
-    with pytest.raises(InvalidParameter, match="is refused"):
-        dpveil.obfuscate(dpveil.Photo(np.zeros((4, 4), np.uint8)), "dp-svd", epsilon=1, rank=4, keep=keep)
 
 
 def test_noise_scale_is_the_root_mean_square_of_a_pixel():

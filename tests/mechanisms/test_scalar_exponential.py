@@ -71,14 +71,6 @@ def test_permute_and_flip_is_its_definition(points, rate):
         assert sum(exact) == pytest.approx(1, abs=1e-15)
 
 
-@pytest.mark.parametrize("rate", [0.01, 0.3, 2.5])
-def test_integers_and_floating_point_agree_on_many_responses(rate):
-    points = np.arange(60)
-    chances = [round(Fraction(math.exp(-rate * abs(int(y) - 17))) * (1 << BITS)) for y in points]
-    exact = np.array([value / (1 << BITS) for value in law(chances)])
-    assert np.allclose(exact, np.exp(log_law(points, rate)[17]), rtol=1e-11, atol=0)
-
-
 @pytest.mark.parametrize("relation", RELATIONS)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("epsilon", ["0.3", "2"])

@@ -8,12 +8,10 @@ import numpy as np
 import pytest
 
 from dpveil.mechanisms.scalar import TABLE
-from dpveil.noise.bits import SeededBits
 from dpveil.numbers import naive_bayes
 from dpveil.numbers.naive_bayes import (
     LEVELS,
     Deviations,
-    Shares,
     centred_sums,
     encode,
     root_point,
@@ -141,29 +139,6 @@ def test_large_classes_get_coarser_steps_and_keep_their_cost():
         assert size <= mechanism.range.high < size + mechanism.lattice.step
         assert mechanism.lattice.reach == 1
         assert mechanism.certificate.epsilon <= 1
-
-
-class Watched(Deviations):
-    """Deviations that keep what they were asked."""
-
-    def release(self, squares, reach, sizes, bits):
-        object.__setattr__(self, "asked", (squares, reach, sizes))
-        return super().release(squares, reach, sizes, bits)
-
-
-def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_sizes():
-    shares = Shares.of(Fraction(2), 2, (Fraction(1),) * 3)
-    for stream in range(20):
-        random = np.random.default_rng(stream)
-        codes, labels = random.integers(0, LEVELS + 1, (9, 2)), random.integers(0, 3, 9)
-        watched = Watched("laplace", "database-record", shares.deviation)
-        bits = SeededBits(SEED, f"asked {stream}")
-        found = naive_bayes.Plan.of(codes, labels, 3, shares, watched).release(bits)
-        squares, reach, sizes = watched.asked
-        for row, centre in enumerate(found.means):
-            assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()
-            assert reach[row].tolist() == [reach_of(code) for code in centre]
-        assert sizes == np.maximum(found.counts, 1).tolist()
 
 
 def test_codes_are_of_one_record_each_and_clipped():

@@ -77,15 +77,6 @@ def one_person_each(folder: Path) -> list[Item]:
     return [_item(folder, f"./{path.name}", path) for path in _photos(folder, 0)]
 
 
-def all_photos(folder: Path) -> list[Item]:
-    """Return all photos of a folder, those in shards too, whatever its layout is.
-
-    Whose they are, something else says. Raises `UsageError` as `items_of` does, and `PhotoError` for a
-    damaged shard.
-    """
-    return items_of(folder, ALL)
-
-
 def _photos(folder: Path, deeper: int) -> Iterator[Path]:
     """Yield the photos in a folder and in those below it."""
     for place in sorted(folder.iterdir()):
@@ -112,16 +103,11 @@ def _by_folder(folder: Path) -> Iterator[Item]:
             yield _item(folder, place.name, path)
 
 
-def _by_itself(folder: Path, deeper: int = 1) -> Iterator[Item]:
+def _by_itself(folder: Path) -> Iterator[Item]:
     """Yield every photo as that of a person of its own."""
-    for path in _photos(folder, deeper):
+    for path in _photos(folder, 1):
         name = path.relative_to(folder).as_posix()
         yield _item(folder, name, path)
-
-
-def _all(folder: Path) -> Iterator[Item]:
-    yield from _by_itself(folder, DEEPEST + 1)
-    yield from in_shards(folder)
 
 
 def _has_utkface(folder: Path) -> bool:
@@ -233,5 +219,3 @@ LAYOUTS: Final = (
     ),
 )
 """Layouts, the first that fits is taken."""
-ALL: Final = Layout("any", NOBODY, Path.is_dir, _all, unnamed=True)
-"""What takes every photo, and is none of the layouts."""

@@ -103,43 +103,51 @@ def cells(
     """
     names = usable(dataset.subject) if measures is None else tuple(measures)
     releases = release_all(dataset, setting, seed)
-    yield from attack_cells(dataset, setting, attacks, releases, seed, names)
-
-
-def attack_cells(
-    dataset: Dataset,
-    setting: Setting,
-    attacks: Sequence[Attack],
-    releases: Released,
-    seed: int,
-    names: Sequence[str],
-) -> Iterator[Cell]:
-    """Yield the cell of each attack on releases, and of the measures of these names."""
     shown = [None if one is None else one[0].image for one in releases.shown]
-    left = Left(tuple(names), *measure_all(names, [item.read().image for item in releases.probes], shown))
+    left = Left(names, *measure_all(names, [item.read().image for item in releases.probes], shown))
     for attack in attacks:
         yield cell_of(dataset, setting, attack, releases, left, seed)
 
 
 def cell_of(
-    dataset: Dataset,
-    setting: Setting,
-    attack: Attack,
-    releases: Released,
-    left: Left,
-    seed: int,
+    dataset: Dataset, setting: Setting, attack: Attack, releases: Released, left: Left, seed: int
 ) -> Cell:
     """Return what one attack makes of releases; those that do not exist count as its failures."""
-    names = tuple(sorted({item.person for item in releases.probes}))
-    apart: Mapping[str, float | None] = {}
+    people = [item.person for item in releases.probes]
+    names, apart = tuple(sorted(set(people))), dict[str, float | None]()
     if releases.learnt:
         scores, apart = attacked_apart(attack, releases, names)
     else:
         background = releases.background(learnt=False)
-        there = background is not None and len(background.names) > 1
-        fitted = attack.fit(background) if background is not None and there else None
+        fitted = attack.fit(background) if background is not None and len(background.names) > 1 else None
         scores = score_releases(fitted, releases.shown, names, joint=attack.joint, seed=seed)
-    return _outcome(dataset, setting, attack, releases, scores, left, seed, apart)
+    verified = [verification_rates(scores, people, far=far) for far in FARS]
+    shown = [one for one in releases.shown if one is not None]
+    guarantees = [one[1] for one in shown]
+    covered = all(_all_hidden(one[0]) for one in shown)
+    stated = next((one.to_json() for one in guarantees if one is not None), None)
+    least = None
+    if setting.method is not None and not attack.joint:
+        pixels = max((one[0].hidden.size for one in shown), default=1)
+        whole = covered and len({one[0].image.shape for one in shown}) == 1
+        least = bound(guarantees, people, pixels=pixels, whole=whole)
+    return Cell(
+        of=depends_on(dataset, setting, attack, seed, left.measures),
+        people=tuple(names.index(person) for person in people),
+        right=round_values(identification_rates(scores, people)),
+        near=round_values(identification_rates(scores, people, rank=min(NEAR, len(names)))),
+        answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
+        chance=round(max(Counter(people).values()) / len(people), 9),
+        equal_error=round(equal_error_rate(verified[0]), 9),
+        accepted_2=_true_accept_rate(verified[0]),
+        accepted_3=_true_accept_rate(verified[1]),
+        guarantee=stated,
+        bound=None if least is None else float(up(min(1.0, least), DIGITS)),
+        utility=left.alone,
+        together=left.together,
+        apart=apart,
+        covers=None if stated is None else WHOLE if covered else PARTS,
+    )
 
 
 def attacked_apart(
@@ -225,45 +233,6 @@ def _all_hidden(view: View) -> bool:
     regions: Any = (view.certificate or {}).get("regions") or ()
     found = any(one["origin"].get("found") or one["origin"].get("fallback") for one in regions)
     return bool(regions) and not found and bool(view.hidden.all())
-
-
-def _outcome(
-    dataset: Dataset,
-    setting: Setting,
-    attack: Attack,
-    releases: Released,
-    scores: Scores,
-    left: Left,
-    seed: int,
-    apart: Mapping[str, float | None],
-) -> Cell:
-    people = [item.person for item in releases.probes]
-    verified = [verification_rates(scores, people, far=far) for far in FARS]
-    shown = [one for one in releases.shown if one is not None]
-    guarantees = [one[1] for one in shown]
-    pixels = max((one[0].hidden.size for one in shown), default=1)
-    covered = all(_all_hidden(one[0]) for one in shown)
-    whole = covered and len({one[0].image.shape for one in shown}) == 1
-    bounded = setting.method is not None and not attack.joint
-    least = bound(guarantees, people, pixels=pixels, whole=whole) if bounded else None
-    stated = next((one.to_json() for one in guarantees if one is not None), None)
-    return Cell(
-        of=depends_on(dataset, setting, attack, seed, left.measures),
-        people=tuple(scores.names.index(person) for person in people),
-        right=round_values(identification_rates(scores, people)),
-        near=round_values(identification_rates(scores, people, rank=min(NEAR, len(scores.names)))),
-        answered=tuple(bool(np.isfinite(row).all()) for row in scores.likeness),
-        chance=round(max(Counter(people).values()) / len(people), 9),
-        equal_error=round(equal_error_rate(verified[0]), 9),
-        accepted_2=_true_accept_rate(verified[0]),
-        accepted_3=_true_accept_rate(verified[1]),
-        guarantee=stated,
-        bound=None if least is None else float(up(min(1.0, least), DIGITS)),
-        utility=left.alone,
-        together=left.together,
-        apart=apart,
-        covers=None if stated is None else WHOLE if covered else PARTS,
-    )
 
 
 def _true_accept_rate(verified: Verified) -> float | None:

@@ -223,9 +223,7 @@ def _figure(dataset: str, found: Sequence[League]) -> str:
 def _strength(table: Sequence[Row]) -> str:
     weak = [row for row in table if row.values["kind"] in ("none", "heuristic") and row.cell is not None]
     attacks = list(dict.fromkeys(row.values["attack"] for row in weak))
-    settings = list(
-        dict.fromkeys((row.values["dataset"], row.values["method"], row.values["parameters"]) for row in weak)
-    )
+    settings = list(dict.fromkeys(map(_setting_of, weak)))
     rates = {(*_setting_of(row), row.values["attack"]): row for row in weak}
     head = "".join(f"<th class=n>{html.escape(name)}</th>" for name in attacks)
     lines = []

@@ -19,7 +19,7 @@ from typing import Any, Final
 from dpveil.attacks.base import Attack
 from dpveil.bench.cells import MOST_BYTES, Cell, code_digest, depends_on, key_of, parse
 from dpveil.bench.data import Dataset
-from dpveil.bench.measuring import attack_cells, release_all
+from dpveil.bench.measuring import cells
 from dpveil.bench.report import alarm, page
 from dpveil.bench.setting import Setting
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
@@ -245,10 +245,7 @@ def _compute_jobs(jobs: Sequence[Job], folder: Path, processes: int) -> Iterator
 def compute(job: Job, folder: Path) -> None:
     """Compute the cells of a job on one thread, and write each as soon as it is there."""
     with one_thread():
-        releases = release_all(job.dataset, job.setting, job.seed)
-        for cell in attack_cells(
-            job.dataset, job.setting, job.attacks, releases, job.seed, usable(job.dataset.subject)
-        ):
+        for cell in cells(job.dataset, job.setting, job.attacks, job.seed):
             write_together([(_path(folder, cell.key), cell.text().encode())], replace=True)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import InitVar, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import isqrt, sqrt
@@ -17,7 +17,6 @@ from dpveil.core.arrays import Float, Float64, UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Distance, Json, root_above
 from dpveil.core.parameters import Count, Positive
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import TOP, PixelMethod, check_size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace
@@ -128,10 +127,6 @@ def rebuild(triples: Triples, values: list[Fraction]) -> UInt8[np.ndarray, "h w"
     return out
 
 
-WHY_NOT_KEEP: Final = (
-    "a share of the energy to keep would choose the rank from the private singular values, and reading them"
-    " for that costs a budget that nobody has paid: choose a rank instead"
-)
 METRIC: Final = "L2 on the {rank} largest singular values of every channel, in steps of 1/1024"
 
 
@@ -142,9 +137,8 @@ class DPSVD(PixelMethod):
 
     Singular values are rounded to multiples of 1/1024 of a level; those of all channels together get one draw
     of the continuous law in rank·c dimensions, rounded to the same grid, so that the metric guarantee is
-    exact. A `rank` above the shorter side means all of them. `keep`, a share of the energy, is refused, as it
-    would read the private spectrum for free. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.3, eq.
-    5.
+    exact. A `rank` above the shorter side means all of them; a rank by a share of the energy would read the
+    private spectrum for free. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.3, eq. 5.
 
     >>> DPSVD(epsilon=1, rank=6).guarantee(height=480, width=640, channels=1).kind
     'metric'
@@ -155,18 +149,10 @@ class DPSVD(PixelMethod):
     summary: ClassVar[str] = "noise on the largest singular values, U and V as they are"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.3, errata E9"
     typical: ClassVar[Mapping[str, Json]] = {"rank": 6}
-    help: ClassVar[Mapping[str, str]] = {
-        "rank": "Singular values that are kept.",
-        "keep": "Refused, with the reason: a share of the energy is private.",
-    }
+    help: ClassVar[Mapping[str, str]] = {"rank": "Singular values that are kept."}
 
     epsilon: Positive = Positive()
     rank: Count = Count()
-    keep: InitVar[object] = None
-
-    def __post_init__(self, keep: object) -> None:
-        if keep is not None:
-            raise InvalidParameter("keep", keep, "is refused", hint=WHY_NOT_KEEP)
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε per unit of distance, and the diameter of the public ball of singular values."""
