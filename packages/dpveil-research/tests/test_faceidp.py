@@ -94,6 +94,14 @@ def test_errata_e18_a_larger_epsilon_for_more_noise():
     assert sum(shares) == pytest.approx(1)  # ours: ε is what the shares sum to, whatever the noise
 
 
+def test_errata_e18_the_largest_ratio_stands_where_the_least_must():
+    """Eq. 36 takes -ln of the largest P_B/P_A over pairs, eq. 37 the largest ln(P_A/P_B): not the same."""
+    ratios = np.array([1.0, 0.01])  # a pair that nobody tells apart, and one that everybody does
+    printed, bound = -math.log(ratios.max()), max(-np.log(ratios))
+    assert printed == 0
+    assert bound == pytest.approx(math.log(100))
+
+
 def test_errata_e18_slices_are_no_projections():
     """Eq. 30 bounds the chance of all coordinates by that of one between edges found with the others at 0.
 
