@@ -21,7 +21,8 @@ from dpveil.batch.tasks import photos_in
 from dpveil.cli import run
 from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.io import urls
-from dpveil.scale import Setup, Worker, files, release_files
+from dpveil.scale import files, release_files
+from dpveil.scale.worker import Setup, Worker
 
 
 class Opened(BytesIO):

@@ -52,7 +52,7 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
         "seconds": float(plan.facts.seconds),
         "cuts": list(plan.cuts),
         "tracks": [{name: getattr(track, name) for name in TRACK} for track in plan.tracks],
-        "draws": plan.quote.draw_count,
+        "draws": len(plan.draws),
         "guarantee": plan.total.to_json(),
         "guarantees": [guarantee.to_json() for guarantee in plan.guarantees],
         "strength": plan.strength,
@@ -74,7 +74,7 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
         end = f", {end_text(track)}" + ", stays as it is" * track.visible
         tell(f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}")
     length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    tell(f"{length}: {count_noun(plan.quote.draw_count, 'draw')}, {plan.total} ({plan.strength})")
+    tell(f"{length}: {count_noun(len(plan.draws), 'draw')}, {plan.total} ({plan.strength})")
     for text in notes_with_options(plan.warnings, OPTIONS):
         say.note(f"warning: {text}")
     if plan.left_out:
@@ -99,7 +99,7 @@ def tell_private(sheet: Path) -> None:
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
 TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
-OPTIONS: Final = {"over_time": "--over-time", "protect": "--protect"}
+OPTIONS: Final = {"protect": "--protect"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: the same command goes on, and pays nothing twice"
 

@@ -7,12 +7,11 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.transform import DPVeil, ReleasedDataset, release, released_samples
+    from dpveil.datasets.transform import DPVeil, release, released_samples
 
 __all__ = [
     "Cache",
     "DPVeil",
-    "ReleasedDataset",
     "Releaser",
     "Stored",
     "release",
@@ -24,6 +23,6 @@ __getattr__, __dir__ = lazy(
     {
         "cache": "Cache Stored",
         "releaser": "Releaser",
-        "transform": "release released_samples DPVeil ReleasedDataset",
+        "transform": "release released_samples DPVeil",
     },
 )

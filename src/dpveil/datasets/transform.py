@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 
@@ -264,39 +264,3 @@ class DPVeil:
         """
         levels = self.releaser.release(photo).photo().image
         return np.array(levels.reshape(photo.shape) if isinstance(photo, np.ndarray) else levels)
-
-
-class MapStyle(Protocol):
-    """A map-style data set, as those of PyTorch."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: int, /) -> Any: ...
-
-
-class ReleasedDataset:
-    """A map-style data set for `torch.utils.data.DataLoader`: items of `dataset` with their image released.
-
-    An item is a mapping, or a tuple or list, whose entry `image` is the photo, as bytes or a path where it is
-    a file; its other entries, such as labels, are passed on as they are. Raises errors of `dpveil.errors`,
-    which end an epoch: a photo that cannot be released is never replaced by its original.
-    """
-
-    def __init__(self, dataset: MapStyle, veil: DPVeil, *, image: str | int = 0) -> None:
-        if not isinstance(veil, DPVeil):
-            raise InvalidParameter("veil", type(veil).__name__, "is no transform", hint="give a DPVeil")
-        self._dataset, self._veil, self._image = dataset, veil, image
-
-    def __len__(self) -> int:
-        return len(self._dataset)
-
-    def __getitem__(self, index: int) -> Any:
-        """Return item `index` with its image released."""
-        item = self._dataset[index]
-        if isinstance(item, dict) and self._image in item:
-            return {**item, self._image: self._veil.image(item[self._image])}
-        place = self._image
-        if isinstance(item, tuple | list) and isinstance(place, int) and 0 <= place < len(item):
-            return (*item[:place], self._veil.image(item[place]), *item[place + 1 :])
-        problem = f"is not in an item, which is a {type(item).__name__}"
-        raise InvalidParameter("image", self._image, problem, hint="name the key, or the place, of the photo")

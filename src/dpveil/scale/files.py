@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,88 +24,34 @@ from dpveil.batch.report import (
 )
 from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.numbers import keep_freed
-from dpveil.core.parameters import check_count
 from dpveil.core.urls import Url
 from dpveil.datasets.cache import RELEASES
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError, UsageError
+from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
-from dpveil.scale.worker import INSTALL, POSTGRES, SECONDS, Mapper, Row, Setup, name
+from dpveil.scale.worker import INSTALL, POSTGRES, SECONDS, Row, Setup, Worker, name
 
 BATCH: Final = 64
 """Rows that an actor gets at a time."""
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
 
 
-def release(
-    dataset: Any,
-    method: str | Method | None = None,
-    *,
-    store: str | Path,
-    column: str = "bytes",
-    key: str = "path",
-    keep: Iterable[str] = (),
-    workers: int | None = None,
-    batch: int = BATCH,
-    seconds: int = SECONDS,
-    **settings: Any,
-) -> Any:
-    """Return a `ray.data.Dataset` with a row for each row of `dataset`, another one; it is lazy, as all are.
-
-    `column` has the bytes of image files, as of `ray.data.read_binary_files(..., include_paths=True)`, and
-    `key` what rows are called, each once. Releases and certificates are written to `store`, a folder that all
-    machines see, under names that follow from key and content: however often a row is met, after a death or
-    in another run, it is drawn and paid for once. The columns of the result are those of `Mapper`; what
-    was not released is in it with the reason, and never as an original. There are up to `workers` actors (as
-    many as cores), each with `batch` rows; one that works on a photo for more than `seconds` is ended, and a
-    row of which two die fails. `settings` are those of `Releaser.of`, where `ledger` is a URL. Raises
-    errors of `dpveil.errors` that are about no single row.
-    """
-    ray = connect_ray()
-    if not isinstance(dataset, ray.data.Dataset):
-        hint = "give a ray.data.Dataset, such as ray.data.read_binary_files(folder, include_paths=True)"
-        raise InvalidParameter("dataset", type(dataset).__name__, "is no data set of Ray", hint=hint)
-    setup = Setup.of(method, store=store, seconds=seconds, **settings)
-    check_shared(setup)
-    mapper = Mapper(setup, column=column, key=key, keep=keep, own=True)
-    mapper.check(getattr(dataset.schema(), "base_schema", None))
-    return map_batches(dataset.select_columns(mapper.columns), mapper, workers=workers, batch=batch)
-
-
-def map_batches(
-    dataset: Any, mapper: Mapper, *, workers: int | None, batch: int, least: int | None = 1
-) -> Any:
-    """Return a data set of what the mapper makes of this one, by up to so many actors.
-
-    There are at `least` so many, or all if that is None: then there is no core left for what reads the data.
-    Ray Data starts actors that died again, and repeats their tasks, without end.
-    """
-    import ray
-
-    most = cores() if workers is None else check_count(workers, "workers")
-    return dataset.map_batches(
-        Actor,
-        fn_constructor_args=(mapper,),
-        compute=ray.data.ActorPoolStrategy(min_size=least or most, max_size=most),
-        batch_size=check_count(batch, "batch"),
-        batch_format="pyarrow",
-        num_cpus=1,
-    )
-
-
 class Actor:
-    """What Ray Data makes in each of its processes: a mapper that has one core."""
+    """What Ray Data makes in each of its processes: a worker that has one core."""
 
-    def __init__(self, mapper: Mapper) -> None:
+    def __init__(self, setup: Setup) -> None:
         import cv2
 
         cv2.setNumThreads(1)
         keep_freed()
-        self._mapper = mapper
+        self._worker = Worker(setup, own=True)
 
     def __call__(self, table: Any) -> Any:
-        """Return the columns of the result."""
-        return self._mapper(table)
+        """Return what became of the files whose keys and stamps are in a table of Arrow."""
+        keys, stamps = (table.column(name).to_pylist() for name in ("key", "stamp"))
+        rows = self._worker(list(zip(keys, stamps, keys, strict=True)))
+        columns = {"status": [row.status for row in rows], "problem": [row.problem for row in rows]}
+        return type(table).from_pydict(columns)
 
 
 def connect_ray() -> Any:
@@ -205,17 +151,21 @@ def release_files(
 ) -> Report:
     """Release files into a `store`, calling `step` after each; return the report, in the order of the files.
 
-    `paths` may be objects that `dpveil.batch.photos_in` listed; one that is another when it is read fails.
+    Releases and certificates are written to `store`, a folder that all machines see, under names that follow
+    from a file's name and content: however often a file is met, after a death or in another run, it is drawn
+    and paid for once. There are up to `workers` processes, as many as cores if that is None; one that works
+    on a photo for more than `seconds` is ended, and a photo of which two die fails. `settings` are those of
+    `Releaser.of`, where `ledger` is a URL. `paths` may be objects that `dpveil.batch.photos_in` listed; one
+    that is another when it is read fails.
     A file that an earlier run released with the same settings is skipped without being read, unless its size
     or its time of change (of an object, its ETag) is another. Files without a release are in the table
-    `failed.jsonl` of the store, too. Everything else is as in `dpveil.scale.release`. Raises errors of
-    `dpveil.errors` that are about no single file.
+    `failed.jsonl` of the store, too. Raises errors of `dpveil.errors` that are about no single file.
     """
     urls = [path for path in paths if isinstance(path, Url)]
     if not all(url.is_shared for url in urls):
         raise UsageError("memory:// is that of one process", hint="name files that all machines see")
     connect_ray()
-    setup = Setup.of(method, store=store, files=True, urls=bool(urls), seconds=seconds, **settings)
+    setup = Setup.of(method, store=store, urls=bool(urls), seconds=seconds, **settings)
     check_shared(setup)
     finished, inputs = setup.outcomes.finished_names(), list(map(_Input.of, paths))
     refused = {each.name: row for each in inputs if (row := each.refusal) is not None}
@@ -269,13 +219,19 @@ def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[s
     import pyarrow
     import ray.data
 
-    keys = [each.key for each in todo]
-    table = pyarrow.table({"key": keys, "path": keys, "stamp": [each.stamp for each in todo]})
+    table = pyarrow.table({"key": [each.key for each in todo], "stamp": [each.stamp for each in todo]})
     batch = max(1, min(BATCH, len(todo) // (PARTS_EACH * workers)))
     size = max(batch, len(todo) // BLOCKS)
     parts = [table.slice(start, size) for start in range(0, len(todo), size)]
-    mapper = Mapper(setup, column="path", key="key", stamp="stamp", own=True)
-    dataset, most = ray.data.from_arrow(parts), min(workers, len(parts))
-    released = map_batches(dataset, mapper, workers=most, batch=batch, least=None)
-    for batch in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
-        yield from batch.to_pylist()
+    most = min(workers, len(parts))
+    released = ray.data.from_arrow(parts).map_batches(
+        Actor,
+        fn_constructor_args=(setup,),
+        # Ray Data starts actors that died again, and repeats their tasks, without end: `Tries` bounds that
+        compute=ray.data.ActorPoolStrategy(min_size=most, max_size=most),
+        batch_size=batch,
+        batch_format="pyarrow",
+        num_cpus=1,
+    )
+    for part in released.iter_batches(batch_size=None, batch_format="pyarrow", prefetch_batches=0):
+        yield from part.to_pylist()

@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -23,7 +23,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.datasets.cache import KEY, RELEASES, Cache
 from dpveil.datasets.releaser import ENDS, Releaser
-from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
+from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, UsageError
 from dpveil.io import is_present, make_folder, write_together
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
@@ -191,7 +191,6 @@ class Setup:
     fingerprint: str
     version: str
     run: str
-    files: bool
     urls: bool
     seconds: int
     releaser: Releaser = field(repr=False)
@@ -202,15 +201,14 @@ class Setup:
         method: str | Method | None = None,
         *,
         store: str | Path,
-        files: bool = False,
         urls: bool = False,
         seconds: int = SECONDS,
         **settings: Any,
     ) -> Setup:
         """Return the setup of a new run, and make its `store`, a folder that all machines see.
 
-        With `files`, rows hold names of files, which workers open, and with `urls` also URLs of objects, with
-        the stamps of `release_files`: only for names that come from nobody else. A photo on which a process
+        Workers open the files that rows name, and with `urls` also objects, with the stamps of
+        `release_files`: only for names that come from nobody else. A photo on which a process
         works for more than `seconds` is taken for one of which processes die. `settings` are those of
         `Releaser.of`, where `ledger` has to be a URL. Raises errors of `dpveil.errors`.
         """
@@ -226,7 +224,6 @@ class Setup:
             fingerprint=cache.fingerprint,
             version=version("dpveil"),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
-            files=files,
             urls=urls,
             seconds=check_count(seconds, "seconds"),
             releaser=Releaser.of(method, **settings),
@@ -280,10 +277,10 @@ class Worker:
         except DPVeilError as error:
             self._releaser, self._stopped = setup.releaser, error
 
-    def __call__(self, rows: Sequence[tuple[str, str, object]]) -> list[Row]:
+    def __call__(self, rows: Sequence[tuple[str, str, str | bytes]]) -> list[Row]:
         """Return what became of each of these keys, stamps and contents, and write it down in the store.
 
-        A content is the bytes of a file, or with `files` of the setup its name.
+        A content is the name of a file, or its bytes.
         """
         done = [self._row(*row) for row in rows]
         if self._log is not None:
@@ -293,7 +290,7 @@ class Worker:
                 self._stopped = self._stopped or error
         return done
 
-    def _row(self, key: str, stamp: str, content: object) -> Row:
+    def _row(self, key: str, stamp: str, content: str | bytes) -> Row:
         try:
             if self._stopped is not None:
                 return Row.of(key, stamp, self._stopped, tried=False)
@@ -306,23 +303,16 @@ class Worker:
             return Row.of(key, stamp, error)
         return Row(key, stamp, RELEASED, release=released)
 
-    def _release(self, key: str, stamp: str, content: object) -> str:
+    def _release(self, key: str, stamp: str, content: str | bytes) -> str:
         """Return the name of the release; raises `DPVeilError`."""
-        if not key:
-            raise PhotoError("the row has no name", hint="give each row one of its own")
-        wanted = str if self._setup.files else bytes
-        if not isinstance(content, wanted):
-            hint = "give the bytes of image files, as ray.data.read_binary_files does"
-            raise PhotoError(f"the row holds {type(content).__name__}", hint=hint)
-        if isinstance(content, str):
-            content = self._source_path(content, stamp)
+        photo = self._source_path(content, stamp) if isinstance(content, str) else content
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
         with self._tries.of(cache.name(name(key, ""))) as before:
             if before >= MOST:
                 raise DPVeilError(DIED, hint=ALONE)
-            path = self._releaser.release(content, row=key, timed=self._timed).path
+            path = self._releaser.release(photo, row=key, timed=self._timed).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
 
     def _source_path(self, called: str, stamp: str) -> Path:
@@ -375,127 +365,4 @@ def _take_back(path: Path, before: int) -> None:
             path.unlink()
 
 
-MADE: Final = ("release", "status", "problem")
-"""The columns that are made, of text."""
 INSTALL: Final = "pip install 'dpveil[scale]'"
-
-
-class Mapper:
-    """Releases the column of photos of Arrow tables; it can be sent to other processes.
-
-    `column` holds the bytes of image files, or their names with `files` of the `setup`, and `key` names of
-    rows, as text or whole numbers, each once, and a row without one fails; `stamp` tells versions of a row
-    apart. The columns of the result are `key`, those in `keep`, which are passed on unchanged, and three of
-    text: `release`, the name of the PNG in the store's folder `releases`; `status`, which is "released",
-    "no_region", "failed" or "untried"; and `problem`. Nothing is promised for any of them but the release
-    itself. With `own`, a process that works on one photo for too long ends.
-    """
-
-    def __init__(
-        self,
-        setup: Setup,
-        *,
-        column: str = "bytes",
-        key: str = "path",
-        stamp: str | None = None,
-        keep: Iterable[str] = (),
-        own: bool = False,
-    ) -> None:
-        if isinstance(keep, str):
-            raise InvalidParameter("keep", keep, "is one name", hint=f"write [{keep!r}]")
-        kept = [name for name in keep if name != key]
-        for name in (*kept, key):
-            if name in (column, *MADE):
-                problem = "holds photos, or is made anew"
-                raise InvalidParameter("keep" if name in kept else "key", name, problem, hint="leave it out")
-        self._setup, self._column, self._key, self._keep, self._own = setup, column, key, kept, own
-        self._stamp = stamp
-        self._worker: Worker | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Return everything but the worker: each process makes its own."""
-        return {**self.__dict__, "_worker": None}
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that it reads."""
-        stamp = [] if self._stamp is None else [self._stamp]
-        return list(dict.fromkeys([self._key, self._column, *stamp, *self._keep]))
-
-    def check(self, schema: Any) -> None:
-        """Raise `InvalidParameter` unless an Arrow schema has these columns, none of which could hold photos
-        but the one that does.
-        """
-        import pyarrow.types as kinds
-
-        names = ", ".join(schema.names)
-        for name in self.columns:
-            if name not in schema.names:
-                raise InvalidParameter("column", name, "is not there", hint=f"there are {names}")
-        held = schema.field(self._column).type
-        binary = kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view
-        if not (_is_text(held) if self._setup.files else any(each(held) for each in binary)):
-            hint = "give the bytes of image files, as ray.data.read_binary_files does"
-            raise InvalidParameter("column", self._column, f"holds {held}", hint=hint)
-        self._check_kinds(schema)
-
-    def _check_kinds(self, schema: Any) -> None:
-        """Raise `InvalidParameter` unless keys are text or whole numbers, and stamps these or times, and for
-        columns that are passed on and could hold photos; those of nulls cannot.
-
-        A number of another type has no single name: where pandas misses a key of a batch, it writes 7 as 7.0,
-        and the photo of that row would be drawn and paid for again.
-        """
-        import pyarrow.types as kinds
-
-        for name in (self._key, *self._keep):
-            kind = schema.field(name).type
-            if not (kinds.is_primitive(kind) or kinds.is_null(kind) or _is_text(kind)):
-                named, hint = "key" if name == self._key else "keep", "keep numbers and text only"
-                raise InvalidParameter(named, name, f"could hold an original: {kind}", hint=hint)
-        for named, column in (("key", self._key), ("stamp", self._stamp)):
-            kind = None if column is None else schema.field(column).type
-            timed = named == "stamp" and kind is not None and kinds.is_temporal(kind)
-            plain = kind is None or _is_text(kind) or kinds.is_integer(kind) or kinds.is_null(kind)
-            if not (plain or timed):
-                hint = "use text, or whole numbers: pandas turns 7 into 7.0 where one is missing"
-                raise InvalidParameter(named, column, f"holds {kind}", hint=hint)
-
-    def __call__(self, table: Any) -> Any:
-        """Return the columns of the result for a `pyarrow.Table` or `RecordBatch`.
-
-        Raises `InvalidParameter` if a column that is passed on could hold photos, or keys are not text or
-        whole numbers.
-        """
-        try:
-            import pyarrow
-        except ImportError as error:
-            raise UsageError("pyarrow is not installed", hint=INSTALL) from error
-        self._check_kinds(table.schema)
-        keys = table.column(self._key)
-        named, stamps = _texts(keys), [""] * len(keys)
-        if self._stamp is not None:
-            stamps = _texts(table.column(self._stamp))
-        if self._worker is None:
-            self._worker = Worker(self._setup, own=self._own)
-        rows = self._worker(list(zip(named, stamps, table.column(self._column).to_pylist(), strict=True)))
-        made = {name: pyarrow.array([_cell(row, name) for row in rows], pyarrow.string()) for name in MADE}
-        kept = {name: table.column(name) for name in self._keep}
-        return type(table).from_pydict({self._key: keys, **kept, **made})
-
-
-def _is_text(kind: Any) -> bool:
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_string(kind) or kinds.is_large_string(kind) or kinds.is_string_view(kind))
-
-
-def _texts(column: Any) -> list[str]:
-    """Return the names that a column holds; one that is missing is empty."""
-    return ["" if each is None else str(each) for each in column.to_pylist()]
-
-
-def _cell(row: Row, column: str) -> str:
-    if column == "problem" and row.hint:
-        return f"{row.problem}: {row.hint}"
-    return str(getattr(row, column))

@@ -181,7 +181,6 @@ def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
         sizes=tuple(None if size is None else _size(size, width, height) for size in data["rasters"]),
         request=tuple(check_text(each, "request") for each in data["request"]),
         post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
-        over_time=data["over_time"],
         audio=output["audio"],
         width=width,
         height=height,

@@ -14,10 +14,6 @@ from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, OBJECT, WHOLE
 
-ONCE: Final = "once"
-SPLIT: Final = "split"
-OVER_TIME: Final = (ONCE, SPLIT)
-"""How a budget lasts: one draw of a key frame, or shares for each frame."""
 FIXED: Final = (WHOLE, BOX, OBJECT)
 """Kinds of regions whose place a user gives, and no pixel."""
 

@@ -26,7 +26,6 @@ from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
-from dpveil.video.facts import ONCE
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.plan_file import parse_plan
 from dpveil.video.quote import ClipQuote
@@ -36,7 +35,7 @@ from dpveil.video.resume import drop, folder_of, left_plan, settings_of, unfinis
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
-USUAL: Final[Mapping[str, Json]] = {"over_time": ONCE, "keep_audio": False}
+USUAL: Final[Mapping[str, Json]] = {"keep_audio": False}
 """The settings of clips alone, as they are without options."""
 LEFT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"

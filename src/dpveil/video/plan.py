@@ -12,7 +12,6 @@ from typing import Final, Protocol
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json
 from dpveil.core.origin import WHOLE
@@ -24,7 +23,7 @@ from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.facts import ONCE, SPLIT, Facts, Key, Track, TrackRecord
+from dpveil.video.facts import Facts, Key, Track, TrackRecord
 from dpveil.video.places import Scene
 from dpveil.video.plan_checks import (
     MOST_TRACKS,
@@ -34,7 +33,7 @@ from dpveil.video.plan_checks import (
     check_text,
     check_tracks,
 )
-from dpveil.video.quote import CROP, ClipQuote, Draw, divides, draws_faces, draws_of, size_of
+from dpveil.video.quote import CROP, ClipQuote, Draw, draws_faces, draws_of, size_of
 
 SCHEMA: Final = "dpveil.video-plan/1"
 WIDTH: Final = 100
@@ -57,8 +56,8 @@ class VideoPlan:
     """How a clip will be treated by `method`; nothing was drawn, nothing spent.
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
-    `request` describes the finders, as in a certificate. `over_time` is one of `OVER_TIME`. It is the
-    owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if
+    `request` describes the finders, as in a certificate. It is the owner's: it tells
+    what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if
     nothing would be replaced.
     """
 
@@ -68,7 +67,6 @@ class VideoPlan:
     tracks: tuple[Track, ...]
     cuts: tuple[int, ...] = ()
     request: tuple[str, ...] = ()
-    over_time: str = ONCE
     keep_audio: bool = False
     post_processing: tuple[Step, ...] = ()
 
@@ -94,7 +92,7 @@ class VideoPlan:
 
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
-        """What is drawn: once for each person that is replaced, or in each of their frames (`split`)."""
+        """What is drawn: once for each person that is replaced."""
         stated = zip(self._draws, self.quote.guarantees, strict=True)
         return tuple(replace(draw, guarantee=guarantee) for draw, guarantee in stated)
 
@@ -108,7 +106,6 @@ class VideoPlan:
             sizes=tuple(None if box is None else (box.w, box.h) for box in boxes),
             request=self.request,
             post_processing=tuple(step.description for step in self.post_processing),
-            over_time=self.over_time,
             audio=self.keep_audio,
             width=self.facts.width,
             height=self.facts.height,
@@ -130,7 +127,7 @@ class VideoPlan:
 
     @cached_property
     def _draws(self) -> tuple[Draw, ...]:
-        return draws_of(self.scene, self.over_time)
+        return draws_of(self.scene)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -160,12 +157,9 @@ class VideoPlan:
         replaced = self.scene.tracks
         found = words.doubts(replaced, self.facts)
         throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.facts.frames - 1) for t in replaced]
-        if not any(throughout) or self.over_time == SPLIT or self.facts.frames == 1:
+        if not any(throughout) or self.facts.frames == 1:
             return found
-        seconds = f"{float(self.facts.seconds):.3g}"
-        if divides(self.method) and not self.total.free:
-            return (*found, Note(words.MOVES.format(seconds), over_time=SPLIT))
-        return (*found, words.STILL.format(seconds))
+        return (*found, words.STILL.format(f"{float(self.facts.seconds):.3g}"))
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
@@ -237,7 +231,7 @@ class VideoPlan:
         }
         if any(guarantee.relation.name == VECTORS for guarantee in self.guarantees):
             read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._draws]
-            data["drawn"] = [self.over_time, *sorted(read, key=json.dumps)]
+            data["drawn"] = sorted(read, key=json.dumps)
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
 

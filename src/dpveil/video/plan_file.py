@@ -34,7 +34,7 @@ BY_HAND: Final = {
 OTHERS: Final = "detected by hand"
 """That of other kinds, which methods that draw faces cover."""
 CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
-PLAN: Final = "schema clip method parameters request post_processing over_time keep_audio cuts tracks"
+PLAN: Final = "schema clip method parameters request post_processing keep_audio cuts tracks"
 TRACK: Final = "number kind finder score person visible end keys"
 KEY: Final = "frame x y w h roll yaw"
 
@@ -102,7 +102,6 @@ def _plan(data: Mapping[str, Any]) -> VideoPlan:
         request=tuple(_of(list, data.get("request", []), "request")),
         post_processing=tuple(stated_step(check_text(step, "post_processing")) for step in steps),
         keep_audio=_of(bool, data.get("keep_audio", False), "keep_audio"),
-        **{name: data[name] for name in ["over_time"] if name in data},
     )
 
 

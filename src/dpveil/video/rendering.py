@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
-from dpveil.core.arrays import UInt8
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.landmarks import locator
@@ -27,9 +24,9 @@ from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.containers import Source
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.drawing import Drawn, crop_of, draw, draw_raster
-from dpveil.video.facts import SPLIT, Facts, Frame, Track
-from dpveil.video.painting import Layer, paint
+from dpveil.video.drawing import Drawn, crop_of, draw
+from dpveil.video.facts import Facts, Frame
+from dpveil.video.painting import paint
 from dpveil.video.plan import Payer, Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
@@ -75,10 +72,8 @@ RENDERING: Final = "rendering"
 def draw_all(plan: VideoPlan, clip: Clip, bits: Bits) -> dict[int, Drawn]:
     """Draw everybody once, and return what is shown of each track by its number.
 
-    It is the same for the same clip and `bits`. In a split, every frame is drawn when it is rendered.
+    It is the same for the same clip and `bits`.
     """
-    if plan.over_time == SPLIT:
-        return {}
     drawn: dict[int, Drawn] = {}
     for number, frame in _at(clip, {number: one.key.frame for number, one in enumerate(plan.draws)}):
         one = plan.draws[number]
@@ -87,26 +82,16 @@ def draw_all(plan: VideoPlan, clip: Clip, bits: Bits) -> dict[int, Drawn]:
     return drawn
 
 
-def renderer_of(plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn], bits: Bits) -> Renderer:
-    """Return what renders frames from what was drawn; `bits` are asked in a split alone."""
-    methods = {track.number: (one.name, one.method) for one in plan.draws for track in one.tracks}
-
-    def draw_frame(track: Track, frame: Frame) -> UInt8[np.ndarray, "h w 3"]:
-        name, method = methods[track.number]
-        own = bits(f"{name} in frame {frame.index} of track {track.number}")
-        return draw_raster(plan.scene, method, track, frame.index, frame.image, own)
-
-    return Renderer(plan.scene, drawn, dict(_paint_heads(plan, clip, drawn)), draw_frame)
-
-
-def _paint_heads(
-    plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn]
-) -> Iterator[tuple[int, dict[int | None, Layer]]]:
-    """Yield the heads of each face; reads pixels outside of what is replaced alone."""
+def renderer_of(plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn]) -> Renderer:
+    """Return what renders frames from what was drawn; reads pixels outside of what is replaced alone."""
     scene = plan.scene
     faces = {track.number: track for track in scene.tracks if scene.shows_face(track)}
-    for number, frame in _at(clip, {number: scene.painted_at(one).frame for number, one in faces.items()}):
-        yield number, paint(scene, drawn[number], faces[number], frame.image)
+    painted_at = {number: scene.painted_at(track).frame for number, track in faces.items()}
+    layers = {
+        number: paint(scene, drawn[number], faces[number], frame.image)
+        for number, frame in _at(clip, painted_at)
+    }
+    return Renderer(scene, drawn, layers)
 
 
 def _at(clip: Clip, frames: Mapping[int, int]) -> Iterator[tuple[int, Frame]]:
@@ -208,7 +193,7 @@ class _Job:
         with as_output_error(self.part):
             for path in (self.part, silent):
                 path.unlink(missing_ok=True)
-        renderer = renderer_of(self.plan, self.clip, draw_all(self.plan, self.clip, self.bits), self.bits)
+        renderer = renderer_of(self.plan, self.clip, draw_all(self.plan, self.clip, self.bits))
 
         def show(frame: Frame) -> Frame:
             return Frame(frame.index, frame.time, renderer.frame(frame))

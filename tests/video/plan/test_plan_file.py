@@ -36,7 +36,7 @@ def edited(change: Any, method: Any = NEAR) -> Any:
     [
         plan(NEAR, *TWO, cuts=(3, 50), post_processing=(parse("median:3"),), keep_audio=True),
         plan(Attributes.of({"attributes": "gender=4"}), *TWO),
-        plan(NEAR, whole(), request=("whole",), over_time="split"),
+        plan(NEAR, whole(), request=("whole",)),
         plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
     ],
 )
@@ -63,7 +63,6 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(name="/etc/passwd"), "clip = '/etc/passwd' is no name"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
     (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
-    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown"),
     (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
     (lambda d: d.update(method="latent", parameters={"epsilon": 1, "codec": "/etc/passwd"}), "codec"),
     (lambda d: d.update(method="attributes", parameters={"gallery": "g.safetensors"}), "gallery"),
