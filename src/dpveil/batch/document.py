@@ -175,7 +175,10 @@ def verify_document(
                 text = page.certificate.to_text().encode()
                 reads = (lambda most, image=image: image[: most + 1]), (lambda most, text=text: text)
                 pair = Pair(Path(f"{path}/{page.name}"), *reads)
-                found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
+                asked = least if page.certificate.guarantees or not stated.protected else None
+                found = verify_pair(pair, max_pixels=max_pixels, at_least=asked, trust=keys)
+                if found.status == "unprotected" and stated.protected and not found.untrusted:
+                    continue  # it is kept as it is, which the others' `together` says
                 yield replace(found, inside=path, together=stated.together)
     except (Refused, CertificateError) as why:
         told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message

@@ -88,6 +88,7 @@ def release_all(
         if waiting and not choices.dry:
             folder = show_path(min(waiting).parent)
             run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
+        shards.keep_pages(run.report)
         shards.pack(run.report)
     return run.report
 

@@ -44,6 +44,8 @@ class Payer(Budget, Protocol):
         """Raise `RegionsDiffer` if a photo was released with other regions before."""
 
 
+KEEP: Final = "others+copy"
+"""What becomes of pages of a document without a region, unless the user says: they are kept as they are."""
 SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
 """A region by which it is told whether a method costs anything."""
 
@@ -131,6 +133,11 @@ class Task:
     def stamp(self) -> Stamp | None:
         """Size and time of the photo's file; None if it cannot be inspected."""
         return stamp_of(self.source) if self.inside is None else self.inside.stamp
+
+    def keeps(self, choices: Choices) -> bool:
+        """Whether it is a page that is kept as it is without a region, if its document has one elsewhere."""
+        page = self.inside is not None and self.inside.shard.scan is not None
+        return page and choices.if_none is None
 
     def read(self, max_pixels: int, trust_source: str | None = None) -> Photo:
         """Return the photo; raises `PhotoError`. The arguments are those of `dpveil.read`."""

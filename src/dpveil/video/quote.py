@@ -9,10 +9,10 @@ have the same rasters and the same key frames (`key_frame`), and a clip's other 
 
 **One person.** The raster of a person is R(c): the pixels of a clip c in the key frame, within the region
 there. What is shown is g(M(R(c)), z) with the method M and everything in the clear z. *Proof.* z is the same
-for neighbours, and so is g(·, z), which draws nothing more. Let a relation be one of photos, and c, c′ neighbours
-with R(c), R(c′) neighbours under it: then M's guarantee holds for what is shown, as it is post-processing.
-Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters differ in at most
-m positions, whatever else differs in other frames, as no pixel of those is read. ∎
+for neighbours, and so is g(·, z), which draws nothing more. Let a relation be one of photos, and c, c′
+neighbours with R(c), R(c′) neighbours under it: then M's guarantee holds for what is shown, as it is post-
+processing. Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters
+differ in at most m positions, whatever else differs in other frames, as no pixel of those is read. ∎
 
 **Several persons.** Each draw may read pixels of other regions, so the costs of all draws add.
 """
