@@ -117,7 +117,6 @@ def _read_certificate(path: Path) -> DocumentCertificate:
 
 
 def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:
-    """Raise `Refused` unless a file has the bytes of its certificate, no page of more than `most`."""
     if any(page.sheet.size > most for page in stated.pages):
         raise Refused(*MORE)
     file.seek(0)

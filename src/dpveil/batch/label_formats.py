@@ -362,7 +362,6 @@ class Yolo(Voc):
         return "".join(f"{' '.join(self._shown(values, release))}\n" for values in lines).encode()
 
     def _shown(self, values: list[str], release: Released) -> list[str]:
-        """Return a line with zeros for each keypoint that was replaced."""
         width, height = release.size
         # Where no .yaml tells, keypoints are told from a polygon by their visibilities, 0, 1 or 2 each
         seen = len(values) % 3 == 2 and all(float(flag) in (0, 1, 2) for flag in values[7::3])

@@ -134,7 +134,6 @@ class Labels:
         return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
 
     def _faces(self, output: Path, certificate: Certificate) -> Faces:
-        """Return the points of the faces that are found in a release where faces were replaced."""
         if not self.new_points:
             return ()
         from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks

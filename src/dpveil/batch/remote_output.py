@@ -205,7 +205,6 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
 
 
 def _pair(task: Task) -> tuple[Url, Url]:
-    """Return where certificate and image are put."""
     beside = None if task.remote is None else certificate_path(task.remote)
     if task.remote is None or not isinstance(beside, Url):
         raise TypeError("the release stays on this disk")

@@ -58,8 +58,6 @@ FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 @dataclass(frozen=True)
 class _Ready:
-    """A photo's plan, the stamp of its file before it was read, and what of its EXIF is kept."""
-
     plan: Plan
     stamp: Stamp | None
     texts: Mapping[str, str]
@@ -133,7 +131,6 @@ class Run:
         return _Ready(planned, stamp, texts)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
-        """Return the release of another run with the same settings, unless all are to be released anew."""
         if self.choices.force or stamp is None:
             return None
         return find_finished(task, self.choices, self._state(task), stamp)
@@ -240,7 +237,6 @@ class Run:
         )
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
-        """Store the input's stamp with its release; return a note if that fails."""
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:

@@ -300,7 +300,6 @@ def number(value: Fraction) -> int | float:
 
 
 def _promise(guarantee: Guarantee) -> dict[str, Json]:
-    """Return a guarantee in terms of dpveil."""
     numbers = {
         name: number(value)
         for name in ("epsilon", "delta", "rho", "diameter")
@@ -316,7 +315,6 @@ def _promise(guarantee: Guarantee) -> dict[str, Json]:
 
 
 def _generation_terms(mechanism: str, parameters: dict[str, Json], tool: str) -> dict[str, Json]:
-    """Return by what something was drawn."""
     given: Json = {"@type": "@json", "@value": parameters}
     return {"dpveil:mechanism": mechanism, "dpveil:parameters": given, "dpveil:tool": tool}
 
@@ -363,7 +361,6 @@ def _set(images: Sequence[Listed], before: str, *, digits: bool) -> dict[str, Js
 
 
 def _records() -> dict[str, Json]:
-    """Return the records that a reader makes of the pictures: the name of a file, and its picture."""
     read = {"path": ("sc:Text", "fullpath"), "image": ("sc:ImageObject", "content")}
     return {
         "@type": "cr:RecordSet",
@@ -393,7 +390,6 @@ def _description(images: Sequence[Listed], total: Guarantee, made: SetCertificat
 
 
 def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json]:
-    """Return how the files were made, a sentence for each method."""
     if made is not None:
         return [f"All pictures were drawn by {METHOD}, from noisy votes of people's photos."]
     used = [str(one.certificate.method) for one in images if one.certificate is not None]
@@ -401,7 +397,6 @@ def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json
 
 
 def _protection(total: Guarantee, made: SetCertificate | None) -> list[Json]:
-    """Return what of people is protected, and how well."""
     each = "" if made is not None else "two collections in which each photo of one person may differ: "
     words: list[Json] = [
         f"Promised per person at most {total}.",
@@ -415,7 +410,6 @@ def _protection(total: Guarantee, made: SetCertificate | None) -> list[Json]:
 
 
 def _limits(made: SetCertificate | None) -> list[Json]:
-    """Return what the promises do not say."""
     if made is not None:
         return [*made.warnings, OTHERS, "The certificate of a set is not signed."]
     return [SAME, OTHERS, ASSURED]

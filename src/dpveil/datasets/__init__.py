@@ -1,4 +1,4 @@
-"""Releases of photos in data sets of PyTorch, WebDataset and Hugging Face, none of which has to be there."""
+"""Releases of photos while a model is trained, by PyTorch or anything else."""
 
 from typing import TYPE_CHECKING
 
@@ -7,15 +7,13 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.datasets.cache import Cache, Stored
     from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.transform import DPVeil, release, released_samples
+    from dpveil.datasets.transform import DPVeil
 
 __all__ = [
     "Cache",
     "DPVeil",
     "Releaser",
     "Stored",
-    "release",
-    "released_samples",
 ]
 
 __getattr__, __dir__ = lazy(
@@ -23,6 +21,6 @@ __getattr__, __dir__ = lazy(
     {
         "cache": "Cache Stored",
         "releaser": "Releaser",
-        "transform": "release released_samples DPVeil",
+        "transform": "DPVeil",
     },
 )

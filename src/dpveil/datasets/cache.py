@@ -186,5 +186,4 @@ class Cache:
 
 
 def _files_present(path: Path) -> int:
-    """Return how many of the two files of a release are there."""
     return is_present(path) + is_present(certificate_path(path))

@@ -139,7 +139,6 @@ class Releaser:
         return cache.store(path, release)
 
     def _release(self, photo: Photo, key: bytes | None) -> Release:
-        """Plan, pay and draw; with a `key`, a ledger does not pay again for what was stored once."""
         made = plan(
             photo,
             self.method,
@@ -209,7 +208,6 @@ class Releaser:
         return stored
 
     def _check_paid(self, sha256: str) -> None:
-        """Raise `DPVeilError` unless the subject paid for a stored file, as far as its budget knows files."""
         knows = getattr(_open_ledger(self.ledger), "knows", None)
         if callable(knows) and not knows(self.subject, sha256):
             problem = f"it has a stored release, and {self.subject} did not pay for that from this ledger"

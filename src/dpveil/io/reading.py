@@ -131,7 +131,6 @@ def most_bytes(max_pixels: int) -> int:
 
 
 def _contents(path: str | Path, most: int) -> bytes:
-    """Return the bytes of a regular file of a known format; raises `Refused` for others and over `most`."""
     if isinstance(path, Url):
         found = contents(path, most)
         _check_head(found[:64])

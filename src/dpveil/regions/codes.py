@@ -64,7 +64,6 @@ class Codes(Things):
 
 
 def _search_scale(photo: Photo, ratio: float) -> Rows:
-    """Return the boxes of codes in a photo that is resized, in pixels of the photo, with a score of 1."""
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
     corners = _corners(resize_rgb(photo.image, height, width))
     low, high = corners.min(axis=1, initial=np.inf), corners.max(axis=1, initial=-np.inf)
@@ -75,7 +74,6 @@ def _search_scale(photo: Photo, ratio: float) -> Rows:
 
 
 def _corners(image: UInt8[np.ndarray, "h w 3"]) -> Float64[np.ndarray, "n 4 2"]:
-    """Return the corners of all codes in an image."""
     import cv2
 
     found = [np.zeros((0, 4, 2))]

@@ -91,7 +91,6 @@ class Things(Finder):
 
 
 def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
-    """Return a box with a margin on each side, relative to its shorter side."""
     aside = float(margin) * row[2:4].min()
     return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
 

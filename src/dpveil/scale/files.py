@@ -215,7 +215,6 @@ def _release_files(
 
 
 def _rows(setup: Setup, todo: Sequence[_Input], workers: int) -> Iterator[dict[str, Any]]:
-    """Yield what became of each file, as soon as it is known; what is not asked for any more is not tried."""
     import pyarrow
     import ray.data
 

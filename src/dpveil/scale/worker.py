@@ -304,7 +304,6 @@ class Worker:
         return Row(key, stamp, RELEASED, release=released)
 
     def _release(self, key: str, stamp: str, content: str | bytes) -> str:
-        """Return the name of the release; raises `DPVeilError`."""
         photo = self._source_path(content, stamp) if isinstance(content, str) else content
         cache = self._releaser.cache
         if cache is None:

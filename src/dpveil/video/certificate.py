@@ -209,7 +209,6 @@ def _size(size: list[Any], width: int, height: int) -> tuple[int, int]:
 
 
 def _check_sizes(quote: ClipQuote) -> None:
-    """Raise `ValueError` unless each raster is one that a plan reads for such a person."""
     for group, size in zip(quote.persons, quote.sizes, strict=True):
         kind = group[0].kind
         if any(track.kind != kind for track in group):

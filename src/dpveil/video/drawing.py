@@ -55,7 +55,6 @@ def draw(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) ->
 
 
 def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -> Released:
-    """Return the released face of a person, followed by the steps."""
     method = _face_method(scene)
     face = method.views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
     return reduce(lambda shown, step: shown.after(step), scene.steps, face)

@@ -138,7 +138,6 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        """Return the entry of a dry run; raises `RegionsDiffer` and `BudgetRefused`."""
         payment = Payment(**self.choices.paying)
         nonce = unfinished_nonce(
             task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
@@ -151,7 +150,6 @@ class ClipRun:
         return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
 
     def _find_finished(self, task: Task) -> VideoCertificate | None:
-        """Return the certificate of an earlier release that this run would make; None if nothing is there."""
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
         stated = find_finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
@@ -202,7 +200,6 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
-    """Return the entry of a release that is there, and drop what is left of making it, but nothing else."""
     kept = drop(task.output, stated.output.sha256)
     note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
@@ -219,7 +216,6 @@ def _check_ours(output: Path) -> None:
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:
-    """Return the entry of a clip that is released, now or earlier."""
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, _kinds(quote.guarantees, faces))
@@ -239,7 +235,6 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
 
 
 def _hash(clip: Path) -> str:
-    """Return SHA-256 of the file of a clip; raises `ClipError` at once if it is none."""
     source = Source(clip)
     container_of(source)
     return source.sha256()

@@ -360,5 +360,4 @@ def _of_clips() -> Iterator[None]:
 
 
 def _unit(nonce: str) -> str:
-    """Return the key of a debit in a ledger."""
     return f"clip {nonce}"

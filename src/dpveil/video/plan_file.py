@@ -138,7 +138,6 @@ def _method(name: object, parameters: object) -> Method:
 
 
 def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
-    """Return a JSON object that has the `needed` fields and no others than `names`."""
     data, known, before = _of(dict, value, where or "plan"), names.split(), f"{where}." if where else ""
     for name in data:
         if name not in known:
@@ -155,7 +154,6 @@ Type = TypeVar("Type")
 
 
 def _of(kind: type[Type], value: object, where: str) -> Type:
-    """Return a value of a type of JSON."""
     if not isinstance(value, kind):
         raise field_error(where, value, f"is not {JSON_TYPES[kind]}")
     return value

@@ -313,7 +313,6 @@ class Renderer:
         return out
 
     def _see(self, spots: Sequence[Spot], around: Surroundings) -> None:
-        """Take the light of heads in a frame, and forget tracks that are gone."""
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
         self._held = {number: held for number, held in self._held.items() if number in present}
@@ -323,7 +322,6 @@ class Renderer:
                 seen.append(Light.measure(around.levels, around.hidden, spot.head))
 
     def _place_head(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
-        """Return a head as it is shown in a frame."""
         number = spot.track.number
         course, stored = self.scene.course(spot.track), self.layers[number]
         faces = [(None, 1.0)] if None in stored else course.faces(index, self.scene.fade)

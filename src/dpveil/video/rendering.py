@@ -166,8 +166,6 @@ def render(
 
 @dataclass(frozen=True)
 class _Job:
-    """One rendering that is paid, whose state is `work`."""
-
     plan: VideoPlan
     clip: Clip
     target: Path
@@ -277,7 +275,6 @@ def check_out(target: Path, clip: Path) -> None:
 
 
 def _check_free(target: Path) -> None:
-    """Raise `OutputError` if the clip or its certificate exists."""
     for path in (target, certificate_path(target)):
         if os.path.lexists(path):
             raise refusal(path, FileExistsError(errno.EEXIST, ""))
