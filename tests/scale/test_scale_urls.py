@@ -40,16 +40,17 @@ class Bucket:
 
     def _found(self, key: str) -> dict[str, Any]:
         data = self.objects[key]
-        return {"Key": key, "Size": len(data), "size": len(data), "ETag": f'"{sha256(data).hexdigest()}"'}
+        return {"type": "file", "size": len(data), "ETag": f'"{sha256(data).hexdigest()}"'}
 
-    def call_s3(self, what: str, **more: Any) -> dict[str, Any]:
-        if what == "head_object":
-            if more["Key"] not in self.objects:
-                raise FileNotFoundError
-            found = self._found(more["Key"])
-            return {"ContentLength": found["size"], **found}
-        names = sorted(name for name in self.objects if name.startswith(more["Prefix"]))
-        return {"Contents": list(map(self._found, names)), "IsTruncated": False}
+    def info(self, name: str) -> dict[str, Any]:
+        key = name.removeprefix("bucket/")
+        if key not in self.objects:
+            raise FileNotFoundError
+        return self._found(key)
+
+    def find(self, prefix: str, detail: bool) -> dict[str, Any]:
+        prefix = prefix.removeprefix("bucket/") + "/"
+        return {f"bucket/{key}": self._found(key) for key in self.objects if key.startswith(prefix)}
 
     def open(self, name: str, _: str, **more: Any) -> Opened:
         key = name.removeprefix("bucket/")

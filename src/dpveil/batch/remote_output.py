@@ -30,7 +30,7 @@ from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.urls import contents, object_status, put, put_file, reach, remove
+from dpveil.io.urls import contents, object_status, put, reach, remove
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -89,7 +89,7 @@ def write(
                 os.fsync(file.fileno())
         if isinstance(target, Url):
             with putting(target):
-                put_file(target, temporary, replace=replace)
+                put(target, temporary, replace=replace)
             return
         if target.is_dir():
             raise OSError(errno.EISDIR, "is a folder")
