@@ -23,8 +23,7 @@ from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_inside
 from dpveil.batch.document import verify_inside
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import canonical, checksum

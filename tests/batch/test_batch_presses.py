@@ -23,7 +23,7 @@ from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, ignore_release
 from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import run
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

@@ -16,7 +16,7 @@ from dpveil.batch.releasing import release_all
 from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
 from dpveil.batch.shards import Shards
-from dpveil.batch.task import Choices
+from dpveil.batch.tasks import Choices
 from dpveil.core.urls import Url, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls

@@ -15,8 +15,7 @@ from dpveil import cli
 from dpveil.batch.labels import Labels
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -296,7 +295,7 @@ def test_links_and_large_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     Path("link.json").symlink_to(coco())
     with pytest.raises(UsageError, match="link"):
         run(Path("link.json"))
-    monkeypatch.setattr("dpveil.batch.label_formats.MOST", 10)
+    monkeypatch.setattr("dpveil.batch.labels.MOST", 10)
     with pytest.raises(UsageError, match="at most 10 are read"):
         run(coco())
 

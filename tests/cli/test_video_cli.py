@@ -16,7 +16,7 @@ pytest.importorskip("av")
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
 from dpveil.video import rendering
-from dpveil.video.resume import folder_of
+from dpveil.video.rendering import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")

@@ -13,8 +13,7 @@ from scale_made import PIX, Endless, plain, png, releases
 
 from dpveil.cli import run
 from dpveil.errors import UsageError
-from dpveil.scale.files import connect_ray, release_files
-from dpveil.scale.worker import Setup
+from dpveil.scale.files import Setup, connect_ray, release_files
 
 
 def test_it_says_what_to_install(tmp_path, monkeypatch):

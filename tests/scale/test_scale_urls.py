@@ -22,7 +22,7 @@ from dpveil.cli import run
 from dpveil.core.urls import Status, Url, place, rebuild_url
 from dpveil.io import urls
 from dpveil.scale import files, release_files
-from dpveil.scale.worker import Setup, Worker
+from dpveil.scale.files import Setup, Worker
 
 
 class Opened(BytesIO):

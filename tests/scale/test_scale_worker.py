@@ -21,7 +21,7 @@ from dpveil.errors import LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
 from dpveil.ledger.ledger import Reservation
-from dpveil.scale.worker import Outcomes, Row, Setup, Worker
+from dpveil.scale.files import Outcomes, Row, Setup, Worker
 
 WHITE = plain(255)
 

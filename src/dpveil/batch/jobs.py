@@ -26,7 +26,7 @@ import cv2
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Run, Shared
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child

@@ -21,8 +21,7 @@ from typing import BinaryIO, Final
 from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
-from dpveil.batch.task import Choices, Task
-from dpveil.batch.tasks import ARGUMENTS, check_outputs, in_shard, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.task import Task, check_private, is_beside_output
+from dpveil.batch.tasks import Task, check_private, is_beside_output
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee

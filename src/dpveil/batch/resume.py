@@ -10,7 +10,7 @@ from typing import Final
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import KEEP, Choices, Task
+from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import DPVeilError, TooWeak

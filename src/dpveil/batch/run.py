@@ -12,7 +12,7 @@ from dpveil.batch.remote_output import deliver, discard, find_finished, matching
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import output_taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import KEEP, Choices, Task, check_apart
+from dpveil.batch.tasks import KEEP, Choices, Task, check_apart
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import make_folder

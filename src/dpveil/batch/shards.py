@@ -20,7 +20,7 @@ from dpveil.batch.document import pack, released_pages
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
-from dpveil.batch.task import Choices, Task, check_apart
+from dpveil.batch.tasks import Choices, Task, check_apart
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpveil.batch.archive_inputs import Scan
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
-    from dpveil.batch.task import Choices, Task
+    from dpveil.batch.tasks import Choices, Task
     from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
     from dpveil.video.obfuscating import ClipRun
@@ -129,8 +129,7 @@ def planned_clips(
     numbered or put elsewhere, and for `options` of clips without any.
     """
     from dpveil.batch.remote_output import plan_remote_tasks
-    from dpveil.batch.task import Task
-    from dpveil.batch.tasks import check_outputs
+    from dpveil.batch.tasks import Task, check_outputs
 
     hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
     other_name = UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)

@@ -39,7 +39,7 @@ from dpveil.release.saving import is_clip
 from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
-    from dpveil.batch.task import Choices
+    from dpveil.batch.tasks import Choices
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
@@ -433,7 +433,7 @@ def paying(
         if other_regions:
             raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
         return {}
-    from dpveil.batch.task import check_apart
+    from dpveil.batch.tasks import check_apart
     from dpveil.cli.ledger import check_limited
     from dpveil.ledger import Ledger
     from dpveil.ledger.limits import check_subject

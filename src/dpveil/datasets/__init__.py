@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.datasets.cache import Cache, Stored
-    from dpveil.datasets.releaser import Releaser
-    from dpveil.datasets.transform import DPVeil
+    from dpveil.datasets.releaser import Cache, DPVeil, Releaser, Stored
 
 __all__ = [
     "Cache",
@@ -19,8 +17,6 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "cache": "Cache Stored",
-        "releaser": "Releaser",
-        "transform": "DPVeil",
+        "releaser": "Cache DPVeil Releaser Stored",
     },
 )

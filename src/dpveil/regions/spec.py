@@ -25,11 +25,11 @@ from dpveil.regions.boxes import (
     mask_of_array,
     mask_of_file,
 )
-from dpveil.regions.codes import Codes
 from dpveil.regions.eyes import Eyes
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
+from dpveil.regions.things import Codes
 from dpveil.regions.tiling import grow
 
 

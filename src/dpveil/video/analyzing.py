@@ -20,9 +20,8 @@ from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.facts import Facts, Key, Track
+from dpveil.video.facts import LONGEST_NAME, Facts, Key, Track, check_name
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import LONGEST_NAME, check_name
 from dpveil.video.quote import check_method
 from dpveil.video.reading import Clip, open_clip
 from dpveil.video.tracks.finding import Found, find_tracks

@@ -32,8 +32,7 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.facts import ENDS, TrackRecord
-from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
+from dpveil.video.facts import ENDS, MOST_FRAMES, MOST_TRACKS, TrackRecord, check_text, check_whole_number
 from dpveil.video.quote import ClipQuote, draws_faces
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)

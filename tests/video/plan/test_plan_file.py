@@ -15,9 +15,8 @@ from dpveil.faces.attributes import Attributes
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse
-from dpveil.video import plan_file
 from dpveil.video.facts import Key
-from dpveil.video.plan_file import parse_plan, read_plan
+from dpveil.video.plan import parse_plan, read_plan
 from dpveil_audit.faces.made_heads import made_heads
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
@@ -136,7 +135,7 @@ def test_files(tmp_path, monkeypatch):
     path.write_bytes(b"\xff")
     with pytest.raises(UsageError, match="not UTF-8"):
         read_plan(path)
-    monkeypatch.setattr(plan_file, "MOST_BYTES", 0)
+    monkeypatch.setattr("dpveil.video.plan.MOST_BYTES", 0)
     with pytest.raises(UsageError, match="at most 0"):
         read_plan(path)
 

@@ -22,8 +22,7 @@ from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.video import rendering
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
-from dpveil.video.rendering import render
-from dpveil.video.resume import STATE, folder_of
+from dpveil.video.rendering import STATE, folder_of, render
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import Writer
 
