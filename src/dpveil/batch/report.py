@@ -174,35 +174,12 @@ class Report:
         """Return the entries with one of the `STATUSES`."""
         return [entry for entry in self.entries if entry.status == status]
 
-    @property
-    def released(self) -> list[Entry]:
-        """Photos released by this run."""
-        return self.of(RELEASED)
-
-    @property
-    def priced(self) -> list[Entry]:
-        """Photos that a dry run has planned, with their costs."""
-        return self.of(PRICED)
-
-    @property
-    def failed(self) -> list[Entry]:
-        """Photos that were tried and not released because of an error other than `NoRegion`."""
-        return self.of(FAILED)
-
-    @property
-    def skipped(self) -> list[Entry]:
-        """Photos that an earlier run released with the same settings."""
-        return self.of(SKIPPED)
-
-    @property
-    def no_region(self) -> list[Entry]:
-        """Photos in which a requested region was not found."""
-        return self.of(NO_REGION)
-
-    @property
-    def untried(self) -> list[Entry]:
-        """Photos that the run did not reach."""
-        return self.of(UNTRIED)
+    released = property(lambda self: self.of(RELEASED))
+    priced = property(lambda self: self.of(PRICED))
+    failed = property(lambda self: self.of(FAILED))
+    skipped = property(lambda self: self.of(SKIPPED))
+    no_region = property(lambda self: self.of(NO_REGION))
+    untried = property(lambda self: self.of(UNTRIED))
 
     @property
     def discarded(self) -> list[Entry]:

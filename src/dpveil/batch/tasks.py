@@ -25,6 +25,7 @@ from dpveil.batch.archive_inputs import (
     release_names,
 )
 from dpveil.batch.state import Stamp, stamp_of
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.core.region import Covered
@@ -51,21 +52,24 @@ from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.quote import quote_of_sizes
-from dpveil.release.saving import SUFFIX, Budget, certificate_path
+from dpveil.release.saving import SUFFIX, Budget, Payment, certificate_path
 
 
 class Payer(Budget, Protocol):
-    """What pays for the releases of a run, as `dpveil.ledger.Ledger`."""
+    """What pays for the releases of a run, as `dpveil.ledger.Ledger`, which says what each does and raises.
+
+    `files` are those that nothing else in this process may open.
+    """
+
+    name: str
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """Files that nothing else in this process may open."""
-
-    def knows(self, subject: str, sha256: str) -> bool:
-        """Whether this subject paid for a file with this SHA-256."""
-
-    def check_regions(self, covered: Covered) -> None:
-        """Raise `RegionsDiffer` if a photo was released with other regions before."""
+    def files(self) -> tuple[Path, ...]: ...  # noqa: D102
+    def knows(self, subject: str, sha256: str) -> bool: ...  # noqa: D102
+    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]: ...  # noqa: D102
+    def unfinished(self, subject: str, key: str | bytes) -> Payment | None: ...  # noqa: D102
+    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None: ...  # noqa: D102
+    def check_regions(self, covered: Covered) -> None: ...  # noqa: D102
 
 
 KEEP: Final = "others+copy"

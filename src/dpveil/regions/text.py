@@ -225,11 +225,6 @@ class Text(Things):
         """Say that no text was found, or none that says what was asked for."""
         return super().absence + " that says what is to be replaced" * (self.like is not None)
 
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
     def prepare(self) -> None:
         """Load the networks; raises `UsageError` with an install hint if they are not installed."""
         network()

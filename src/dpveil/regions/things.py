@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -43,6 +43,8 @@ class Things(Finder):
 
     noun: ClassVar[str]
     """What is missing where nothing is found, as in "no text was found"."""
+    margin: Any
+    """The margin on each side of a box, relative to its shorter side."""
 
     @abstractmethod
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
@@ -50,11 +52,6 @@ class Things(Finder):
 
         Boxes may be partly outside of the photo. Raises `RegionError` if the search fails.
         """
-
-    @property
-    @abstractmethod
-    def box_margin(self) -> Fraction:
-        """The margin on each side of a box, relative to its shorter side."""
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
@@ -85,7 +82,7 @@ class Things(Finder):
             hint = "protect larger boxes around it, or the whole photo"
             raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
         return [
-            Region(box_around(_with_margin(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
+            Region(box_around(_with_margin(rows[n], self.margin), photo, Fraction(0)), origin=origin)
             for kind, rows in kinds
             for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
         ]
@@ -155,11 +152,6 @@ class Codes(Things):
     def description(self) -> str:
         """Return "codes", and the margin if it is not the default."""
         return "codes" if self.margin == MARGIN else f"codes margin={to_json(self.margin)}"
-
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
         """Return the codes of a photo."""

@@ -195,11 +195,6 @@ class Detected(Things):
         }
         return " ".join(["detected", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
     def prepare(self) -> None:
         """Read the file, and run its network once on grey, before any photo is read.
 

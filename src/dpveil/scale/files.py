@@ -35,11 +35,11 @@ from dpveil.batch.report import (
     Report,
     Untried,
 )
-from dpveil.batch.state import Stamp, stamp_of
+from dpveil.batch.state import stamp_of
 from dpveil.batch.tasks import check_apart
 from dpveil.core.numbers import keep_freed
 from dpveil.core.parameters import check_count
-from dpveil.core.urls import Status, Url, place, rebuild_url
+from dpveil.core.urls import Url
 from dpveil.datasets.releaser import ENDS, KEY, RELEASES, Cache, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
 from dpveil.io import is_present, make_folder, write_together
@@ -209,7 +209,6 @@ class Setup:
     fingerprint: str
     version: str
     run: str
-    urls: bool
     seconds: int
     releaser: Releaser = field(repr=False)
 
@@ -219,16 +218,14 @@ class Setup:
         method: str | Method | None = None,
         *,
         store: str | Path,
-        urls: bool = False,
         seconds: int = SECONDS,
         **settings: Any,
     ) -> Setup:
         """Return the setup of a new run, and make its `store`, a folder that all machines see.
 
-        Workers open the files that rows name, and with `urls` also objects, with the stamps of
-        `release_files`: only for names that come from nobody else. A photo on which a process
-        works for more than `seconds` is taken for one of which processes die. `settings` are those of
-        `Releaser.of`, where `ledger` has to be a URL. Raises errors of `dpveil.errors`.
+        Workers open the files that rows name: only for names that come from nobody else. A photo on which a
+        process works for more than `seconds` is taken for one of which processes die. `settings` are those
+        of `Releaser.of`, where `ledger` has to be a URL. Raises errors of `dpveil.errors`.
         """
         if "cache" in settings:
             raise InvalidParameter("cache", "", "is not possible here", hint="name the store")
@@ -242,7 +239,6 @@ class Setup:
             fingerprint=cache.fingerprint,
             version=version("dpveil"),
             run=f"{time.time_ns():020d}-{secrets.token_hex(4)}",
-            urls=urls,
             seconds=check_count(seconds, "seconds"),
             releaser=Releaser.of(method, **settings),
         )
@@ -322,7 +318,9 @@ class Worker:
         return Row(key, stamp, RELEASED, release=released)
 
     def _release(self, key: str, stamp: str, content: str | bytes) -> str:
-        photo = self._source_path(content, stamp) if isinstance(content, str) else content
+        if isinstance(content, str):
+            check_apart(self._releaser.ledger_files, [Path(content)])
+        photo = Path(content) if isinstance(content, str) else content
         cache = self._releaser.cache
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
@@ -331,14 +329,6 @@ class Worker:
                 raise DPVeilError(DIED, hint=ALONE)
             path = self._releaser.release(photo, row=key, timed=self._timed).path
         return "" if path is None else f"{path.parent.name}/{path.name}"
-
-    def _source_path(self, called: str, stamp: str) -> Path:
-        """Return a file, or an object as it was listed: reading refuses another version of it."""
-        found = place(called) if self._setup.urls else Path(called)
-        if isinstance(found, Url):
-            return rebuild_url(called, Status(*map(int, stamp.split())), False, None)
-        check_apart(self._releaser.ledger_files, [found])
-        return found
 
 
 class Tries:
@@ -458,12 +448,11 @@ BLOCKS: Final = 4096
 PARTS_EACH: Final = 8
 """Into how many parts for each worker the files of a short run are divided, so that all end together."""
 UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"
-UNLISTED: Final = ("was not listed", "list it by dpveil.batch.photos_in")
 
 
 @dataclass(frozen=True)
 class _Input:
-    """A file or object, what it is called everywhere, and its version, which for an object is as listed."""
+    """A file, what it is called everywhere, and its version."""
 
     path: Path
     key: str
@@ -471,8 +460,7 @@ class _Input:
 
     @classmethod
     def of(cls, path: Path) -> _Input:
-        stamp: Stamp | None = path.listed if isinstance(path, Url) else stamp_of(path)
-        key = str(path if isinstance(path, Url) else path.absolute())
+        stamp, key = stamp_of(path), str(path.absolute())
         return cls(path, key, "" if stamp is None else f"{stamp[0]} {stamp[1]}")  # reading reports an error
 
     @property
@@ -482,9 +470,6 @@ class _Input:
     @property
     def refusal(self) -> Row | None:
         """The outcome of one that no worker gets, or None."""
-        if isinstance(self.path, Url) and (self.path.problem or not self.stamp):
-            problem, remedy = self.path.problem or UNLISTED
-            return Row.of(self.key, self.stamp, PhotoError(f"{show_path(self.path)} {problem}", hint=remedy))
         try:
             self.key.encode()
         except UnicodeEncodeError:
@@ -509,17 +494,18 @@ def release_files(
     from a file's name and content: however often a file is met, after a death or in another run, it is drawn
     and paid for once. There are up to `workers` processes, as many as cores if that is None; one that works
     on a photo for more than `seconds` is ended, and a photo of which two die fails. `settings` are those of
-    `Releaser.of`, where `ledger` is a URL. `paths` may be objects that `dpveil.batch.photos_in` listed; one
-    that is another when it is read fails.
+    `Releaser.of`, where `ledger` is a URL.
+
     A file that an earlier run released with the same settings is skipped without being read, unless its size
-    or its time of change (of an object, its ETag) is another. Files without a release are in the table
+    or its time of change is another. Files without a release are in the table
     `failed.jsonl` of the store, too. Raises errors of `dpveil.errors` that are about no single file.
     """
-    urls = [path for path in paths if isinstance(path, Url)]
-    if not all(url.is_shared for url in urls):
-        raise UsageError("memory:// is that of one process", hint="name files that all machines see")
+    if any(isinstance(path, Url) for path in paths):
+        raise UsageError(
+            "objects by URL are released without an engine", hint="name files that all machines see"
+        )
     connect_ray()
-    setup = Setup.of(method, store=store, urls=bool(urls), seconds=seconds, **settings)
+    setup = Setup.of(method, store=store, seconds=seconds, **settings)
     check_shared(setup)
     finished, inputs = setup.outcomes.finished_names(), list(map(_Input.of, paths))
     refused = {each.name: row for each in inputs if (row := each.refusal) is not None}

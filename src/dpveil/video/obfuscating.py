@@ -13,7 +13,7 @@ from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import Choices, Payer, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
@@ -26,7 +26,7 @@ from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
-from dpveil.video.plan import Payer, Payment, VideoPlan, parse_plan
+from dpveil.video.plan import Payment, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
 from dpveil.video.rendering import (

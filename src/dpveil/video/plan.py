@@ -9,15 +9,16 @@ import hashlib
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
+from dpveil.batch.tasks import Payer
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json, exact
@@ -32,7 +33,6 @@ from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step
-from dpveil.release.saving import Budget
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
@@ -280,27 +280,6 @@ def _place(key: Key) -> list[Json]:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-class Payer(Budget, Protocol):
-    """What pays for clips, as `dpveil.ledger.Ledger`."""
-
-    name: str
-
-    def unfinished(self, subject: str, key: str | bytes) -> Debit | None:
-        """Return the debit of this key, if there is one."""
-
-    def knows(self, subject: str, sha256: str) -> bool:
-        """Whether this subject paid for a file with this SHA-256."""
-
-    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
-        """Return the files of a key's newest debit that are noted."""
-
-    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
-        """Raise unless all of these would fit together."""
-
-    def check_regions(self, covered: Covered) -> None:
-        """Raise `RegionsDiffer` if earlier debits of this clip cover something else."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -160,15 +160,6 @@ def per_draw(method: Method, size: Size | None) -> tuple[Method, Guarantee]:
     return own, own.guarantee(**(CROP if size is None else size))
 
 
-def total_of(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Return the sum of the costs of draws.
-
-    Those that are independent of what they protect add nothing to others, whatever the others' kind.
-    """
-    paid = [guarantee for guarantee in guarantees if not guarantee.free]
-    return compose(paid or guarantees[:1])
-
-
 def draws_of(scene: Scene) -> tuple[Draw, ...]:
     """Return the draws of a clip, one for each person that is replaced.
 
@@ -273,7 +264,11 @@ class ClipQuote:
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
         covered += f"; and {more:,} more" if more > 0 else ""
-        return replace(total_of(self.guarantees), scope=Scope(covered, (*clip_shows(self), *shown)))
+        # draws that are independent of what they protect add nothing to others, whatever the others' kind
+        paid = [guarantee for guarantee in self.guarantees if not guarantee.free]
+        return replace(
+            compose(paid or self.guarantees[:1]), scope=Scope(covered, (*clip_shows(self), *shown))
+        )
 
     @property
     def strength(self) -> str:

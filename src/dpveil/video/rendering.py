@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from dpveil.batch.tasks import Payer
 from dpveil.core.envelope import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
@@ -40,7 +41,7 @@ from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.drawing import Drawn, crop_of, draw
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.painting import paint
-from dpveil.video.plan import Payer, Payment, VideoPlan
+from dpveil.video.plan import Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
 from dpveil.video.verification import content_problems
