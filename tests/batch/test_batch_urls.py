@@ -320,15 +320,6 @@ def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
     assert failed.failure.message == f"{IN}/missing.png does not exist"
 
 
-def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(scheme: str) -> Any:
-        raise ImportError("no s3fs")
-
-    monkeypatch.setattr(urls, "_system", missing)
-    with pytest.raises(DPVeilError, match="dpveil\\[remote\\]"):
-        plan_remote_tasks([place("s3://bucket/in")], Path("out"))
-
-
 def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:
     put(store, "a.png")
     released()

@@ -32,10 +32,6 @@ def test_where_tracks_are_lost_merged_or_unsure_is_told() -> None:
     assert "0:00.00 (track 3, 0.10)" in low
 
 
-def test_a_plain_plan_has_none() -> None:
-    assert doubts(face(1, *PLAIN), box(2), cuts=(60,)) == ()
-
-
 def test_a_release_of_one_picture_is_told() -> None:
     still = plan(NOISE, whole(), request=("whole",))
     (text,) = still.doubts
