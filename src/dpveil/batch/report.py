@@ -296,7 +296,7 @@ def _cells(entry: Entry) -> dict[str, str]:
     row = {"status": entry.status, **entry.to_json()}
     if entry.promise is not None:
         row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
-    row["warnings"] = "; ".join(row.get("warnings", ()))
+    row["warnings"] = "; ".join([*filter(None, [row.get("kept")]), *row.get("warnings", ())])
     return {name: _cell(row.get(name)) for name in COLUMNS}
 
 
