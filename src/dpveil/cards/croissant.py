@@ -157,9 +157,8 @@ def together(files: Sequence[Listed]) -> Guarantee:
     for one in files:
         each = one.guarantee
         if each is None or not each.formal or (each.kind == "metric" and each.diameter is None):
-            problem = (
-                f"{escape_text(one.name)} has no formal guarantee in numbers, and so no total with others"
-            )
+            lacks = "no formal guarantee, or a metric one without a diameter"
+            problem = f"{escape_text(one.name)} has {lacks}, and so no total with others"
             raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
         bare = replace(each, scope=Scope(""))
         if each.kind == "metric":
