@@ -230,7 +230,9 @@ def test_a_shard_that_changes_under_a_run_is_paid_for_no_more() -> None:
             given = Choices(method=method, regions=[parse("whole")], ledger=ledger, subject="album")
             report = release_all(tasks, given)
             assert (counts(report), ledger.check().debits, Path("out").exists()) == ((0, 0, 2), 0, True)
-            assert {"replaced": "changed since", "removed": "No such file"}.get(change, "") in reasons(report)
+            assert {"replaced": "changed since", "removed": "does not exist"}.get(change, "") in reasons(
+                report
+            )
             assert not list(Path("out").iterdir())
 
 

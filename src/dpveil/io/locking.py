@@ -122,10 +122,12 @@ def hold_lock(path: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):
-            if os.path.samestat(os.fstat(handle), path.lstat()):
-                path.unlink()  # else it is removed, or another's by now
-        os.close(handle)
+        try:
+            with suppress(OSError):
+                if os.path.samestat(os.fstat(handle), path.lstat()):
+                    path.unlink()  # else it is removed, or another's by now
+        finally:
+            os.close(handle)
 
 
 def leftovers(folder: Path) -> list[Path]:
