@@ -31,8 +31,7 @@ import cv2
 import numpy as np
 
 from dpveil.batch.releasing import release_all
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import photos_in, plan_tasks
+from dpveil.batch.tasks import Choices, photos_in, plan_tasks
 from dpveil.catalogue import build
 from dpveil.io import encode
 from dpveil.regions import parse

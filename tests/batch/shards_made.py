@@ -12,8 +12,7 @@ from PIL import Image
 
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -22,8 +23,7 @@ from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_inside
 from dpveil.batch.document import verify_inside
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import canonical, checksum
@@ -477,10 +477,8 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
 ) -> None:
     """The pages have levels 50, 100 and 150: dark, both, and light."""
     both = {"regions": [Light(), Dark()]}
-    assert len(released(scan, **both).no_region) == 2
-    assert not OUT.exists()
     report = released(scan, **both, if_none="others")
-    assert (counts(report), len(report.no_region)) == ((2, 1, 0), 0), "page 2 waited"
+    assert (counts(report), len(report.no_region)) == ((3, 0, 0), 0)
     assert report.documents[0].endswith("; no lights found on page 1; no shadows found on page 3")
     stated = parse_document(BESIDE.read_text())
     assert (stated.copies, stated.publishable, stated.strength) == ([], True, "strong")
@@ -489,7 +487,83 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
     assert run(["verify", str(OUT), "--at-least", "strong"]) == 0
     assert "that nothing" not in capsys.readouterr().err
     assert counts(released(scan, **both, if_none="others")) == (0, 3, 0), "a rerun skips what is finished"
+    assert counts(released(scan, **both)) == (0, 3, 0), "which is what documents do by default"
     assert counts(released(scan, **both, if_none="copy"))[0] == 0
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("out", ["private.pdf", "pages"])
+def test_pages_without_a_region_are_kept_beside_others(
+    scan: Path, ledger: Ledger, out: str, jobs: int
+) -> None:
+    """The pages have levels 50, 100 and 150: nothing is light on the first."""
+    paying: dict[str, Any] = {
+        "method": DPPix(epsilon=2, block=4, neighbourhood=4),
+        "regions": [Light()],
+        "ledger": ledger,
+        "subject": "archive",
+        "at_least": "weak",
+    }
+    tasks = plan_tasks([scan], Path(out))
+    assert [bool(entry.kept) for entry in released(scan, Path(out), dry=True, **paying).priced] == [1, 0, 0]
+    assert not Path(out).exists()
+    report = release_all(tasks, Choices(**paying), jobs=jobs)
+    assert (counts(report), exit_code(report)) == ((3, 0, 0), 0)
+    assert report.entries[0].to_json()["kept"] == "no lights: kept as it is"
+    assert report.entries[0].warnings == ()
+    assert ledger.show("archive").spent.cost.epsilon == 4 * 10**6
+    assert not Path(".dpveil-shards").exists()
+    assert not Path(out, ".dpveil-shards").exists()
+    assert counts(release_all(tasks, Choices(**paying), jobs=jobs)) == (0, 3, 0)
+    if out == "pages":
+        status = [dpveil.verify(path).status for path in sorted(Path(out).glob("*.png"))]
+        assert status == ["unprotected", "consistent", "consistent"]
+        return
+    stated = parse_document(BESIDE.read_text())
+    assert stated.together.startswith("page 1: no lights, kept as it is; 2 other pages together: ")
+    assert stated.composition is not None
+    assert (stated.copies, stated.publishable, stated.composition.epsilon) == ([1], True, 4)
+    assert stated.composition.scope.in_the_clear[1].startswith("page 1: no lights, kept as it is")
+    assert statuses(at_least="weak") == ["consistent"] * 2
+    assert int(pictures(0)[0][9, 9, 0]) == 50
+    assert run(["verify", out]) == 0
+    assert run(["ledger", "check", out, "--ledger", "sqlite:///budget.db"]) == 0
+
+
+@pytest.mark.parametrize("out", ["private.pdf", "pages"])
+def test_a_document_without_any_region_is_refused_as_a_photo(out: str) -> None:
+    Path("dark.tif").write_bytes(tiff([50, 60]))
+    report = released(Path("dark.tif"), Path(out), regions=[Light()])
+    assert (len(report.no_region), exit_code(report)) == (2, 1)
+    assert not [path for path in Path().rglob("*") if path.suffix in (".png", ".pdf")]
+    assert counts(released(Path("dark.tif"), Path(out), regions=[Light()], if_none="copy")) == (2, 0, 0)
+    if out == "private.pdf":
+        assert statuses() == ["not unprotected"] * 2
+    whole = released(Path("dark.tif"), Path("whole.pdf"), regions=[Light()], if_none="whole")
+    assert [entry.promise and entry.promise.kinds for entry in whole.released] == [("whole",)] * 2
+
+
+def test_kept_pages_of_an_interrupted_run_are_no_pages_of_a_folder(
+    scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until another page is protected, nothing of a document has a name."""
+    from dpveil.batch import shards
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shards.Shards, "keep_pages", lambda *_: os._exit(9))
+        for out in ("private.pdf", "pages"):
+            pid = os.fork()
+            if not pid:
+                try:
+                    released(scan, Path(out), regions=[Light()])
+                finally:
+                    os._exit(1)
+            assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+            assert not Path(out, "scan.tif-page-0001.png").exists()
+    for out in ("private.pdf", "pages"):
+        report = released(scan, Path(out), regions=[Light()])
+        assert len(report.released) + len(report.skipped) == 3
+    assert not list(Path().rglob(".dpveil-shards"))
 
 
 def test_what_lossy_pictures_of_a_page_may_show_is_stated() -> None:

@@ -18,8 +18,7 @@ from dpveil.batch import jobs as batch_jobs
 from dpveil.batch.jobs import Jobs
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,

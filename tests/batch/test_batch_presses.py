@@ -23,7 +23,7 @@ from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.jobs import Jobs, ignore_release
 from dpveil.batch.report import Report, Untried
 from dpveil.batch.run import Run
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import run
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
@@ -127,21 +127,6 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert notices == [1]
-
-
-def test_terminations_within_a_second_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`timeout` of GNU sends one to its command, and one to the group; Ctrl-C is counted each time."""
-    before, now = signal.signal(signal.SIGTERM, signal.default_int_handler), [0.5]
-    monkeypatch.setattr("dpveil.batch.interrupts.time.monotonic", lambda: now[0])
-    heard: list[int] = []
-    try:
-        with Interrupts() as interrupts, interrupts.heard(lambda: heard.append(interrupts.presses)):
-            for number, at in (("TERM", 0.5), ("TERM", 0.6), ("INT", 0.7), ("TERM", 1.4), ("TERM", 1.6)):
-                now[0] = at
-                signal.raise_signal(signal.Signals[f"SIG{number}"])
-        assert (heard, interrupts.presses) == ([1, 2, 3], 3)
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def wait_until(running: subprocess.Popen[str], seen: Callable[[], bool]) -> None:

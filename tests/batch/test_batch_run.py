@@ -14,11 +14,10 @@ from PIL import Image
 
 import dpveil
 from dpveil.batch import run as batch
-from dpveil.batch import task as sources
+from dpveil.batch import tasks as sources
 from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices, Task
-from dpveil.batch.tasks import plan_tasks
+from dpveil.batch.tasks import Choices, Task, plan_tasks
 from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import NoRegion, OutputError
 from dpveil.io import writing

@@ -16,7 +16,7 @@ from dpveil.batch.releasing import release_all
 from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
 from dpveil.batch.shards import Shards
-from dpveil.batch.task import Choices
+from dpveil.batch.tasks import Choices
 from dpveil.core.urls import Url, place
 from dpveil.errors import DPVeilError, PhotoError, UsageError
 from dpveil.io import urls
@@ -318,15 +318,6 @@ def test_wrong_calls_are_refused_before_anything_is_read(store: Any) -> None:
     (failed,) = released(f"{IN}/missing.png").failed
     assert failed.failure is not None
     assert failed.failure.message == f"{IN}/missing.png does not exist"
-
-
-def test_fsspec_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(scheme: str) -> Any:
-        raise ImportError("no s3fs")
-
-    monkeypatch.setattr(urls, "_system", missing)
-    with pytest.raises(DPVeilError, match="dpveil\\[remote\\]"):
-        plan_remote_tasks([place("s3://bucket/in")], Path("out"))
 
 
 def test_a_photo_that_was_replaced_is_refused(store: Any) -> None:

@@ -88,7 +88,7 @@ def test_help_and_version_import_nothing_heavy():
     ],
 )
 def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words):
-    monkeypatch.setattr("dpveil.batch.task.read", pytest.fail)
+    monkeypatch.setattr("dpveil.batch.tasks.read", pytest.fail)
     line = ("obfuscate", "in/a.png", *last("--out", "out", *more))
     code, out, err = cli(*line)
     assert (code, out, err.count("\n")) == (2, "", 1)
@@ -100,7 +100,7 @@ def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch,
 
 
 def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch):
-    monkeypatch.setattr("dpveil.batch.task.read", pytest.fail)
+    monkeypatch.setattr("dpveil.batch.tasks.read", pytest.fail)
     code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "mask.png")
     assert (code, err.count("\n")) == (4, 1)
     assert "mask.png does not exist" in err

@@ -16,7 +16,7 @@ pytest.importorskip("av")
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
 from dpveil.video import rendering
-from dpveil.video.resume import folder_of
+from dpveil.video.rendering import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
@@ -75,9 +75,7 @@ def test_clips_and_photos_go_their_ways_into_one_report(shell: Shell, tmp_path: 
 
 
 def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tmp_path: Path) -> None:
-    code, out, _ = shell(
-        "obfuscate", "clip.mp4", "--out", "p.mp4", *METHOD, *BOX, "--over-time", "split", "--dry-run", "-v"
-    )
+    code, out, _ = shell("obfuscate", "clip.mp4", "--out", "p.mp4", *METHOD, *BOX, "--dry-run", "-v")
     assert code == 0
     assert out.startswith(f"clip.mp4  1 region: {COST}\n1 region would be replaced in 1 clip")
     assert [path.name for path in tmp_path.iterdir()] == ["clip.mp4"]
@@ -89,7 +87,6 @@ def test_a_dry_run_prices_a_clip_and_writes_nothing(shell: Shell, clip: Path, tm
         (("--out", "p.png"), "a clip is released as a clip"),
         (("--out", "o", "--names", "number"), "clips keep their names"),
         (("--out", "p.mp4", "--if-none", "copy"), "whole, or leave it out"),
-        (("--out", "p.mp4", "--over-time", "never"), "--over-time never is unknown"),
         (("--out", "p.mp4", "--keep-audio"), "--keep-audio"),
         (("--out", "no/p.mp4"), "no such folder"),
         (("--out", "clip.mp4"), "is one of the inputs"),

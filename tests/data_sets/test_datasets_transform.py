@@ -1,11 +1,8 @@
 """The transform and the data set of PyTorch: a photo is drawn and paid for once, or as often as was said."""
 
-import io
 import os
 import pickle
 import stat
-import sys
-import tarfile
 import threading
 import time
 
@@ -17,10 +14,7 @@ import dpveil
 from dpveil.datasets import (
     Cache,
     DPVeil,
-    ReleasedDataset,
     Releaser,
-    release,
-    released_samples,
     releaser,
 )
 from dpveil.errors import (
@@ -28,12 +22,9 @@ from dpveil.errors import (
     BudgetExceeded,
     CertificateError,
     DPVeilError,
-    InvalidParameter,
     NoRegion,
     OutputError,
-    PhotoError,
     TooWeak,
-    UsageError,
 )
 from dpveil.io import encode
 from dpveil.regions import Finder
@@ -109,10 +100,9 @@ def test_an_image_keeps_its_shape_and_other_targets_stay(tmp_path):
 )
 def test_what_cannot_be_released_is_no_image(settings, error, tmp_path):
     veil = DPVeil(**{**PIX, **settings}, cache=tmp_path / "cache")
-    items = ReleasedDataset([(photo(), 1)], veil)
     for _ in range(2):
         with pytest.raises(error):
-            items[0]
+            veil.image(photo())
     assert not (tmp_path / "cache" / "releases").exists() or files(tmp_path / "cache") == []
 
 
@@ -230,13 +220,13 @@ def test_workers_of_a_data_loader_share_a_cache(tmp_path):
     made(tmp_path / "budget.db", limit=4)
     url = url_of(tmp_path / "budget.db")
     veil = DPVeil(**PIX, cache=tmp_path / "cache", ledger=url, subject="album")
-    items = ReleasedDataset([(photo(first), first) for first in range(4)], veil)
-    epochs = [
-        [(batch[0].numpy(), batch[1].tolist()) for batch in data.DataLoader(items, 2, num_workers=2)]
-        for _ in range(2)
-    ]
-    assert [labels for _, labels in epochs[0]] == [[0, 1], [2, 3]]
-    assert all(np.array_equal(a, b) for (a, _), (b, _) in zip(*epochs, strict=True))
+    photos = [photo(first) for first in range(4)]
+
+    def released(given):
+        return np.stack([veil.image(one) for one in given])
+
+    epochs = [[*data.DataLoader(photos, 2, num_workers=2, collate_fn=released)] for _ in range(2)]
+    assert all(np.array_equal(a, b) for a, b in zip(*epochs, strict=True))
     assert spent(dpveil.Ledger(url)) == 4
 
 
@@ -257,198 +247,3 @@ def test_a_cached_release_is_for_whoever_paid_for_it(tmp_path):
     assert [paying.release(photo(1)).drawn for _ in range(2)] == [True, False]
     assert not Releaser.of(**PIX, cache=cache).release(photo(1)).drawn
     assert spent(ledger) == 1
-
-
-# The stage of a WebDataset pipeline: releases and certificates go on, originals never do.
-
-
-def png(first=0):
-    levels = (np.arange(24 * 16 * 3) * 7 + first) % 251
-    return encode(levels.astype(np.uint8).reshape(24, 16, 3), "png")
-
-
-def sample(number, **members):
-    return {"__key__": f"ann/{number}", "__url__": "ann.tar", "png": png(number), "cls": b"3", **members}
-
-
-def test_a_sample_leaves_with_a_release_and_its_certificate(tmp_path):
-    given = [sample(0), sample(1)]
-    for number, out in enumerate(released_samples(given, **PIX)):
-        assert list(out) == ["__key__", "png", "png.certificate.json"]
-        assert "ann" not in out["__key__"]
-        assert out["png"] != given[number]["png"]
-        for member in ("png", "png.certificate.json"):
-            (tmp_path / f"{number}.{member}").write_bytes(out[member])
-        assert dpveil.verify(tmp_path / f"{number}.png").status == "consistent"
-    assert number == 1
-
-
-def test_members_go_on_only_if_they_are_named():
-    out = next(released_samples([sample(0, txt=b"Ann")], **PIX, keep=["cls", "__key__", "json"]))
-    assert out["__key__"] == "ann/0"
-    assert out["cls"] == b"3"
-    assert {"txt", "json", "__url__"}.isdisjoint(out)
-
-
-@pytest.mark.parametrize(
-    ("given", "image", "words"),
-    [
-        ({"__key__": "a", "cls": b"3"}, None, "0 images"),
-        (sample(0, jpg=b"x"), None, "2 images"),
-        (sample(0), "jpg", "'jpg' is missing"),
-        ({"__key__": "a", "png": np.zeros((8, 8, 3), np.uint8)}, None, "decoded already, to ndarray"),
-        ({"__key__": "a", "png": "/etc/hostname"}, None, "decoded already, to str"),
-        ({"__key__": "a", "png": b"no photo"}, None, "the photo"),
-    ],
-)
-def test_a_sample_without_one_photo_is_refused_or_left_out(given, image, words):
-    with pytest.raises(PhotoError, match=words):
-        list(released_samples([given], **PIX, image=image))
-    told = []
-    out = list(
-        released_samples(
-            [given, sample(1, jpg=png(1))], **PIX, image=image, handler=lambda e: not told.append(e)
-        )
-    )
-    assert words in str(told[0])
-    assert len(out) == (image == "jpg")
-    with pytest.raises(PhotoError):
-        list(released_samples([given], **PIX, image=image, handler=lambda error: False))
-
-
-def test_a_budget_pays_for_each_photo_once_and_the_rest_is_left_out(tmp_path):
-    ledger = made(tmp_path / "budget.db", limit=2)
-    paying = {**PIX, "ledger": ledger, "subject": "album", "cache": tmp_path / "cache"}
-    told = []
-    for _ in range(2):
-        given = [sample(0), sample(1), sample(0), sample(2)]
-        out = list(released_samples(given, **paying, handler=lambda error: not told.append(error)))
-        assert len(out) == 3
-        assert out[0]["png"] == out[2]["png"]
-    assert [type(error) for error in told] == [BudgetExceeded] * 2
-    assert sum(entry.kind == "debit" for entry in ledger.history("album")) == 2
-
-
-def test_a_full_disk_ends_it_whatever_the_handler_says(tmp_path):
-    out = released_samples(
-        [sample(0), sample(1)], **PIX, cache=tmp_path / "cache", handler=lambda error: True
-    )
-    (tmp_path / "cache" / "releases").write_bytes(b"")  # no folder can be made there
-    with pytest.raises(OutputError):
-        next(out)
-
-
-def shard(path, samples):
-    with tarfile.open(path, "w") as tar:
-        for number in samples:
-            for member in ("png", "cls"):
-                data = sample(number)[member]
-                info = tarfile.TarInfo(f"ann{number}.{member}")
-                info.size = len(data)
-                tar.addfile(info, io.BytesIO(data))
-
-
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # it closes no shard
-def test_webdataset_takes_it_as_a_stage(tmp_path):
-    webdataset = pytest.importorskip("webdataset")
-    shard(tmp_path / "in.tar", range(3))
-    stage = lambda samples: released_samples(samples, **PIX, keep=["cls"])  # noqa: E731
-    pipe = webdataset.DataPipeline(
-        webdataset.SimpleShardList(str(tmp_path / "in.tar")), webdataset.tarfile_to_samples(), stage
-    )
-    with webdataset.TarWriter(str(tmp_path / "out.tar")) as writer:
-        for out in pipe:
-            writer.write(out)
-    with tarfile.open(tmp_path / "out.tar") as tar:
-        tar.extractall(tmp_path / "out", filter="data")
-    images = sorted((tmp_path / "out").glob("*.png"))
-    assert len(images) == 3
-    assert all(dpveil.verify(image).status == "consistent" for image in images)
-
-
-# Columns of images of Hugging Face: each row is released, no region or failed, and reruns do the rest.
-
-
-class Dark(Finder):
-    """The whole photo, unless it is black."""
-
-    description = "dark"
-
-    def __call__(self, photo):
-        if not photo.image.any():
-            raise NoRegion("there is nobody in this photo")
-        return [dpveil.Region.whole(photo)]
-
-
-def test_it_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(UsageError, match=r"dpveil\[data\]"):
-        release(None, **PIX, cache=tmp_path)
-
-
-@pytest.fixture
-def library(tmp_path, monkeypatch):
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    found = pytest.importorskip("datasets")
-    found.disable_progress_bars()
-    return found
-
-
-def rows(library, contents, **more):
-    images = [None if data is None else {"bytes": data, "path": "ann.png"} for data in contents]
-    features = {"image": library.Image(), "label": library.Value("int64"), "raw": library.Value("binary")}
-    count = len(images)
-    columns = {"image": images, "label": list(range(count)), "raw": [b"x"] * count}
-    features |= {name: library.Value("string") for name in more}
-    return library.Dataset.from_dict(columns | more, features=library.Features(features))
-
-
-def told(out, library):
-    return out.cast_column("image", library.Image(decode=False))
-
-
-def test_every_row_is_released_or_empty_and_a_rerun_draws_what_is_missing(library, tmp_path):
-    ledger = made(tmp_path / "budget.db", limit=9)
-    black = encode(np.zeros((24, 16, 3), np.uint8), "png")
-    data = rows(library, [png(0), black, b"no photo", png(1), None, png(0)])
-    paying = {"cache": tmp_path / "cache", "ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    first, again = (
-        told(release(data, **PIX, regions=[Dark()], keep=["label"], **paying), library) for _ in range(2)
-    )
-    assert first.column_names == ["image", "label", "certificate", "status", "problem"]
-    assert first["status"][:] == ["released", "no region", "failed", "released", "failed", "released"]
-    assert first["label"][:] == list(range(6))
-    assert first[:] == again[:]
-    for number, row in enumerate(first):
-        if row["status"] != "released":
-            assert (row["image"], row["certificate"]) == (None, None)
-            assert row["problem"]
-            continue
-        assert row["image"]["path"] is None
-        assert row["image"]["bytes"] != png(number)
-        assert row["problem"] == ""
-    assert sum(entry.kind == "debit" for entry in ledger.history("album")) == 2
-
-
-def test_a_file_is_opened_only_if_files_are_allowed(library, tmp_path):
-    (tmp_path / "ann.png").write_bytes(png())
-    features = library.Features({"image": library.Image()})
-    cell = {"bytes": None, "path": str(tmp_path / "ann.png")}
-    data = library.Dataset.from_dict({"image": [cell]}, features=features)
-    refused = release(data, **PIX, cache=tmp_path / "cache")
-    assert refused["status"][:] == ["failed"]
-    assert "not opened" in refused["problem"][0]
-    assert release(data, **PIX, cache=tmp_path / "cache", files=True)["status"][:] == ["released"]
-
-
-def test_no_column_that_could_hold_an_original_is_kept(library, tmp_path):
-    data = rows(library, [png()], status=["x"])
-    for keep in (["raw"], ["image"], ["status"], ["nothing"], "label"):
-        with pytest.raises(InvalidParameter, match="keep"):
-            release(data, **PIX, cache=tmp_path, keep=keep)
-    for column in ("label", "nothing"):
-        with pytest.raises(InvalidParameter, match="column"):
-            release(data, **PIX, cache=tmp_path, column=column)
-    with pytest.raises(InvalidParameter, match="is no data set"):
-        release(io.BytesIO(), **PIX, cache=tmp_path)

@@ -16,7 +16,7 @@ from hardening_certificates import stated as made
 from hardening_forgeries import legal
 
 import dpveil
-from dpveil.cards.croissant import About, card, releases, together
+from dpveil.cards.croissant import card, releases, together
 from dpveil.catalogue import build, method_from_certificate
 from dpveil.cli import run
 from dpveil.core.certificate import MOST_REGIONS, SEEDED
@@ -267,7 +267,7 @@ def told(folder: Path, *images: Path) -> dict:
     found = [dpveil.verify(image) for image in images]
     with WATCH.watching():
         files = releases(folder, found)
-        document = card(About("set"), files, together(files), "out/")
+        document = card({"name": "set"}, files, together(files), "out/")
     assert WATCH.seen == []
     return json.loads(json.dumps(document, allow_nan=False))
 

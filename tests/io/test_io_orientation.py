@@ -61,21 +61,6 @@ def test_orientation_in_xmp_and_after_the_pixels_is_applied(put):
     assert np.array_equal(dio.read(put(late)).image, UPRIGHT[6](stored))
 
 
-@pytest.mark.parametrize("value", [0, 9, 65535])
-def test_nonsense_orientation_means_upright(put, value):
-    stored = picture(3, 4)
-    assert np.array_equal(dio.read(put(stored, exif=exif(value))).image, stored)
-
-
-def test_unreadable_exif_means_upright_with_a_note(put):
-    data = file_bytes(picture(3, 4), "png")
-    photo = dio.read(put(data[:33] + chunk(b"eXIf", b"MM\0*\0\0\0\x08\xff\xff") + data[33:]))
-    assert np.array_equal(photo.image, picture(3, 4))
-    photo = dio.read(put(data[:33] + chunk(b"eXIf", b"no TIFF header") + data[33:]))
-    assert np.array_equal(photo.image, picture(3, 4))
-    assert any("EXIF" in note for note in photo.notes)
-
-
 GRIDS = {
     1: Grid(16, 8),
     2: Grid(16, 8, x0=50 % 16),

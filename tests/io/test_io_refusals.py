@@ -50,7 +50,7 @@ def test_fifo_device_and_socket_do_not_hang(tmp_path):
         dio.read("/dev/zero")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(tmp_path / "s.jpg"))
-        assert "cannot be opened" in refused(tmp_path / "s.jpg")
+        assert "cannot be read" in refused(tmp_path / "s.jpg")
 
 
 def test_permission_and_read_errors(put, monkeypatch):
@@ -61,7 +61,7 @@ def test_permission_and_read_errors(put, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", deny)
-        assert "permission denied" in refused(path)
+        assert "Permission denied" in refused(path)
 
 
 def test_empty_foreign_and_renamed(put):

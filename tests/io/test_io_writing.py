@@ -1,7 +1,6 @@
 """Files appear together or not at all, whatever fails and whenever."""
 
 import errno
-import fcntl
 import os
 import tempfile
 import threading
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 import dpveil.io as dio
 from dpveil.errors import OutputError
 from dpveil.io import locking, writing
-from dpveil.release import saving
 from dpveil.release.saving import tidy
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
@@ -245,22 +243,6 @@ def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp
         writer.join(60)
     expected = {"a.json": b"certificate", "a.png": b"image", "b.json": b"certificate", "b.png": b"image"}
     assert listing(tmp_path) == expected
-
-
-def test_what_was_skipped_is_not_removed(tmp_path, monkeypatch):
-    """A file that was in use when leftovers were listed stays, even if it is free a moment later."""
-    path = tmp_path / f".dpveil-{'4' * 16}.tmp"
-    free = tmp_path / f".dpveil-{'5' * 16}.tmp"
-    for each in (path, free):
-        each.write_bytes(b"image")
-    with path.open("rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        finish = saving._finish
-        monkeypatch.setattr(
-            saving, "_finish", lambda *given: (finish(*given), fcntl.flock(held, fcntl.LOCK_UN))
-        )
-        tidy(tmp_path)
-    assert sorted(listing(tmp_path)) == [path.name]
 
 
 def test_a_target_that_appears_while_files_are_flushed_is_not_replaced(tmp_path, monkeypatch):

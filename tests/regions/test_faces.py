@@ -77,19 +77,7 @@ class Untouchable:
         raise AssertionError("noise was drawn")
 
 
-def corners(regions):
-    return [(r.box.x, r.box.y, r.box.w, r.box.h) for r in regions]
-
-
 # Boxes and numbers
-
-
-def test_boxes_have_margins_whole_pixels_and_numbers(fake, photo):
-    found = Faces(margin="1/4")(photo)
-    assert [region.label for region in found] == ["face 1", "face 2", "face 3"]
-    assert corners(found) == [(5, 2, 30, 46), (55, 7, 30, 30), (38, 57, 12, 16)]
-    assert corners(Faces(margin=0)(photo)) == [(10, 10, 20, 30), (60, 12, 20, 20), (40, 60, 8, 10)]
-    assert [face.score for face in Faces().detect(photo)] == [0.9, 0.8, 0.4]
 
 
 def test_small_faces_are_left_only_when_asked(fake, photo):

@@ -19,7 +19,7 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import PIXELS, SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
+from dpveil.regions.tiling import SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
@@ -85,19 +85,6 @@ def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(
         for part, _, core in tiles
     ]
     assert np.any(kept, axis=0).all(), middles[~np.any(kept, axis=0)]
-
-
-def test_what_is_looked_for_follows_from_the_size_and_the_setting():
-    assert tiling(1080, 1920) == Tiling(24)
-    assert tiling(1500, 2000) == Tiling(25)  # too little to gain from tiles
-    assert tiling(1500, 2000, smallest=24).smallest == 24
-    assert tiling(1080, 1920, smallest=16).scale == 1.5
-    assert tiling(1080, 1920, smallest=1).smallest == 12
-    assert tiling(3000, 4000).smallest == 24
-    assert tiling(3000, 4000, smallest=60) == Tiling(50)
-    large = tiling(8000, 12000)
-    assert large.smallest == 59
-    assert large.scale**2 * 8000 * 12000 <= PIXELS
 
 
 def test_small_faces_are_found_in_tiles_and_only_once(marks):

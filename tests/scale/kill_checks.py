@@ -15,7 +15,7 @@ from scale_made import paid
 
 from dpveil import verify
 from dpveil.ledger import Ledger
-from dpveil.scale import Row
+from dpveil.scale.files import Row
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from timing import load, report

@@ -9,19 +9,17 @@ from types import SimpleNamespace
 
 import pytest
 from budgets import made, url_of
-from scale_made import PIX, Dark, Endless, paid, plain, png, releases
+from scale_made import PIX, Endless, plain, png, releases
 
 from dpveil.cli import run
-from dpveil.errors import InvalidParameter, UsageError
-from dpveil.scale import Setup, release, release_files
-from dpveil.scale.files import connect_ray
+from dpveil.errors import UsageError
+from dpveil.scale.files import Setup, connect_ray, release_files
 
 
 def test_it_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    for call in (release, release_files):
-        with pytest.raises(UsageError, match=r"dpveil\[scale\]"):
-            call([], **PIX, store=tmp_path)
+    with pytest.raises(UsageError, match=r"dpveil\[scale\]"):
+        release_files([], **PIX, store=tmp_path)
 
 
 @pytest.mark.parametrize(("given", "address"), [(None, "local"), ("", "local"), ("head:6379", "head:6379")])
@@ -53,59 +51,13 @@ def cluster():
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
-def data(ray, contents, **more):
-    pyarrow = pytest.importorskip("pyarrow")
-    names = [f"p{number}" for number in range(len(contents))]
-    columns = {"bytes": pyarrow.array(contents, pyarrow.binary()), "path": names}
-    return ray.data.from_arrow(pyarrow.table({**columns, **more}))
-
-
-def test_every_row_is_released_or_told_and_another_run_draws_nothing(cluster, tmp_path):
-    ledger = made(tmp_path / "budget.db", limit=9)
-    given = [png(0), plain(0), b"no photo", png(1), None, png(0)]
-    paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album", "store": tmp_path / "store"}
-    dataset = data(cluster, given, label=list(range(6)))
-    first, again = (
-        sorted(
-            release(dataset, **PIX, regions=[Dark()], keep=["label"], **paying).take_all(),
-            key=lambda row: row["label"],
-        )
-        for _ in range(2)
-    )
-    assert first == again
-    assert [row["status"] for row in first] == [
-        "released",
-        "no_region",
-        "failed",
-        "released",
-        "failed",
-        "released",
-    ]
-    assert [row["path"] for row in first] == [f"p{number}" for number in range(6)]
-    assert set(first[0]) == {"path", "label", "release", "status", "problem"}
-    assert releases(tmp_path / "store") == {row["release"] for row in first if row["release"]}
-    assert [bool(row["problem"]) for row in first] == [row["status"] != "released" for row in first]
-    assert paid(ledger) == (3, 0)
-
-
 def test_a_photo_that_never_ends_fails_and_the_others_are_released(cluster, tmp_path):
-    dataset = data(cluster, [plain(255), png(1), png(2)])
-    rows = release(dataset, **PIX, regions=[Endless()], store=tmp_path / "store", seconds=2).take_all()
-    found = {row["path"]: (row["status"], row["problem"]) for row in rows}
-    assert [found[f"p{number}"][0] for number in range(3)] == ["failed", "released", "released"]
-    assert "out of time" in found["p0"][1]
-
-
-def test_no_column_that_could_hold_an_original_is_kept(cluster, tmp_path):
-    dataset = data(cluster, [png(0)], raw=[b"x"], many=[[1]], status=["x"])
-    for keep in (["raw"], ["many"], ["bytes"], ["status"], ["nothing"], "path"):
-        with pytest.raises(InvalidParameter):
-            release(dataset, **PIX, store=tmp_path / "store", keep=keep)
-    for names in ({"column": "path"}, {"key": "raw"}, {"key": "bytes"}):
-        with pytest.raises(InvalidParameter):
-            release(dataset, **PIX, store=tmp_path / "store", **names)
-    with pytest.raises(InvalidParameter, match="is no data set of Ray"):
-        release([png(0)], **PIX, store=tmp_path / "store")
+    photos = [tmp_path / f"p{number}.png" for number in range(3)]
+    for path, data in zip(photos, (plain(255), png(1), png(2)), strict=True):
+        path.write_bytes(data)
+    report = release_files(photos, **PIX, regions=[Endless()], store=tmp_path / "store", seconds=2)
+    assert [entry.status for entry in report.entries] == ["failed", "released", "released"]
+    assert "out of time" in report.entries[0].failure.message
 
 
 def test_the_command_line_skips_what_is_finished_without_reading_it(cluster, tmp_path, capsys):
@@ -174,24 +126,3 @@ def test_without_the_store_on_a_worker_a_run_stops(cluster, tmp_path, monkeypatc
     assert [entry.status for entry in report.entries] == ["untried"]
     assert report.stopped
     assert not list((tmp_path / "store").rglob("*.png"))
-
-
-def test_a_column_of_daft(tmp_path):
-    daft = pytest.importorskip("daft")
-    pyarrow = pytest.importorskip("pyarrow")
-    from dpveil.scale import Mapper
-
-    text = daft.DataType.string()
-    mapper = Mapper(Setup.of(**PIX, store=tmp_path / "store"))
-
-    @daft.udf(
-        return_dtype=daft.DataType.struct({"path": text, "release": text, "status": text, "problem": text})
-    )
-    def released(path, photo):
-        rows = mapper(pyarrow.table({"path": path.to_arrow(), "bytes": photo.to_arrow()}))
-        return rows.to_struct_array()
-
-    frame = daft.from_pydict({"path": ["a", "b", "c"], "bytes": [png(0), b"no photo", png(1)]})
-    rows = frame.select(released(frame["path"], frame["bytes"]).alias("row")).to_pydict()["row"]
-    assert [row["status"] for row in rows] == ["released", "failed", "released"]
-    assert releases(tmp_path / "store") == {row["release"] for row in rows if row["release"]}

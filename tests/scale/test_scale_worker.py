@@ -17,11 +17,11 @@ import dpveil.io.writing
 from dpveil.batch.report import Report
 from dpveil.cli import run
 from dpveil.datasets import Cache
-from dpveil.errors import InvalidParameter, LedgerError
+from dpveil.errors import LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
 from dpveil.ledger.ledger import Reservation
-from dpveil.scale import Mapper, Outcomes, Row, Setup, Worker
+from dpveil.scale.files import Outcomes, Row, Setup, Worker
 
 WHITE = plain(255)
 
@@ -42,17 +42,17 @@ def test_every_row_has_one_outcome_and_a_release_of_its_own(tmp_path):
     paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
     setup = Setup.of(**PIX, regions=[Dark()], store=tmp_path / "store", **paying)
     (tmp_path / "photo.png").write_bytes(png(2))
-    given = [png(0), plain(0), b"no photo", png(1), None, png(0), str(tmp_path / "photo.png")]
+    given = [png(0), plain(0), b"no photo", png(1), "nothing.png", png(0), str(tmp_path / "photo.png")]
     rows = Worker(pickle.loads(pickle.dumps(setup)))([(str(n), "", data) for n, data in enumerate(given)])  # noqa: S301
-    expected = ["released", "no_region", "failed", "released", "failed", "released", "failed"]
+    expected = ["released", "no_region", "failed", "released", "failed", "released", "released"]
     assert statuses(rows) == expected
-    drawn = {rows[place].release for place in (0, 3, 5)}  # the last is a copy of the first
+    drawn = {rows[place].release for place in (0, 3, 5, 6)}  # one is a copy of the first
     assert releases(tmp_path / "store") == drawn
-    assert len(drawn) == 3
+    assert len(drawn) == 4
     assert [row.problem for row in rows if row.status == "no_region"] == ["there is nobody in this photo"]
-    assert paid(ledger) == (3, 0)
+    assert paid(ledger) == (4, 0)
     assert sorted(setup.outcomes.final(setup.run), key=lambda row: row.key) == rows
-    assert len(setup.outcomes.finished_names()) == 3
+    assert len(setup.outcomes.finished_names()) == 4
     assert Outcomes(tmp_path / "store", replace(setup.releaser, if_none="whole")).finished_names() == set()
 
 
@@ -263,21 +263,10 @@ def test_on_a_disk_without_locks_nothing_is_drawn(tmp_path, monkeypatch):
     assert paid(ledger) == (0, 0)
 
 
-def test_a_mapper_passes_no_originals_on(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    columns = {"path": ["a"], "bytes": [png(0)], "raw": [png(0)], "none": pyarrow.nulls(1), "n": [1]}
-    table = pyarrow.table(columns)
-    for keep, key in ((["raw"], "path"), ([], "raw")):
-        with pytest.raises(InvalidParameter, match="could hold an original"):
-            Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=keep, key=key)(table)
-    made_of = Mapper(Setup.of(**PIX, store=tmp_path / "store"), keep=["none", "n"])(table)
-    assert made_of.column("status").to_pylist() == ["released"]
-
-
 def test_a_worker_opens_no_file_of_its_ledger(tmp_path):
     ledger = made(tmp_path / "budget.db", limit=9)
     paying = {"ledger": url_of(tmp_path / "budget.db"), "subject": "album"}
-    setup = Setup.of(**PIX, store=tmp_path / "store", files=True, **paying)
+    setup = Setup.of(**PIX, store=tmp_path / "store", **paying)
     (tmp_path / "0.png").write_bytes(png(0))
     (tmp_path / "x.png").symlink_to(tmp_path / "budget.db")
     (tmp_path / "y.png").symlink_to(tmp_path / "budget.db-wal")

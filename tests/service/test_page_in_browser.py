@@ -491,7 +491,7 @@ def test_a_plan_of_a_clip_is_changed_and_saved_in_the_browser(
     """Nothing of plan or clip is sent: after the page's own files, nothing is asked of the service."""
     clips_made = pytest.importorskip("clips_made", reason="needs the extra video", exc_type=ImportError)
     from dpveil.catalogue import build
-    from dpveil.video.plan_file import parse_plan
+    from dpveil.video.plan import parse_plan
 
     clip = clips_made.make_clip(tmp_path / "clip.mp4")
     tracks = [clips_made.track(n, 8 * n, first=9 * (n - 1), last=9 * n + 8) for n in (1, 2, 3)]

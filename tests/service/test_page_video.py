@@ -14,8 +14,7 @@ import pytest
 from dpveil.catalogue import build
 from dpveil.service.page import files
 from dpveil.video.facts import Facts, Key, Track
-from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_file import parse_plan
+from dpveil.video.plan import VideoPlan, parse_plan
 
 STATIC = Path(files.__file__).parent / "static"
 NODE = shutil.which("node")

@@ -117,7 +117,6 @@ def _read_certificate(path: Path) -> DocumentCertificate:
 
 
 def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:
-    """Raise `Refused` unless a file has the bytes of its certificate, no page of more than `most`."""
     if any(page.sheet.size > most for page in stated.pages):
         raise Refused(*MORE)
     file.seek(0)
@@ -175,7 +174,10 @@ def verify_document(
                 text = page.certificate.to_text().encode()
                 reads = (lambda most, image=image: image[: most + 1]), (lambda most, text=text: text)
                 pair = Pair(Path(f"{path}/{page.name}"), *reads)
-                found = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=keys)
+                asked = least if page.certificate.guarantees or not stated.protected else None
+                found = verify_pair(pair, max_pixels=max_pixels, at_least=asked, trust=keys)
+                if found.status == "unprotected" and stated.protected and not found.untrusted:
+                    continue  # it is kept as it is, which the others' `together` says
                 yield replace(found, inside=path, together=stated.together)
     except (Refused, CertificateError) as why:
         told = f"the PDF {why.problem}" if isinstance(why, Refused) else why.message

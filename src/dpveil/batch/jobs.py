@@ -26,7 +26,7 @@ import cv2
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, Entry, Report, Untried
 from dpveil.batch.run import Run, Shared
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
@@ -305,7 +305,6 @@ class Jobs:
                     worker.child.process.kill()
 
     def _work(self) -> None:
-        """Run workers, one after another if they die, until there is nothing left for one."""
         try:
             while self._goes_on():
                 worker = _Worker(Child(TARGET, one_thread=True))
@@ -328,7 +327,6 @@ class Jobs:
             return bool(self.waiting) and not self.shared.reason
 
     def _serve(self, worker: _Worker) -> None:
-        """Answer the calls of a worker until it ends."""
         channel = worker.child.channel
         with suppress(*ENDED):
             channel.send(None, self.setup)
@@ -346,7 +344,6 @@ class Jobs:
                         return
 
     def _settle(self, worker: _Worker) -> None:
-        """Decide what becomes of the photo that a worker had when it ended."""
         with self.lock:
             self.workers.discard(worker)
             self.unstarted = 0 if worker.ready else self.unstarted + 1
@@ -363,7 +360,6 @@ class Jobs:
                 self._keep(place, self._lost(task))
 
     def _lost(self, task: Task) -> Entry:
-        """Return the entry of a photo of which workers died."""
         report, hint = Report(self.run.report.options), "try it alone, with {jobs}"
         if task.output in self.run.paid:
             hint = "it was paid for, and releasing it again costs again"

@@ -1,30 +1,410 @@
-"""Labels of the photos of a run: matched before anything is drawn, and written for what is released."""
+"""Labels of the photos of a run (COCO, YOLO, Pascal VOC, CVAT), matched before anything is drawn.
+
+Of each format, what is kept for releases is an allow-list. Labels are written for what is released.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import xml.etree.ElementTree as ET
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.label_formats import UNSEEN, Coco, Labelled, Released, Size, read_labels, refusal
 from dpveil.batch.report import RELEASED, SKIPPED, Report
-from dpveil.batch.task import Task
+from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import count_noun
 from dpveil.core.origin import FACE
 from dpveil.core.region import Box
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
-from dpveil.io import make_folder, read, write_together
+from dpveil.io import make_folder, read, read_untrusted, write_together
 from dpveil.io.decoding import ORIENTATION
-from dpveil.io.folders import identity
-from dpveil.io.names import show_path
+from dpveil.io.folders import identity, is_folder, real, walk
+from dpveil.io.names import escape_text, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.release.saving import read_certificate
+
+MOST: Final = 1 << 28
+"""Largest file of labels, in bytes."""
+KINDS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
+AGAIN: Final = "export it again"
+NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)
+NUMBERS: Final = re.compile(r"[-+.,;\deE\s]*", re.ASCII)
+KEYPOINTS: Final = re.compile(rb"^kpt_shape:\s*\[\s*\d+\s*,\s*([23])\s*\]", re.MULTILINE)
+"""What the .yaml of a YOLO data set says of its keypoints: whether each has a visibility."""
+Size = tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A photo as labels name it, and its `entry` in them."""
+
+    name: str
+    entry: Any
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release: its path below the output folder, size, and the boxes in which something was replaced.
+
+    `faces` are new ones whose points were asked for: the box in which each is, and its points by name.
+    """
+
+    path: Path
+    name: PurePosixPath
+    size: tuple[int, int]
+    boxes: tuple[Box, ...]
+    numbered: bool
+    faces: tuple[tuple[Box, Mapping[str, tuple[float, float]]], ...] = ()
+
+    def hides(self, x: float, y: float) -> bool:
+        """Whether a point is in a box in which something was replaced."""
+        return any(box.x <= x <= box.x + box.w and box.y <= y <= box.y + box.h for box in self.boxes)
+
+    def point(self, name: str, x: float, y: float) -> tuple[float, float] | None:
+        """Return the point of that name of the new face where one was replaced; None if there is none."""
+        near = (box for box, points in self.faces if name in points and box.x <= x <= box.x + box.w)
+        inside = {box for box in near if box.y <= y <= box.y + box.h}
+        return next((points[name] for box, points in self.faces if box in inside), None)
+
+    def called(self, labelled: str) -> str:
+        """Return the name of the release for the one in labels, whose folder stays if names do."""
+        given = PurePosixPath(labelled.replace("\\", "/"))
+        return str(self.name if self.numbered or given.is_absolute() else given.parent / self.name.name)
+
+
+Pairs = Sequence[tuple[Labelled, Released]]
+UNSEEN: Final = Released(Path("a"), PurePosixPath("a"), (1, 1), (), numbered=False)
+"""Labels are checked by writing them for a release in which nothing was replaced."""
+
+
+def refusal(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
+    """Return the error that labels are refused with."""
+    forms = {"labels": "labels", "out": "out"}
+    return UsageError(f"{{labels}} {show_path(path)} {problem}", hint=hint, arguments=forms)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_untrusted(path, MOST)
+    except Refused as reason:
+        raise refusal(path, reason.problem, reason.remedy) from reason
+
+
+def _tree(path: Path, data: bytes) -> ET.Element:
+    if b"<!DOCTYPE" in data:  # it is parsed as UTF-8, so there is no other way to declare entities
+        raise refusal(path, "has a document type, which is not read", "remove <!DOCTYPE …>")
+    try:
+        return ET.fromstring(data, ET.XMLParser(encoding="utf-8"))  # noqa: S314  no document type
+    except (ET.ParseError, ValueError) as error:
+        raise refusal(path, f"is no XML in UTF-8 ({error})") from error
+
+
+def _as_bytes(root: ET.Element) -> bytes:
+    ET.indent(root)
+    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written + b"\n"
+
+
+def _size(texts: Sequence[str | None]) -> Size:
+    width, height = (float(text) if text and NUMBER.fullmatch(text.strip()) else None for text in texts)
+    return None if width is None or height is None else (width, height)
+
+
+COCO: Final = {
+    "licenses": "id name url",
+    "images": "id file_name width height license",
+    "annotations": "id image_id category_id iscrowd num_keypoints bbox area segmentation keypoints",
+    "categories": "id name supercategory keypoints skeleton",
+}
+"""The fields that are kept. But for names they hold numbers alone, so that nothing else goes along."""
+WORDS: Final = ("file_name", "name", "url", "supercategory")
+
+
+def _fits(table: str, field: str, value: Any) -> bool:
+    if field in WORDS:
+        return isinstance(value, str)
+    if field == "keypoints" and table == "categories":
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    if field == "keypoints":
+        return isinstance(value, list) and len(value) % 3 == 0 and all(map(_is_numeric, value))
+    return type(value) is int if field.endswith("id") else _is_numeric(value)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Whether it is a number, lists of them, or a mask's run lengths, which COCO packs into 48 characters."""
+    if isinstance(value, list):
+        return all(map(_is_numeric, value))
+    if isinstance(value, dict):
+        counts, size = value.get("counts"), value.get("size")
+        packed = isinstance(counts, str) and re.fullmatch("[0-o]*", counts)
+        return len(value) == 2 and _is_numeric(size) and bool(packed or _is_numeric(counts))
+    return isinstance(value, int | float) and isfinite(value)
+
+
+REQUIRED: Final = {"images": ("id", "file_name"), "annotations": ("image_id",)}
+
+
+class Coco:
+    """One JSON object of images, annotations and categories."""
+
+    by_stem = False
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        try:
+            given = json.loads(data)
+        except (ValueError, RecursionError) as error:
+            raise refusal(path, f"is no JSON ({type(error).__name__})") from error
+        if not {"images", "annotations"} <= given.keys():
+            raise refusal(path, "has no images and annotations, as COCO has", KINDS)
+        self.rows = {name: [*self._rows(name, given.get(name, []))] for name in COCO}
+        self.notes = defaultdict[int, list[dict[str, Any]]](list)
+        for row in self.rows["annotations"]:
+            self.notes[row["image_id"]].append(row)
+        self.names = {row.get("id"): row.get("keypoints", []) for row in self.rows["categories"]}
+
+    def _rows(self, name: str, given: Any) -> Iterator[dict[str, Any]]:
+        for number, row in enumerate(given if isinstance(given, list) else [given]):
+            told = row if isinstance(row, dict) else {}
+            kept = {key: told[key] for key in COCO[name].split() if told.get(key) is not None}
+            wrong = [key for key, value in kept.items() if not _fits(name, key, value)]
+            wrong += [key for key in REQUIRED.get(name, ()) if key not in kept]
+            if wrong or not isinstance(row, dict):
+                raise refusal(self.path, f"is malformed: see {'.'.join([f'{name}[{number}]', *wrong[:1]])}")
+            yield kept
+
+    def photos(self) -> list[Labelled]:
+        """Return the photos that are named."""
+        return [Labelled(image["file_name"], image) for image in self.rows["images"]]
+
+    def size(self, photo: Labelled) -> Size:
+        """Return the width and height that are stated."""
+        image = photo.entry
+        return (image["width"], image["height"]) if image.keys() >= {"width", "height"} else None
+
+    def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
+        """Yield the one file; ids of numbered releases are numbers, too, as others may tell names."""
+        images, annotations = list[dict[str, Any]](), list[dict[str, Any]]()
+        for number, (photo, release) in enumerate(pairs, 1):
+            new = number if release.numbered else photo.entry["id"]
+            images.append({**photo.entry, "id": new, "file_name": release.called(photo.name)})
+            for row in self.notes[photo.entry["id"]]:
+                own = {"id": len(annotations) + 1} if release.numbered else {}
+                names = self.names.get(row.get("category_id", -1), [])
+                shown = _shown_keypoints(row, release, names)
+                annotations.append({**row, **shown, **own, "image_id": new})
+        made = {**self.rows, "images": images, "annotations": annotations}
+        yield "", (json.dumps(made) + "\n").encode()
+
+
+def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[str]) -> dict[str, Any]:
+    """Return an annotation's keypoints and their number, if some were replaced: they are zeros now, or the
+    new face's of that name.
+    """
+    given = row.get("keypoints", [])
+    points = [given[at : at + 3] for at in range(0, len(given), 3)]
+    kept = [
+        _replaced(point, release, name) if release.hides(*point[:2]) else point
+        for point, name in zip(points, [*names, *points], strict=False)
+    ]
+    if kept == points:
+        return {}
+    return {
+        "keypoints": [value for point in kept for value in point],
+        "num_keypoints": sum(point[2] > 0 for point in kept),
+    }
+
+
+def _replaced(point: Sequence[float], release: Released, name: object) -> list[float]:
+    new = release.point(str(name), point[0], point[1]) if point[2] > 0 else None
+    return [0, 0, 0] if new is None else [round(new[0], 1), round(new[1], 1), 2]
+
+
+SHAPES: Final = {
+    "box": ("xtl", "ytl", "xbr", "ybr", "rotation"),
+    **dict.fromkeys(("polygon", "polyline", "points"), ("points",)),
+    "mask": ("rle", "left", "top", "width", "height"),
+}
+"""The shapes of CVAT that are kept, with their coordinates."""
+
+
+class Cvat:
+    """One XML file, "CVAT for images 1.1"."""
+
+    by_stem = False
+
+    def __init__(self, path: Path, root: ET.Element) -> None:
+        self.path, self.root = path, root
+
+    def photos(self) -> list[Labelled]:
+        """Return the photos that are named."""
+        return [Labelled(image.get("name", ""), image) for image in self.root.iterfind("image")]
+
+    def size(self, photo: Labelled) -> Size:
+        """Return the width and height that are stated."""
+        return _size((photo.entry.get("width"), photo.entry.get("height")))
+
+    def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
+        """Yield the one file; ids of numbered releases are numbers, too."""
+        root = ET.Element("annotations")
+        ET.SubElement(root, "version").text = "1.1"
+        labels = ET.SubElement(ET.SubElement(ET.SubElement(root, "meta"), "task"), "labels")
+        for name in self.root.iterfind("meta//label/name"):
+            ET.SubElement(ET.SubElement(labels, "label"), "name").text = name.text
+        for number, (photo, release) in enumerate(pairs):
+            image = self._image(photo, release)
+            root.append(image)
+            if release.numbered:
+                image.set("id", str(number))
+        yield "", _as_bytes(root)
+
+    def _image(self, photo: Labelled, release: Released) -> ET.Element:
+        """Return an image without points that were replaced, and without lines through such points."""
+        image = ET.Element("image", self._numbers(photo, photo.entry, ("id", "width", "height")))
+        image.set("name", release.called(photo.name))
+        for shape in photo.entry:
+            if shape.tag not in SHAPES:
+                continue
+            kept = self._numbers(photo, shape, ("occluded", "z_order", *SHAPES[shape.tag]))
+            if shape.tag in ("points", "polyline"):
+                points = [text for text in kept.get("points", "").split(";") if text.strip()]
+                shown = [text for text in points if not release.hides(*self._point(text))]
+                if not shown or (shape.tag == "polyline" and len(shown) < len(points)):
+                    continue
+                kept["points"] = ";".join(shown)
+            ET.SubElement(image, shape.tag, {"label": shape.get("label", ""), **kept})
+        return image
+
+    def _numbers(self, photo: Labelled, given: ET.Element, names: Sequence[str]) -> dict[str, str]:
+        kept = {name: given.attrib[name] for name in names if name in given.attrib}
+        if wrong := [name for name, text in kept.items() if not NUMBERS.fullmatch(text)]:
+            raise refusal(self.path, f"has in {show_path(photo.name)} a {given.tag} of no number: {wrong[0]}")
+        return kept
+
+    def _point(self, text: str) -> tuple[float, float]:
+        try:
+            x, y = map(float, text.split(","))
+        except ValueError as error:
+            raise refusal(self.path, f"has a point that is no pair x,y: {escape_text(text)}") from error
+        return x, y
+
+
+class Voc:
+    """A folder of Pascal VOC: an XML file of objects and boxes for each photo."""
+
+    by_stem = True
+
+    def __init__(self, path: Path, found: Sequence[Path]) -> None:
+        self.path, self.found = path, found
+
+    def photos(self) -> list[Labelled]:
+        """Return the photos that have a file, named without suffix."""
+        names = (each.relative_to(self.path).with_suffix("").as_posix() for each in self.found)
+        return [Labelled(name, each) for name, each in zip(names, self.found, strict=True)]
+
+    def size(self, photo: Labelled) -> Size:
+        """Return the width and height that are stated."""
+        root = _tree(photo.entry, _read(photo.entry))
+        return _size((root.findtext("size/width"), root.findtext("size/height")))
+
+    def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
+        """Yield the file for each release, with its stem."""
+        for photo, release in pairs:
+            name = PurePosixPath(release.called(photo.name))
+            yield f"{name.with_suffix('')}{photo.entry.suffix}", self.made(photo.entry, release)
+
+    def made(self, path: Path, release: Released) -> bytes:
+        """Return the contents of the file for a release."""
+        given, root = _tree(path, _read(path)), ET.Element("annotation")
+        if given.tag != "annotation":
+            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KINDS)
+        ET.SubElement(root, "folder").text = release.path.parent.name
+        ET.SubElement(root, "filename").text = release.path.name
+        _copy(path, given, root, "size", ("width", "height", "depth"))
+        for each in given.iterfind("object"):
+            one = ET.SubElement(root, "object")
+            ET.SubElement(one, "name").text = each.findtext("name", "")
+            for flag in ("truncated", "difficult", "occluded"):
+                if NUMBER.fullmatch(text := each.findtext(flag, "").strip()):
+                    ET.SubElement(one, flag).text = text
+            _copy(path, each, one, "bndbox", ("xmin", "ymin", "xmax", "ymax"))
+        return _as_bytes(root)
+
+
+def _copy(path: Path, given: ET.Element, to: ET.Element, name: str, parts: Sequence[str]) -> None:
+    one = None if given.find(name) is None else ET.SubElement(to, name)
+    for part in () if one is None else parts:
+        text = given.findtext(f"{name}/{part}")
+        if text is not None and not NUMBER.fullmatch(text.strip()):
+            raise refusal(path, f"has a {name} of no number: {part}")
+        if text is not None and one is not None:
+            ET.SubElement(one, part).text = text.strip()
+
+
+class Yolo(Voc):
+    """A folder of YOLO: a text file for each photo, in which a line is a class and its numbers.
+
+    These are a box or a polygon, or a box and keypoints, in parts of the photo's width and height.
+    """
+
+    def __init__(self, path: Path, found: Sequence[Path]) -> None:
+        super().__init__(path, found)
+        near = [each for folder in (path, path.absolute().parent) for each in sorted(folder.glob("*.y*ml"))]
+        shape = next((match for each in near if (match := KEYPOINTS.search(_read(each)))), None)
+        self.each = None if shape is None else int(shape[1])
+
+    def size(self, photo: Labelled) -> Size:
+        """Return None, as none is stated."""
+        return None
+
+    def made(self, path: Path, release: Released) -> bytes:
+        """Return the contents of the file for a release."""
+        lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
+        for number, values in enumerate(lines, 1):
+            if values and (len(values) < 5 or not all(map(NUMBER.fullmatch, values))):
+                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KINDS)
+        return "".join(f"{' '.join(self._shown(values, release))}\n" for values in lines).encode()
+
+    def _shown(self, values: list[str], release: Released) -> list[str]:
+        width, height = release.size
+        # Where no .yaml tells, keypoints are told from a polygon by their visibilities, 0, 1 or 2 each
+        seen = len(values) % 3 == 2 and all(float(flag) in (0, 1, 2) for flag in values[7::3])
+        each = self.each or (3 if seen else len(values))
+        shown = values[:5]
+        for at in range(5, len(values), each):
+            point = values[at : at + each]
+            there = each < len(values) and len(point) == each
+            hidden = there and release.hides(float(point[0]) * width, float(point[1]) * height)
+            shown += ["0"] * each if hidden else point
+        return shown
+
+
+def read_labels(path: Path, out: Path) -> Coco | Cvat | Voc:
+    """Return labels, recognised by their contents, without those in the folder `out`; raises `UsageError`."""
+    if is_folder(path):
+        files = [each for each, problem in walk(path, real(out)) if not problem]
+        texts, trees = ([each for each in files if each.suffix.lower() == kind] for kind in (".txt", ".xml"))
+        if bool(texts) == bool(trees):
+            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KINDS)
+        return Voc(path, trees) if trees else Yolo(path, texts)
+    data = _read(path).removeprefix(b"\xef\xbb\xbf").lstrip()
+    if data.startswith(b"{"):
+        return Coco(path, data)
+    if data.startswith(b"<") and (root := _tree(path, data)).tag == "annotations":
+        return Cvat(path, root)
+    raise refusal(path, "holds no labels that dpveil knows", KINDS)
+
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
 """COCO's names of the points of a face, which are those of the person's right and left."""
@@ -134,7 +514,6 @@ class Labels:
         return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
 
     def _faces(self, output: Path, certificate: Certificate) -> Faces:
-        """Return the points of the faces that are found in a release where faces were replaced."""
         if not self.new_points:
             return ()
         from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks

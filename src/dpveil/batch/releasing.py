@@ -17,7 +17,7 @@ from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
 from dpveil.batch.run import Run
 from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.numbers import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
 from dpveil.io.locking import hold_lock
@@ -88,6 +88,7 @@ def release_all(
         if waiting and not choices.dry:
             folder = show_path(min(waiting).parent)
             run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
+        shards.keep_pages(run.report)
         shards.pack(run.report)
     return run.report
 

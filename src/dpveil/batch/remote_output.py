@@ -21,8 +21,7 @@ from typing import BinaryIO, Final
 from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
 from dpveil.batch.state import Stamp, State, stage_of
-from dpveil.batch.task import Choices, Task
-from dpveil.batch.tasks import ARGUMENTS, check_outputs, in_shard, photos_of, plan_tasks
+from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
@@ -30,7 +29,7 @@ from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
-from dpveil.io.urls import contents, object_status, put, put_file, reach, remove
+from dpveil.io.urls import contents, object_status, put, reach, remove
 from dpveil.io.writing import flush_folder, refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
@@ -89,7 +88,7 @@ def write(
                 os.fsync(file.fileno())
         if isinstance(target, Url):
             with putting(target):
-                put_file(target, temporary, replace=replace)
+                put(target, temporary, replace=replace)
             return
         if target.is_dir():
             raise OSError(errno.EISDIR, "is a folder")
@@ -205,7 +204,6 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
 
 
 def _pair(task: Task) -> tuple[Url, Url]:
-    """Return where certificate and image are put."""
     beside = None if task.remote is None else certificate_path(task.remote)
     if task.remote is None or not isinstance(beside, Url):
         raise TypeError("the release stays on this disk")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.batch.task import Task, check_private, is_beside_output
+from dpveil.batch.tasks import Task, check_private, is_beside_output
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import Caution, notes_with_options
 from dpveil.core.guarantee import Guarantee
@@ -19,6 +19,7 @@ from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, NoRegion, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import show_path
+from dpveil.release.documents import nothing_of
 from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path
 
@@ -111,7 +112,8 @@ class Entry:
     Nothing of this run is at the `output` of one that failed. `doubts` is what the detector was not sure of,
     and `left` the places that may be faces and stay. `paid` says that a dry run priced what is paid already.
     `discarded` says that a ledger paid for a draw of this run that nobody saw, as it could not be written.
-    The `certificate` is in the file beside the output if it is not stated.
+    The `certificate` is in the file beside the output if it is not stated. `kept` says what was not found on
+    a page of a document that is kept as it is, such as "no face".
     """
 
     status: str
@@ -125,6 +127,16 @@ class Entry:
     discarded: bool = False
     paid: bool = False
     certificate: Path | None = None
+    kept: str = ""
+
+    def as_kept_page(self, missing: Sequence[str]) -> Entry:
+        """Return the entry of a page on which these requests found nothing, if it is a copy."""
+        copied = self.promise is not None and self.promise.total is None
+        return replace(self, kept=nothing_of(missing), warnings=()) if copied else self
+
+    def refused(self, error: NoRegion, options: Mapping[str, str]) -> Entry:
+        """Return the entry of the same input, of which nothing is released after all."""
+        return Entry(NO_REGION, self.source, failure=Failure.of(error, options))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""
@@ -137,7 +149,8 @@ class Entry:
             beside = self.certificate or certificate_path(self.output)
             places |= {"output": str(self.output), "certificate": str(beside)}
         promise = {} if self.promise is None else self.promise.to_json()
-        return {**places, **promise, **lost, "warnings": [*self.warnings, *self.doubts]}
+        kept = {"kept": f"{self.kept}: kept as it is"} if self.kept else {}
+        return {**places, **promise, **kept, **lost, "warnings": [*self.warnings, *self.doubts]}
 
 
 @dataclass
@@ -161,35 +174,12 @@ class Report:
         """Return the entries with one of the `STATUSES`."""
         return [entry for entry in self.entries if entry.status == status]
 
-    @property
-    def released(self) -> list[Entry]:
-        """Photos released by this run."""
-        return self.of(RELEASED)
-
-    @property
-    def priced(self) -> list[Entry]:
-        """Photos that a dry run has planned, with their costs."""
-        return self.of(PRICED)
-
-    @property
-    def failed(self) -> list[Entry]:
-        """Photos that were tried and not released because of an error other than `NoRegion`."""
-        return self.of(FAILED)
-
-    @property
-    def skipped(self) -> list[Entry]:
-        """Photos that an earlier run released with the same settings."""
-        return self.of(SKIPPED)
-
-    @property
-    def no_region(self) -> list[Entry]:
-        """Photos in which a requested region was not found."""
-        return self.of(NO_REGION)
-
-    @property
-    def untried(self) -> list[Entry]:
-        """Photos that the run did not reach."""
-        return self.of(UNTRIED)
+    released = property(lambda self: self.of(RELEASED))
+    priced = property(lambda self: self.of(PRICED))
+    failed = property(lambda self: self.of(FAILED))
+    skipped = property(lambda self: self.of(SKIPPED))
+    no_region = property(lambda self: self.of(NO_REGION))
+    untried = property(lambda self: self.of(UNTRIED))
 
     @property
     def discarded(self) -> list[Entry]:
@@ -209,13 +199,16 @@ class Report:
         certificate: Certificate,
         warnings: Sequence[str] = (),
         left: Sequence[Region] = (),
+        *,
+        keeps: bool = False,
     ) -> None:
-        """Record a release, made now or earlier."""
+        """Record a release, made now or earlier; `keeps` says that a copy is a page that is kept so."""
         every = (*map(Caution, certificate.warnings), *notes_with_options(warnings, self.options))
         promise = Promise.of(certificate)
-        self.entries.append(Entry(status, task.source, task.remote or output, promise, every, left=left))
+        entry = Entry(status, task.source, task.remote or output, promise, every, left=left)
+        self.entries.append(entry.as_kept_page(certificate.missing) if keeps else entry)
 
-    def price(self, task: Task, planned: Plan, warnings: Sequence[str] = ()) -> None:
+    def price(self, task: Task, planned: Plan, warnings: Sequence[str] = (), *, keeps: bool = False) -> None:
         """Record what a release would cost, which a dry run has planned, and what is to be known of it."""
         kinds = tuple(region.origin.kind for region in planned.regions)
         promise = Promise(planned.guarantees, planned.total, planned.strength, kinds)
@@ -224,7 +217,7 @@ class Report:
         )
         doubts = notes_with_options(planned.doubts, self.options)
         entry = Entry(PRICED, task.source, None, promise, every, doubts=doubts, left=planned.doubtful)
-        self.entries.append(entry)
+        self.entries.append(entry.as_kept_page(planned.missing) if keeps else entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""
@@ -303,7 +296,7 @@ def _cells(entry: Entry) -> dict[str, str]:
     row = {"status": entry.status, **entry.to_json()}
     if entry.promise is not None:
         row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
-    row["warnings"] = "; ".join(row.get("warnings", ()))
+    row["warnings"] = "; ".join([*filter(None, [row.get("kept")]), *row.get("warnings", ())])
     return {name: _cell(row.get(name)) for name in COLUMNS}
 
 

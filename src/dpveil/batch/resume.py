@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
 from dpveil.core.origin import BLOCKLESS
 from dpveil.errors import DPVeilError, TooWeak
@@ -46,7 +47,8 @@ def find_finished(
             + released_again(choices),
             arguments=ARGUMENTS,
         )
-    certificate = matching_certificate(output, choices)
+    asked = replace(choices, if_none=KEEP) if task.keeps(choices) else choices
+    certificate = matching_certificate(output, asked)
     if certificate is None:
         raise output_taken(output, released_again(choices))
     sha256 = "" if certificate.output is None else certificate.output.sha256
@@ -57,7 +59,7 @@ def find_finished(
             hint=f"{released_again(choices)}, or choose another {{out}}",
             arguments=ARGUMENTS,
         )
-    if choices.at_least is not None:
+    if choices.at_least is not None and (certificate.guarantees or not task.keeps(choices)):
         strong = at_least(certificate.strength, choices.at_least)
         coloured = shown_by_colours(certificate.regions)
         if not strong or certificate.exposed_requests or coloured:
@@ -97,7 +99,8 @@ def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
         )
     sha256 = "" if stated.output is None else stated.output.sha256
     ledger, subject = choices.ledger, choices.subject
-    if ledger is not None and subject is not None and not ledger.knows(subject, sha256):
+    paid = bool(stated.guarantees)  # a page that is kept as it is was not
+    if ledger is not None and subject is not None and paid and not ledger.knows(subject, sha256):
         raise DPVeilError(
             f"{show_path(output)} exists, and {subject} did not pay for it from this ledger",
             hint=f"choose another {{out}}, or {ALONE}, which replaces it and is paid for",

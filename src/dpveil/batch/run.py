@@ -12,7 +12,7 @@ from dpveil.batch.remote_output import deliver, discard, find_finished, matching
 from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
 from dpveil.batch.resume import output_taken
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Choices, Task, check_apart
+from dpveil.batch.tasks import KEEP, Choices, Task, check_apart
 from dpveil.core.certificate import Certificate
 from dpveil.errors import DPVeilError, LedgerError, OutputError
 from dpveil.io import make_folder
@@ -58,8 +58,6 @@ FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 @dataclass(frozen=True)
 class _Ready:
-    """A photo's plan, the stamp of its file before it was read, and what of its EXIF is kept."""
-
     plan: Plan
     stamp: Stamp | None
     texts: Mapping[str, str]
@@ -120,18 +118,19 @@ class Run:
         texts = {}
         if choices.metadata:
             texts = read_metadata(task.source, choices.metadata, max_pixels=choices.max_pixels)
+        keeps = task.keeps(choices)
         planned = plan(
             photo,
             choices.method,
             regions=choices.regions,
-            if_none=choices.if_none,
+            if_none=KEEP if keeps else choices.if_none,
             post_processing=choices.post_processing,
-            at_least=choices.at_least,
         )
+        if not (keeps and planned.quote is None):
+            planned.check_strength(choices.at_least)
         return _Ready(planned, stamp, texts)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
-        """Return the release of another run with the same settings, unless all are to be released anew."""
         if self.choices.force or stamp is None:
             return None
         return find_finished(task, self.choices, self._state(task), stamp)
@@ -157,18 +156,22 @@ class Run:
             if not isinstance(prepared, _Ready):
                 if not choices.dry:
                     deliver(task, choices)
-                self.report.record_release(SKIPPED, task, *prepared, _notes_on(task))
+                kept = task.keeps(choices)
+                self.report.record_release(SKIPPED, task, *prepared, _notes_on(task), keeps=kept)
             elif choices.dry:
                 covered = prepared.plan.coverage
                 if choices.ledger is not None and covered is not None and not choices.other_regions:
                     choices.ledger.check_regions(covered)
                 self.released(task, prepared.plan, None)
-                self.report.price(task, prepared.plan, _notes_on(task))
+                self.report.price(task, prepared.plan, _notes_on(task), keeps=task.keeps(choices))
             elif reason := self.around.stop_reason(task):
                 raise Untried(reason)
             else:
-                payer = None if choices.ledger is None else _Payer(choices.ledger, self.paid, task.output)
-                paying = {**choices.paying, "ledger": payer}
+                paying = choices.paying
+                if prepared.plan.quote is None and task.keeps(choices):
+                    paying = {}  # a page that is kept as it is costs nothing
+                elif choices.ledger is not None:
+                    paying["ledger"] = _Payer(choices.ledger, self.paid, task.output)
                 release = prepared.plan.release(bits=choices.bits(task.name), **paying)
                 self._write(task, prepared, release)
         except LedgerError as error:
@@ -192,6 +195,9 @@ class Run:
         self.report.stopped = reason
 
     def _write(self, task: Task, ready: _Ready, release: Release) -> None:
+        if ready.plan.quote is None and task.keeps(self.choices) and task.inside is not None:
+            # it waits until another page of its document is known to have a region
+            task = replace(task, output=task.inside.shard.place(task.inside.name))
         folder = task.output.parent
         if folder not in self.folders:
             make_folder(folder)
@@ -218,7 +224,7 @@ class Run:
         stated = replace(release.certificate, columns=chosen.columns)
         certificate = replace(release, certificate=stated).write(
             task.output,
-            replace=chosen.force,
+            replace=chosen.force or (task.keeps(chosen) and ready.plan.quote is None),
             sign=chosen.sign,
             mark=chosen.mark,
             metadata=ready.texts,
@@ -226,10 +232,11 @@ class Run:
         stored = self._remember(task, certificate, ready.stamp)
         deliver(task, chosen)
         notes = (*release.notes, *_notes_on(task), *stored)
-        self.report.record_release(RELEASED, task, task.output, certificate, notes, ready.plan.doubtful)
+        self.report.record_release(
+            RELEASED, task, task.output, certificate, notes, ready.plan.doubtful, keeps=task.keeps(chosen)
+        )
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
-        """Store the input's stamp with its release; return a note if that fails."""
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:

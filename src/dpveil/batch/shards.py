@@ -20,18 +20,20 @@ from dpveil.batch.document import pack, released_pages
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
-from dpveil.batch.task import Choices, Task, check_apart
+from dpveil.batch.tasks import Choices, Task, check_apart
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
-from dpveil.errors import CertificateError, DPVeilError, OutputError
-from dpveil.io import is_present, make_folder, most_bytes
+from dpveil.errors import CertificateError, DPVeilError, NoRegion, OutputError
+from dpveil.io import is_present, make_folder, most_bytes, place_together
 from dpveil.io.folders import is_folder
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import refusal
+from dpveil.regions.things import ARGUMENTS as WITHOUT
+from dpveil.regions.things import NOTHING as NO_FACE
 from dpveil.release.documents import number_of
 from dpveil.release.saving import certificate_path, tidy
 
@@ -40,10 +42,7 @@ WAITING: Final = (
     "{} is not written yet: what is done waits in {} (keep it) until a run over all of its photos ends"
 )
 ALL_OR_NONE: Final = "{} is not written, as {} was not released: a document is all of its pages, or none"
-COPIES: Final = (
-    "; with {0} others+copy, as --preset scan has it, a page on which nothing is found stays an unprotected"
-    " copy, and with {0} others+whole the whole page is replaced"
-)
+COPIES: Final = "; with {0} copy such a page stays as it is, and with {0} whole all of it is replaced"
 WAITS: Final = "; what is done waits in {} (keep it) for another run"
 
 
@@ -52,18 +51,21 @@ class Shards:
     """The shards of a run: the places of their photos among the tasks, and the files gathered for each.
 
     `names` are what these files are called in the shard, in its order; `held` are those that were in it, and
-    `unpacked` those of them that are from there.
+    `unpacked` those of them that are from there. `pages` are the places of the pages of every document.
     """
 
     tasks: Sequence[Task]
     choices: Choices
     photos: dict[Shard, list[int]] = field(default_factory=dict)
     names: dict[Shard, dict[Path, str]] = field(default_factory=dict)
+    pages: dict[Shard, list[int]] = field(default_factory=dict)
     held: set[Path] = field(default_factory=set)
     unpacked: set[Path] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         for place, task in enumerate(self.tasks):
+            if task.inside is not None and task.keeps(self.choices):
+                self.pages.setdefault(task.inside.shard, []).append(place)
             if task.inside is not None and task.shard is not None:
                 self.photos.setdefault(task.shard, []).append(place)
                 self.names.setdefault(task.shard, {})[task.output] = task.inside.name
@@ -159,6 +161,32 @@ class Shards:
                 arguments={"out": "out"},
             )
 
+    def keep_pages(self, report: Report) -> None:
+        """Keep the pages of documents on which nothing was found, or refuse those without a region anywhere.
+
+        Kept pages wait where releases are gathered until it is known that another page is protected.
+        """
+        for shard, places in self.pages.items():
+            entries = [report.entries[place] for place in places]
+            protected = any(each.promise is not None and each.promise.total is not None for each in entries)
+            for place in (place for place in places if report.entries[place].kept):
+                entry, task = report.entries[place], self.tasks[place]
+                waits = shard.place(task.inside.name)  # type: ignore[union-attr]
+                here = [waits, certificate_path(waits)] if is_whole(waits) else []
+                if not protected:
+                    for path in here:
+                        path.unlink()
+                    report.entries[place] = report.entries[place].refused(
+                        NoRegion(f"{entry.kept} was found", hint=NO_FACE, arguments=WITHOUT), report.options
+                    )
+                elif here and shard.loose:
+                    there = [task.output, certificate_path(task.output)]
+                    place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
+                    for path in here:
+                        path.unlink(missing_ok=True)
+                    report.entries[place] = replace(entry, output=task.output)
+            self._remove(shard, ())
+
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.
 
@@ -253,7 +281,7 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
     """
     shards = Shards(tasks, choices)
     with ExitStack() as stack:
-        for stage in sorted({shard.stage for shard in shards.photos}):
+        for stage in sorted({shard.stage for shard in (*shards.photos, *shards.pages)}):
             if choices.dry and not is_present(stage.parent):
                 continue
             try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import glob
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -153,27 +153,22 @@ def together(files: Sequence[Listed]) -> Guarantee:
     That is so for heuristic releases, and where relations or kinds do not compose. Guarantees of a metric
     count as pure, with ε × diameter.
     """
+    parts = []
+    for one in files:
+        each = one.guarantee
+        if each is None or not each.formal or (each.kind == "metric" and each.diameter is None):
+            lacks = "no formal guarantee, or a metric one without a diameter"
+            problem = f"{escape_text(one.name)} has {lacks}, and so no total with others"
+            raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
+        bare = replace(each, scope=Scope(""))
+        if each.kind == "metric":
+            epsilon = (each.epsilon or Fraction(0)) * (each.diameter or 0)
+            bare = Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
+        parts.append(bare)
     try:
-        return compose([_composable(one.name, one.guarantee) for one in files])
+        return compose(parts)
     except UnsupportedRelation as error:
         raise BudgetRefused(f"the releases have no total: {error.message}", hint=ALONE) from error
-
-
-def _composable(name: str, guarantee: Guarantee | None) -> Guarantee:
-    """Return a guarantee that composes, without the words of its scope; raises `BudgetRefused`."""
-    if guarantee is None or not guarantee.formal:
-        problem = f"{escape_text(name)} has no formal guarantee, and so no total with others"
-        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
-    bare = replace(guarantee, scope=Scope(""))
-    if guarantee.kind != "metric":
-        return bare
-    if guarantee.diameter is None:
-        problem = (
-            f"{escape_text(name)} has a metric guarantee without a diameter, and so no total with others"
-        )
-        raise BudgetRefused(problem, hint="leave it out, or release the photo by another method")
-    epsilon = (guarantee.epsilon or Fraction(0)) * guarantee.diameter
-    return Guarantee(kind="pure", epsilon=epsilon, relation=bare.relation, scope=bare.scope)
 
 
 NAMESPACE: Final = "urn:dpveil:card:"
@@ -187,22 +182,21 @@ CR: Final = (
 """Terms of Croissant that a context names."""
 
 
-def context() -> dict[str, Json]:
-    """Return the context of JSON-LD: what the names in a card stand for."""
-    names = {name: f"cr:{name}" for name in CR} | {"conformsTo": "dct:conformsTo"}
-    return {
-        "@language": "en",
-        "@vocab": "https://schema.org/",
-        **names,
-        "cr": "http://mlcommons.org/croissant/",
-        "data": {"@id": "cr:data", "@type": "@json"},
-        "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
-        "dct": "http://purl.org/dc/terms/",
-        "dpveil": NAMESPACE,
-        "examples": {"@id": "cr:examples", "@type": "@json"},
-        "rai": "http://mlcommons.org/croissant/RAI/",
-        "sc": "https://schema.org/",
-    }
+CONTEXT: Final[dict[str, Json]] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    **{name: f"cr:{name}" for name in CR},
+    "conformsTo": "dct:conformsTo",
+    "cr": "http://mlcommons.org/croissant/",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "dct": "http://purl.org/dc/terms/",
+    "dpveil": NAMESPACE,
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+}
+"""The context of JSON-LD: what the names in a card stand for."""
 
 
 CROISSANT: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
@@ -217,6 +211,7 @@ OTHERS: Final = "Other releases of the same people add to this, wherever they ar
 ASSURED: Final = (
     "Guarantees were computed again from certificates; unsigned ones show inconsistency, not forgery."
 )
+UNSIGNED: Final = "The certificate of a set is not signed."
 TO_FILL: Final = (
     *("license", "url", "creator", "datePublished"),
     *("rai:dataCollection", "rai:dataUseCases", "rai:dataBiases", "rai:dataSocialImpact"),
@@ -224,30 +219,23 @@ TO_FILL: Final = (
 """Fields that Croissant or its RAI vocabulary asks for, and that no certificate knows."""
 
 
-@dataclass(frozen=True)
-class About:
-    """What only the publisher knows of a data set: its `name`, and what may be empty."""
+def _field(name: str, kind: str, part: str) -> Json:
+    source: Json = {"fileSet": {"@id": "images"}, "extract": {"fileProperty": part}}
+    return {"@type": "cr:Field", "@id": f"pictures/{name}", "name": name, "dataType": kind, "source": source}
 
-    name: str
-    license: str = ""
-    url: str = ""
-    creator: str = ""
-    published: str = ""
 
-    def fields(self) -> dict[str, Json]:
-        """Return the fields that are not empty."""
-        creator: Json = {"@type": "sc:Organization", "name": self.creator} if self.creator else ""
-        given = {
-            "license": self.license,
-            "url": self.url,
-            "creator": creator,
-            "datePublished": self.published,
-        }
-        return {name: value for name, value in given.items() if value}
+RECORDS: Final[Json] = {
+    "@type": "cr:RecordSet",
+    "@id": "pictures",
+    "name": "pictures",
+    "key": {"@id": "pictures/path"},
+    "field": [_field("path", "sc:Text", "fullpath"), _field("image", "sc:ImageObject", "content")],
+}
+"""The records that a reader makes of the pictures: the name of a file, and its picture."""
 
 
 def card(
-    about: About,
+    about: Mapping[str, str],
     files: Sequence[Listed],
     total: Guarantee,
     before: str = "",
@@ -255,28 +243,50 @@ def card(
 ) -> dict[str, Json]:
     """Return the card of a data set; its files lie at `before` and their names, seen from the card.
 
-    `total` is what all of them promise together, and so each person, who may be in all of them. `made` is the
-    certificate of a synthetic set. Numbers are rounded up to 15 digits. Raises `BudgetRefused` for numbers
-    beyond all floats.
+    `about` is what only the publisher knows: its "name", and "license", "url", "creator" and "published",
+    which may be empty. `total` is what all files promise together, and so each person, who may be in all of
+    them. `made` is the certificate of a synthetic set. Numbers are rounded up to 15 digits. Raises
+    `BudgetRefused` for numbers beyond all floats.
     """
     images = [one for one in files if one.picture]
+    creator: Json = {"@type": "sc:Organization", "name": about["creator"]} if about.get("creator") else ""
+    given = {"license": about.get("license"), "url": about.get("url"), "creator": creator}
+    given["datePublished"] = about.get("published")
+    used = [str(one.certificate.method) for one in images if one.certificate is not None]
+    methods = [f"{count_noun(used.count(name), 'photo')} by {name}." for name in sorted(set(used))]
+    many = count_noun(len(images), "photo")
+    what = f"{many} with regions replaced by {this_tool()}; per person at most {total}."
+    limits: tuple[str, ...] = (SAME, OTHERS, ASSURED)
+    each = "two collections in which each photo of one person may differ: "
+    clear = ["What a photo shows outside of its regions is in the clear: see dpveil:inTheClear of each."]
+    terms: dict[str, Json] = {}
+    if made is not None:
+        methods = [f"All pictures were drawn by {METHOD}, from noisy votes of people's photos."]
+        what = f"{count_noun(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
+        limits, each = (*made.warnings, OTHERS, UNSIGNED), ""
+        clear, terms = [], _generation_terms(METHOD, made.plan.parameters(), made.tool)
+    neighbours = f"Neighbours of {total}: {each}{total.relation.in_words()}."
     return {
-        "@context": context(),
+        "@context": CONTEXT,
         "@type": "sc:Dataset",
         "conformsTo": list(CROISSANT),
-        "name": about.name,
-        "description": _description(images, total, made),
-        **about.fields(),
-        "rai:dataPreprocessingProtocol": _methods(images, made),
-        "rai:personalSensitiveInformation": _protection(total, made),
-        "rai:dataLimitations": _limits(made),
+        "name": about["name"],
+        "description": what,
+        **{name: value for name, value in given.items() if value},
+        "rai:dataPreprocessingProtocol": [*methods],
+        "rai:personalSensitiveInformation": [
+            f"Promised per person at most {total}.",
+            f"{neighbours} Its strength is {strength(total)}.",
+            *clear,
+        ],
+        "rai:dataLimitations": [*limits],
         "dpveil:perPerson": [_promise(total)],
-        **({} if made is None else _generation_terms(METHOD, made.plan.parameters(), made.tool)),
+        **terms,
         "distribution": [
             *(_file(number, one, before) for number, one in enumerate(files, 1)),
             _set(images, before, digits=made is not None),
         ],
-        "recordSet": [_records()],
+        "recordSet": [RECORDS],
     }
 
 
@@ -300,7 +310,6 @@ def number(value: Fraction) -> int | float:
 
 
 def _promise(guarantee: Guarantee) -> dict[str, Json]:
-    """Return a guarantee in terms of dpveil."""
     numbers = {
         name: number(value)
         for name in ("epsilon", "delta", "rho", "diameter")
@@ -316,7 +325,6 @@ def _promise(guarantee: Guarantee) -> dict[str, Json]:
 
 
 def _generation_terms(mechanism: str, parameters: dict[str, Json], tool: str) -> dict[str, Json]:
-    """Return by what something was drawn."""
     given: Json = {"@type": "@json", "@value": parameters}
     return {"dpveil:mechanism": mechanism, "dpveil:parameters": given, "dpveil:tool": tool}
 
@@ -360,62 +368,3 @@ def _set(images: Sequence[Listed], before: str, *, digits: bool) -> dict[str, Js
         "encodingFormat": [*sorted({MEDIA[one.format] for one in images})],
         "includes": [*patterns],
     }
-
-
-def _records() -> dict[str, Json]:
-    """Return the records that a reader makes of the pictures: the name of a file, and its picture."""
-    read = {"path": ("sc:Text", "fullpath"), "image": ("sc:ImageObject", "content")}
-    return {
-        "@type": "cr:RecordSet",
-        "@id": "pictures",
-        "name": "pictures",
-        "key": {"@id": "pictures/path"},
-        "field": [
-            {
-                "@type": "cr:Field",
-                "@id": f"pictures/{name}",
-                "name": name,
-                "dataType": kind,
-                "source": {"fileSet": {"@id": "images"}, "extract": {"fileProperty": part}},
-            }
-            for name, (kind, part) in read.items()
-        ],
-    }
-
-
-def _description(images: Sequence[Listed], total: Guarantee, made: SetCertificate | None) -> str:
-    if made is not None:
-        return f"{count_noun(len(images), 'picture')} of nobody, made by {METHOD}: {made.plan.guarantee}."
-    return (
-        f"{count_noun(len(images), 'photo')} with regions replaced by {this_tool()};"
-        f" per person at most {total}."
-    )
-
-
-def _methods(images: Sequence[Listed], made: SetCertificate | None) -> list[Json]:
-    """Return how the files were made, a sentence for each method."""
-    if made is not None:
-        return [f"All pictures were drawn by {METHOD}, from noisy votes of people's photos."]
-    used = [str(one.certificate.method) for one in images if one.certificate is not None]
-    return [f"{count_noun(used.count(name), 'photo')} by {name}." for name in sorted(set(used))]
-
-
-def _protection(total: Guarantee, made: SetCertificate | None) -> list[Json]:
-    """Return what of people is protected, and how well."""
-    each = "" if made is not None else "two collections in which each photo of one person may differ: "
-    words: list[Json] = [
-        f"Promised per person at most {total}.",
-        f"Neighbours of {total}: {each}{total.relation.in_words()}. Its strength is {strength(total)}.",
-    ]
-    if made is None:
-        words.append(
-            "What a photo shows outside of its regions is in the clear: see dpveil:inTheClear of each."
-        )
-    return words
-
-
-def _limits(made: SetCertificate | None) -> list[Json]:
-    """Return what the promises do not say."""
-    if made is not None:
-        return [*made.warnings, OTHERS, "The certificate of a set is not signed."]
-    return [SAME, OTHERS, ASSURED]

@@ -13,7 +13,6 @@ from dpveil.accounting.meaning import NONE, check_strength_name, strength
 from dpveil.cards.croissant import (
     CHECK,
     TO_FILL,
-    About,
     Listed,
     card,
     pictures,
@@ -91,11 +90,10 @@ def card_command(
     """
     fields = {"license": license, "url": url, "creator": creator, "published": published}
     fields["name"] = name or real(folder).name or "releases"
-    about = About(**fields)
     _check(folder, out)
     before = prefix(folder, out)
     files, total, made = _read(folder, (at_least, trust, max_pixels))
-    document = card(about, files, total, before, made)
+    document = card(fields, files, total, before, made)
     text = written.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     write_together([(out, text.encode(errors="backslashreplace"))], replace=force)
     _tell(out, files, total, document, json)

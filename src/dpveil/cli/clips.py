@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpveil.batch.archive_inputs import Scan
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
-    from dpveil.batch.task import Choices, Task
+    from dpveil.batch.tasks import Choices, Task
     from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
     from dpveil.video.obfuscating import ClipRun
@@ -52,7 +52,7 @@ def plan_document(plan: VideoPlan, path: Path, sheet: Path | None) -> dict[str, 
         "seconds": float(plan.facts.seconds),
         "cuts": list(plan.cuts),
         "tracks": [{name: getattr(track, name) for name in TRACK} for track in plan.tracks],
-        "draws": plan.quote.draw_count,
+        "draws": len(plan.draws),
         "guarantee": plan.total.to_json(),
         "guarantees": [guarantee.to_json() for guarantee in plan.guarantees],
         "strength": plan.strength,
@@ -74,7 +74,7 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
         end = f", {end_text(track)}" + ", stays as it is" * track.visible
         tell(f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}")
     length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    tell(f"{length}: {count_noun(plan.quote.draw_count, 'draw')}, {plan.total} ({plan.strength})")
+    tell(f"{length}: {count_noun(len(plan.draws), 'draw')}, {plan.total} ({plan.strength})")
     for text in notes_with_options(plan.warnings, OPTIONS):
         say.note(f"warning: {text}")
     if plan.left_out:
@@ -99,7 +99,7 @@ def tell_private(sheet: Path) -> None:
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
 """How the names of released clips may end."""
 TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
-OPTIONS: Final = {"over_time": "--over-time", "protect": "--protect"}
+OPTIONS: Final = {"protect": "--protect"}
 """The options that notes about clips name."""
 KEPT: Final = "{}: the same command goes on, and pays nothing twice"
 
@@ -129,8 +129,7 @@ def planned_clips(
     numbered or put elsewhere, and for `options` of clips without any.
     """
     from dpveil.batch.remote_output import plan_remote_tasks
-    from dpveil.batch.task import Task
-    from dpveil.batch.tasks import check_outputs
+    from dpveil.batch.tasks import Task, check_outputs
 
     hint = f"end the name in one of {', '.join(WRITTEN)}, or name a folder"
     other_name = UsageError(f"--out {show_path(out)}: a clip is released as a clip", hint=hint)

@@ -59,7 +59,7 @@ SECTIONS: Final = {
         "only threshold margin min_face long_side smallest detector detector_model classes device"
     ),
     "Faces that are shown": "placing gallery model outside post_processing",
-    "Clips": "over_time keep_audio",
+    "Clips": "keep_audio",
     "Documents": "dpi pages trust_source",
     "Many photos": (
         "names format_ labels new_points keep_metadata keep_columns manifest review engine dry_run jobs"

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from dpveil.batch.report import check_manifest, write_manifest
-from dpveil.batch.task import check_apart
-from dpveil.batch.tasks import photos_in
+from dpveil.batch.tasks import check_apart, photos_in
 from dpveil.cli.command import options_of
 from dpveil.cli.progress import bar
 from dpveil.cli.run_report import exit_code, print_report, tell_terms
 from dpveil.cli.say import Voice
 from dpveil.core.urls import Url
-from dpveil.datasets.cache import KEY
+from dpveil.datasets.releaser import KEY
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io import is_present
 from dpveil.io.folders import is_folder
 from dpveil.io.names import show_path
 from dpveil.scale import release_files
-from dpveil.scale.worker import FAILURES
+from dpveil.scale.files import FAILURES
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger

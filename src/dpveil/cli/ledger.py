@@ -121,7 +121,7 @@ def _verified(ledger: Ledger, releases: list[Path]) -> Iterator[Verification]:
     """Return the verification of every release in files and folders; raises `UsageError` for files of the
     ledger, which nothing else may open.
     """
-    from dpveil.batch.task import check_apart
+    from dpveil.batch.tasks import check_apart
     from dpveil.cli.verify import results, sets_among, targets
 
     sets, others = sets_among(releases)

@@ -13,7 +13,7 @@ from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
 from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of

@@ -130,7 +130,7 @@ class MethodCommand(Command):
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
     "press": ("--protect", "face", "--regions", "faces"),
     "dataset": ("--protect", "head", "--regions", "faces", "--names", "number"),
-    "scan": ("--regions", "faces+text+codes", "--if-none", "others+copy"),
+    "scan": ("--regions", "faces+text+codes"),
     "street": ("--regions", "faces+plates+codes", "--if-none", "others+copy", "--smallest", "12"),
     "strict": ("--protect", "box", "--regions", "faces+text+plates+codes", "--if-none", "others+whole"),
 }

@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.task import check_private, is_beside_output
+from dpveil.batch.tasks import check_private, is_beside_output
 from dpveil.cli import say
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import count_noun
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from PIL import ImageDraw
 
     from dpveil.batch.report import Report
-    from dpveil.batch.task import Task
+    from dpveil.batch.tasks import Task
     from dpveil.release.plan import Plan
 
 

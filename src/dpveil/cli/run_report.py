@@ -39,7 +39,7 @@ from dpveil.release.saving import is_clip
 from dpveil.release.words import NO_PROMISE, but_linked, in_short
 
 if TYPE_CHECKING:
-    from dpveil.batch.task import Choices
+    from dpveil.batch.tasks import Choices
     from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
 
@@ -187,8 +187,27 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
     if drawn:
         said += [_promised(drawn, would, seeded=seeded), _not_hidden(drawn)]
     if copies := [entry for entry in entries if entry.promise and entry.promise.total is None]:
-        said.append(f"{_sources(copies)} {would}copied as {'it is' if len(copies) == 1 else 'they are'}.")
+        kept, copies = [e for e in copies if e.kept], [e for e in copies if not e.kept]
+        said += [f"{text}." for text in _kept_pages(kept)]
+        are = "it is" if len(copies) == 1 else "they are"
+        said += [f"{_sources(copies)} {would}copied as {are}."] * bool(copies)
     return " ".join([*said, _target(entries, out)]).strip() if said else ""
+
+
+def _kept_pages(kept: Sequence[Entry]) -> list[str]:
+    """Say which pages of each document are kept as they are."""
+    from dpveil.release.documents import kept_pages, number_of
+
+    found: dict[tuple[Path, str], list[int]] = {}
+    for entry in kept:
+        number = number_of(f"{entry.source.name}.png")
+        found.setdefault((entry.source.parent, entry.kept), []).append(number)
+    several = len({path for path, _ in found}) > 1
+    return [
+        f"{show_path(path)}, {text}" if several else f"{text[0].upper()}{text[1:]}"
+        for (path, nothing), pages in found.items()
+        for text in [kept_pages(pages, nothing)]
+    ]
 
 
 def _sources(entries: Sequence[Entry]) -> str:
@@ -267,10 +286,10 @@ def _tell_each(report: Report, voice: Voice) -> None:
     for entry in report.released if voice.verbose else ():
         if entry.promise is not None:
             place = WAITS if entry.output is None else show_path(str(entry.output))
-            say.answer(f"{show_path(entry.source)} → {place}  {cost(entry.promise)}")
+            say.answer(f"{show_path(entry.source)} → {place}  {entry.kept or cost(entry.promise)}")
     for entry in report.priced:
         if entry.promise is not None:
-            say.answer(f"{show_path(entry.source)}  {cost(entry.promise)}")
+            say.answer(f"{show_path(entry.source)}  {entry.kept or cost(entry.promise)}")
 
 
 def _tell_refused(report: Report) -> None:
@@ -414,7 +433,7 @@ def paying(
         if other_regions:
             raise UsageError("--other-regions needs --ledger", hint="without one, nothing is compared")
         return {}
-    from dpveil.batch.task import check_apart
+    from dpveil.batch.tasks import check_apart
     from dpveil.cli.ledger import check_limited
     from dpveil.ledger import Ledger
     from dpveil.ledger.limits import check_subject

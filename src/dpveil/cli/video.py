@@ -45,7 +45,7 @@ from dpveil.release.saving import certificate_path
 
 if TYPE_CHECKING:
     from dpveil.batch.report import Entry
-    from dpveil.batch.task import Task
+    from dpveil.batch.tasks import Task
     from dpveil.mechanisms.method import Method
 
 video_app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -190,14 +190,12 @@ def render_command(
     Everybody is drawn once, paid before that, and shown in every frame from that draw. After any end, also
     kill -9, the same command goes on, and pays nothing twice. A plan of another file is refused.
     """
-    from dpveil.batch.task import Task
+    from dpveil.batch.tasks import Task
     from dpveil.video.analyzing import arrange_tracks
     from dpveil.video.obfuscating import GOES_ON, earlier_entry, release_clip
-    from dpveil.video.plan import Payment
-    from dpveil.video.plan_file import read_plan
+    from dpveil.video.plan import Payment, read_plan
     from dpveil.video.reading import open_clip
-    from dpveil.video.rendering import check_out, check_possible, check_same
-    from dpveil.video.resume import settings_of, unfinished_nonce
+    from dpveil.video.rendering import check_out, check_possible, check_same, settings_of, unfinished_nonce
     from dpveil.video.sheets import preview_sheet, write_sheet
     from dpveil.video.writing import container_for
 

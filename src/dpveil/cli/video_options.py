@@ -12,14 +12,6 @@ from dpveil.cli.options import Text, splice_options
 from dpveil.errors import InvalidParameter, UsageError
 
 COMMON: Final[Mapping[str, Any]] = {
-    "over_time": Annotated[
-        Text,
-        typer.Option(
-            metavar="once|split",
-            help="Of clips: draw each person once and show that in every frame (the default), or split the"
-            " budget over the frames.",
-        ),
-    ],
     "keep_audio": Annotated[
         bool,
         typer.Option("--keep-audio", help="Of clips: keep the sound, which tells who speaks; else dropped."),
@@ -66,14 +58,7 @@ class ClipOptions:
 
     def settings(self) -> dict[str, Any]:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
-        if not self.values:
-            return {}
-        from dpveil.video.facts import OVER_TIME
-
         values = dict(self.values)
-        if values.get("over_time", OVER_TIME[0]) not in OVER_TIME:
-            hint = " or ".join(OVER_TIME)
-            raise InvalidParameter("over_time", values["over_time"], "is unknown", hint=hint)
         if "keep" in values:
             values["keep"] = numbers(values["keep"], "keep")
         if "link" in values:

@@ -367,7 +367,6 @@ def _turn_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
 
 
 def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeGuard[JpegFile]:
-    """Return whether this is a JPEG whose blocks hold its levels."""
     return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info)
 
 
@@ -398,7 +397,6 @@ def load_levels(
 
 
 def _opener(name: str) -> Callable[..., ImageFile.ImageFile]:
-    """Return the class that opens files of format `name`; raises `Refused` if it is not installed."""
     module, _, kind = OPENERS[name].partition(":")
     try:
         found: Callable[..., ImageFile.ImageFile] = getattr(import_module(module), kind)

@@ -91,7 +91,6 @@ def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
 
 
 def _page(sheet: Sheet, number: int, dpi: int) -> tuple[bytes, bytes, bytes]:
-    """Return a page, what it shows, and its picture up to the stream."""
     side = [
         b"%d.%02d" % divmod((pixels * 7200 + dpi // 2) // dpi, 100) for pixels in (sheet.width, sheet.height)
     ]
@@ -227,7 +226,6 @@ def _answer(asked: list[Any]) -> tuple[Any, ...]:
 
 
 def _open_pages(path: str, stamp: Stamp) -> _Pages:
-    """Return an open document, as its pages are drawn one after another; raises `Refused`."""
     try:
         status = Path(path).stat()
     except OSError as error:
@@ -300,7 +298,6 @@ def _size(points: tuple[float, float], dpi: int) -> tuple[int, int]:
 
 
 def _render_page(page: Any, dpi: int) -> np.ndarray:
-    """Return the levels of a page as it is shown, over white; raises `ValueError`."""
     bitmap = page.render(
         scale=dpi / POINTS,
         fill_color=(255, 255, 255, 255),

@@ -56,12 +56,25 @@ def _lock_folder(folder: Path) -> Iterator[bool]:
         yield False
         return
     try:
+        with in_use(handle) as held:
+            yield held
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def in_use(handle: int) -> Iterator[bool]:
+    """Lock an open folder, or temporary file, so that it is no leftover; yield whether it is locked.
+
+    Where the disk has no locks, none is held, and nobody removes leftovers there. Raises `OSError` (EBUSY)
+    after `PATIENCE` seconds: of a file, somebody may be looking just now whether it is a leftover.
+    """
+    try:
         yield _acquire(handle)
     finally:
-        with suppress(OSError):
-            if LOCKS:
+        if LOCKS:
+            with suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
-        os.close(handle)
 
 
 def _acquire(handle: int) -> bool:
@@ -88,7 +101,24 @@ def hold_lock(path: Path) -> Iterator[None]:
     Raises `OSError`: EBUSY at once if another process, or thread, holds it. Where the disk has no locks, none
     is held.
     """
-    handle = _acquire_lock(path)
+    held = False
+    while not held:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+        with suppress(FileNotFoundError):  # the process before has just removed its folder, or the file
+            handle = os.open(path, flags, 0o600)
+            try:
+                if LOCKS:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:  # else the disk has no locks
+                if error.errno in HELD:
+                    os.close(handle)
+                    raise OSError(errno.EBUSY, "another process is writing there") from error
+            try:
+                held = os.path.samestat(os.fstat(handle), path.lstat())
+            finally:
+                if not held:
+                    os.close(handle)
     try:
         yield
     finally:
@@ -98,44 +128,6 @@ def hold_lock(path: Path) -> Iterator[None]:
                     path.unlink()  # else it is removed, or another's by now
         finally:
             os.close(handle)
-
-
-def _acquire_lock(path: Path) -> int:
-    while True:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        try:
-            handle = os.open(
-                path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0), 0o600
-            )
-        except FileNotFoundError:  # the process before has just removed its folder
-            continue
-        try:
-            if LOCKS:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno in HELD:
-                os.close(handle)
-                raise OSError(errno.EBUSY, "another process is writing there") from error
-        with suppress(FileNotFoundError):
-            if os.path.samestat(os.fstat(handle), path.lstat()):
-                return handle
-        os.close(handle)  # the process before has removed it
-
-
-@contextmanager
-def in_use(handle: int) -> Iterator[None]:
-    """Lock an open temporary file during the context, so that it is no leftover.
-
-    Where the disk has no locks, none is held, and nobody removes leftovers there. Raises `OSError` (EBUSY)
-    after `PATIENCE` seconds.
-    """
-    _acquire(handle)  # somebody may be looking just now whether it is one
-    try:
-        yield
-    finally:
-        if LOCKS:
-            with suppress(OSError):
-                fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
 
 
 def leftovers(folder: Path) -> list[Path]:

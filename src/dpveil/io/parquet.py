@@ -124,7 +124,6 @@ def read_columns(file: BinaryIO, names: Iterable[str]) -> Any:
 
 
 def _kept_schema(table: Any, names: Iterable[str]) -> Any:
-    """Return the schema of what is kept of a file; raises `UsageError` for what may hold pictures."""
     import pyarrow
 
     there = table.schema_arrow
@@ -224,7 +223,6 @@ def _schema() -> Any:
 
 
 def _with_features(schema: Any) -> Any:
-    """Return a schema of releases with the note that `datasets` has for it."""
     features = {name: FEATURES[name] for name in schema.names}
     return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
@@ -239,7 +237,6 @@ def _open_parquet(file: BinaryIO) -> Any:
 
 
 def _column(schema: Any) -> tuple[str, str]:
-    """Return the name of the column of images, and that of its bytes."""
     import pyarrow.types as types
 
     def is_bytes(kind: Any) -> bool:

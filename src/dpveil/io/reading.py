@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from io import BytesIO
@@ -23,7 +21,7 @@ from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused, animation
-from dpveil.io.untrusted import without_blocking
+from dpveil.io.untrusted import open_untrusted
 from dpveil.io.urls import contents
 
 MAX_PIXELS: Final = 100_000_000
@@ -131,41 +129,17 @@ def most_bytes(max_pixels: int) -> int:
 
 
 def _contents(path: str | Path, most: int) -> bytes:
-    """Return the bytes of a regular file of a known format; raises `Refused` for others and over `most`."""
     if isinstance(path, Url):
         found = contents(path, most)
         _check_head(found[:64])
         return found
-    try:
-        file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  Path.open takes no opener
-    except (OSError, ValueError) as error:
-        raise _open_refusal(error) from error
-    with file:
-        try:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise Refused("is not a regular file", "name an image file")
-            head = file.read(64)
-            _check_head(head)
-            if status.st_size > most:
-                raise Refused(
-                    f"has {status.st_size:,} bytes, more than any photo within the limit of pixels",
-                    "raise {max_pixels} if it is a photo",
-                    LIMIT,
-                )
-            file.seek(0)
-            return file.read(status.st_size)
-        except OSError as error:
-            raise Refused(f"cannot be read ({error.strerror or 'input error'})", COPY_AGAIN) from error
-
-
-def _open_refusal(error: OSError | ValueError) -> Refused:
-    if isinstance(error, FileNotFoundError | NotADirectoryError):
-        return Refused("does not exist", "check the name")
-    if isinstance(error, IsADirectoryError):
-        return Refused("is a folder", "name an image file")
-    reason = (getattr(error, "strerror", None) or "not a valid file name").lower()
-    return Refused(f"cannot be opened: {reason}", "check the name and who may read it")
+    with open_untrusted(Path(path)) as (file, status):
+        _check_head(file.read(64))
+        if status.st_size > most:
+            problem = f"has {status.st_size:,} bytes, more than any photo within the limit of pixels"
+            raise Refused(problem, "raise {max_pixels} if it is a photo", LIMIT)
+        file.seek(0)
+        return file.read(status.st_size)
 
 
 def _check_head(head: bytes) -> None:

@@ -49,9 +49,13 @@ def open_untrusted(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result | Stat
             if not stat.S_ISREG(status.st_mode):
                 raise Refused("is not a regular file", COPY_AGAIN)
             yield file, status
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise Refused("does not exist", "check the name") from error
+    except IsADirectoryError as error:
+        raise Refused("is a folder", "name a file") from error
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a valid file name"
-        raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
+        raise Refused(f"cannot be read ({reason})", "check the name and who may read it") from error
 
 
 def is_present(path: Path) -> bool:

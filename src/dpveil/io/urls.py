@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
+from functools import cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -40,48 +39,6 @@ REASONS: Final[tuple[tuple[frozenset[str], str, str], ...]] = (
 """Problem and remedy by the name of an error's class; no text of an error is told, which may hold secrets."""
 
 
-@dataclass(frozen=True)
-class _Scheme:
-    """How fsspec is asked for one, how an object is looked for, and how a prefix is listed."""
-
-    options: Mapping[str, Any]
-    look: Callable[[Any, str], Mapping[str, Any]]
-    pages: Callable[[Any, str], Iterator[Mapping[str, Any]]]
-
-
-def _look(system: Any, key: str) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = system.info(key)
-    if found["type"] == "directory":
-        raise FileNotFoundError(errno.ENOENT, "is a prefix")
-    return found
-
-
-def _head(system: Any, key: str) -> Mapping[str, Any]:
-    """Look for an object in S3 by one request, where fsspec would also list it as a prefix."""
-    bucket, _, name = key.partition("/")
-    if not name:
-        raise FileNotFoundError(errno.ENOENT, "is a bucket")
-    found = system.call_s3("head_object", Bucket=bucket, Key=name)
-    return {"size": found["ContentLength"], "ETag": found["ETag"]}
-
-
-def _find_objects(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
-    yield from system.find(prefix, detail=True).values()
-
-
-def _listed_pages(system: Any, prefix: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the objects of a prefix in S3, of which a page is in memory; one that is cut off is an error."""
-    bucket, _, start = prefix.partition("/")
-    more: dict[str, str] = {}
-    while True:
-        page = system.call_s3("list_objects_v2", Bucket=bucket, Prefix=start, **more)
-        for each in page.get("Contents", ()):
-            yield {"name": f"{bucket}/{each['Key']}", "size": each["Size"], "ETag": each["ETag"]}
-        if not page["IsTruncated"]:
-            return
-        more = {"ContinuationToken": page["NextContinuationToken"]}
-
-
 S3: Final = {
     "use_listings_cache": False,
     "config_kwargs": {
@@ -90,23 +47,26 @@ S3: Final = {
         "retries": {"total_max_attempts": 3, "mode": "standard"},
     },
 }
-SYSTEMS: Final = {"memory": _Scheme({}, _look, _find_objects), "s3": _Scheme(S3, _head, _listed_pages)}
-"""How each scheme of `dpveil.core.urls` is reached."""
+OPTIONS: Final[Mapping[str, Mapping[str, Any]]] = {"memory": {}, "s3": S3}
+"""How fsspec is asked for each scheme of `dpveil.core.urls`."""
 
 
 def object_status(url: Url) -> Status | None:
     """Return the status of an object, None if there is none; raises `Refused` if that cannot be told."""
     with _as_refusal():
         try:
-            return _status(SYSTEMS[url.scheme].look(_system(url.scheme), url.key))
+            found = _system(url.scheme).info(url.key)
         except FileNotFoundError:
             return None
+        return None if found["type"] == "directory" else _status(found)
 
 
 def reach(url: Url) -> None:
     """Raise `Refused` if what is below a prefix cannot be listed, before anything is read or paid for."""
-    with _as_refusal():
-        next(iter(SYSTEMS[url.scheme].pages(_system(url.scheme), f"{url.key}/")), None)
+    if url.scheme == "s3":
+        bucket, _, start = url.key.partition("/")
+        with _as_refusal():  # fsspec does not tell a missing bucket from a prefix without objects
+            _system(url.scheme).call_s3("list_objects_v2", Bucket=bucket, Prefix=start, MaxKeys=1)
 
 
 def objects(start: Url) -> Iterator[Url]:
@@ -120,9 +80,9 @@ def objects(start: Url) -> Iterator[Url]:
         if status is not None:
             yield rebuild_url(str(start), status, False, None)
             return
-        system, empty = _system(start.scheme), True
-        for number, found in enumerate(SYSTEMS[start.scheme].pages(system, f"{start.key}/"), 1):
-            name = str(found["name"]).removeprefix("/")
+        listed, empty = _system(start.scheme).find(start.key, detail=True), True
+        for number, (name, found) in enumerate(sorted(listed.items()), 1):
+            name = str(name).removeprefix("/")
             if name.endswith("/"):
                 continue
             empty = False
@@ -183,63 +143,42 @@ def contents(url: Url, most: int) -> bytes:
     return found
 
 
-def put(url: Url, data: bytes, *, replace: bool) -> None:
-    """Write an object, which appears whole or not at all; without `replace`, only if there is none.
+def put(url: Url, data: bytes | Path, *, replace: bool) -> None:
+    """Write bytes, or a file, as an object, which appears whole or not at all; without `replace`, only if
+    there is none.
 
     The same bytes may be there already, as from a request whose answer was lost. Raises `FileExistsError` if
     others are, and `Refused`. A service that does not know If-None-Match overwrites what another process puts
-    at the same moment: who must not lose it asks `holds` then.
+    at the same moment.
     """
     with _as_refusal():
-        _create(url, data, _system(url.scheme).pipe_file, (url.key, data), replace=replace)
-
-
-def put_file(url: Url, path: Path, *, replace: bool) -> None:
-    """Write a file as an object, as `put`."""
-    with _as_refusal():
-        _create(url, path, _system(url.scheme).put_file, (str(path), url.key), replace=replace)
-
-
-def _create(
-    url: Url, wanted: bytes | Path, write: Callable[..., Any], given: tuple[Any, ...], *, replace: bool
-) -> None:
-    if replace:
-        write(*given)
-    elif not _is_there(url, wanted):
-        try:
-            write(*given, mode="create")
-        except OSError:
-            if not _is_there(url, wanted):
-                raise
+        system = _system(url.scheme)
+        if isinstance(data, Path):
+            write = partial(system.put_file, str(data), url.key)
+        else:
+            write = partial(system.pipe_file, url.key, data)
+        if replace:
+            write()
+        elif not _is_there(url, data):
+            try:
+                write(mode="create")
+            except OSError:
+                if not _is_there(url, data):
+                    raise
 
 
 def _is_there(url: Url, wanted: bytes | Path) -> bool:
-    """Whether an object is there; raises `FileExistsError` if it is another."""
+    """Whether an object is there; raises `FileExistsError` if it has other bytes."""
     if object_status(url) is None:
         return False
-    if not holds(url, wanted):
-        raise FileExistsError(errno.EEXIST, "exists")
-    return True
-
-
-def holds(url: Url, wanted: bytes | Path) -> bool:
-    """Whether an object is there and has these bytes, or those of a file, of which a part is in memory.
-
-    Raises `Refused` if that cannot be told, or the object changes meanwhile.
-    """
     size = len(wanted) if isinstance(wanted, bytes) else wanted.stat().st_size
     opened = BytesIO(wanted) if isinstance(wanted, bytes) else wanted.open("rb")
-    try:
-        with opened as file, opened_url(url, ahead=0) as (there, status):
-            if status.st_size != size:
-                return False
-            while part := file.read(PART):
-                if there.read(len(part)) != part:
-                    return False
-    except Refused as reason:
-        if isinstance(reason.__cause__, FileNotFoundError):
-            return False
-        raise
+    with opened as file, opened_url(url, ahead=0) as (there, status):
+        same = status.st_size == size
+        while same and (part := file.read(PART)):  # of a shard, a part is in memory
+            same = there.read(len(part)) == part
+    if not same:
+        raise FileExistsError(errno.EEXIST, "exists")
     return True
 
 
@@ -253,7 +192,7 @@ def remove(url: Url) -> None:
 def _system(scheme: str) -> Any:
     import fsspec
 
-    return fsspec.filesystem(scheme, **SYSTEMS[scheme].options)
+    return fsspec.filesystem(scheme, **OPTIONS[scheme])
 
 
 def _status(found: Mapping[str, Any]) -> Status:

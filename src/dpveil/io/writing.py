@@ -71,7 +71,6 @@ def only_picture(
 
 
 def _chunks(data: bytes, format_: str) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the names and contents of the chunks of a PNG or WebP; raises `ValueError` if they do not fit."""
     order: Literal["big", "little"] = "big" if format_ == "png" else "little"
     at = 8 if order == "big" else 12
     while at < len(data):
@@ -85,7 +84,6 @@ def _chunks(data: bytes, format_: str) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _segments(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield markers and contents of a JPEG after its JFIF header; raises `ValueError` if they do not fit."""
     if not data.startswith(JFIF):
         raise ValueError("no JFIF header")
     at, name = len(JFIF), b""
@@ -160,7 +158,6 @@ def encode(
 
 
 def _encode_image(levels: np.ndarray, format_: str) -> bytes:
-    """Return the file of h × w or h × w × 3 levels, encoded by OpenCV (PNG) or Pillow."""
     if format_ == "png" and max(levels.shape) <= OPENCV_PNG_SIDE:
         blue_first = levels if levels.ndim == 2 else cv2.cvtColor(levels, cv2.COLOR_RGB2BGR)
         done, contents = cv2.imencode(".png", blue_first, OPENCV_PNG)
@@ -319,7 +316,6 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
 
 
 def _undo(placed: Sequence[tuple[Path, Path]], backups: Mapping[Path, Path]) -> None:
-    """Take the names of new files back, the last first, and restore the files that were replaced."""
     for file, target in reversed(placed):
         with suppress(OSError):
             if _was_placed(file, target):
@@ -382,7 +378,6 @@ def _write_beside(target: Path, contents: bytes, file: IO[bytes]) -> None:
 
 @contextmanager
 def _as_output_error(target: Path) -> Iterator[None]:
-    """Turn errors of the operating system about a target into `OutputError`."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -406,7 +401,6 @@ def _place(temporary: Path, target: Path, replace: bool) -> None:
 
 
 def _back_up(target: Path, kept: Path) -> None:
-    """Back up a file, if there is one, by a hard link if possible."""
     with suppress(FileNotFoundError):
         try:
             os.link(target, kept, follow_symlinks=False)

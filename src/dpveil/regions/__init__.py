@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.regions.codes import Codes
     from dpveil.regions.eyes import Eyes
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
     from dpveil.regions.spec import Spec, check_if_none, find, parse, search
     from dpveil.regions.text import Plates, Text
+    from dpveil.regions.things import Codes
     from dpveil.regions.user_detectors import Detected
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     {
-        "codes": "Codes",
+        "things": "Codes",
         "eyes": "Eyes",
         "user_detectors": "Detected",
         "faces": "FaceFound Faces",

@@ -70,11 +70,6 @@ class Eyes(Things):
         name = "irises" if self.iris else "eyes"
         return name if self.margin == MARGIN else f"{name} margin={to_json(self.margin)}"
 
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
     def prepare(self) -> None:
         """Load the detector; raises `UsageError` with an install hint if it is not installed."""
         self.faces.prepare()

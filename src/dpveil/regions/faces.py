@@ -78,7 +78,6 @@ class Search:
         return Detections(faces, inside, doubtful)
 
     def _split(self, found: Rows) -> tuple[Rows, Rows]:
-        """Return the detections that count as faces, and the others."""
         sure = found[:, 4] >= self.threshold
         return found[sure], found[~sure]
 
@@ -88,7 +87,6 @@ class Search:
         return np.asarray(found[has_centre_in(found, core) & ~pieces(found, known, part, photo)])
 
     def _search_part(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Rows:
-        """Return the detections in `image`, a resized part of the photo, in pixels of the photo."""
         ratios = part.w / image.shape[1], part.h / image.shape[0]
         return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
 
@@ -270,7 +268,6 @@ class Faces(Finder):
         return self._select(photo, self._rows(photo, order))
 
     def _select(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
-        """Return the selected ones of detected faces, which are in the order of their numbers."""
         if not len(found):
             raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
@@ -336,7 +333,6 @@ class Faces(Finder):
         return [self._as_face(row, photo) for row in self._rows(photo, order)]
 
     def _as_face(self, row: np.ndarray, photo: Photo) -> FaceFound:
-        """Return a detection with the margin around it."""
         return FaceFound(box_around(row, photo, self.margin), round(float(row[4]), 4))
 
     def _rows(self, photo: Photo, order: Order | None = None) -> Float[np.ndarray, "n 5"]:
@@ -388,7 +384,6 @@ class Faces(Finder):
         )
 
     def _detections(self, photo: Photo) -> Detections:
-        """Return what the detector sees in a photo; cached."""
         own = CACHE.setdefault(photo, {})
         tiling = self._tiling(photo)
         asked = (self._detector.name, self._least_score, self.long_side, tiling)

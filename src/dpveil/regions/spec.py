@@ -25,11 +25,11 @@ from dpveil.regions.boxes import (
     mask_of_array,
     mask_of_file,
 )
-from dpveil.regions.codes import Codes
 from dpveil.regions.eyes import Eyes
 from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
+from dpveil.regions.things import Codes
 from dpveil.regions.tiling import grow
 
 
@@ -211,7 +211,6 @@ def _parse_text(text: str) -> Finder:
 
 
 def _with_finder(finder: Finder, regions: Sequence[Region]) -> list[Region]:
-    """Return the regions with `finder` recorded in their origins."""
     name, looked = finder.description, finder.data_dependent
     origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]
     return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]

@@ -225,11 +225,6 @@ class Text(Things):
         """Say that no text was found, or none that says what was asked for."""
         return super().absence + " that says what is to be replaced" * (self.like is not None)
 
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
     def prepare(self) -> None:
         """Load the networks; raises `UsageError` with an install hint if they are not installed."""
         network()
@@ -278,7 +273,6 @@ def _ratios(photo: Photo, smallest: int) -> list[float]:
 
 
 def _search_scale(photo: Photo, ratio: float, threshold: float) -> Rows:
-    """Return the lines in a photo that is resized, in tiles where it is large."""
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
     image, net = resize_rgb(photo.image, height, width), network()
     scale = np.array([photo.width / width, photo.height / height] * 2 + [1])
@@ -350,7 +344,6 @@ def _is_plate(row: Float[np.ndarray, " 5"], photo: Photo, threshold: float) -> b
 
 
 def _along(crop: UInt8[np.ndarray, "h w c"], threshold: float) -> Iterator[UInt8[np.ndarray, "a b 3"]]:
-    """Yield the lines in a box, each cut out along itself."""
     zoom = max(1.0, SEEN / min(crop.shape[:2]))
     height, width = (round(side * zoom) for side in crop.shape[:2])
     large = resize_rgb(crop, height, width)

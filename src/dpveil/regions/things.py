@@ -1,22 +1,26 @@
-"""Finders of what is no face, such as text: boxes of kinds, found once for each photo."""
+"""Finders of what is no face: boxes of kinds, found once for each photo; among them QR and bar codes."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from dpveil.core.arrays import Float
+from dpveil.core.arrays import Float, Float64, UInt8
 from dpveil.core.certificate import MOST_REGIONS
-from dpveil.core.origin import Origin
+from dpveil.core.numbers import to_json
+from dpveil.core.origin import CODE, Origin
+from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion, RegionError
 from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder, Order, reading_order
+from dpveil.regions.tiling import resize_rgb
 
 NOTHING: Final = (
     "give a box with {regions}; {if_none} copy releases it as it is, {method} fill with {regions} whole hides"
@@ -39,6 +43,8 @@ class Things(Finder):
 
     noun: ClassVar[str]
     """What is missing where nothing is found, as in "no text was found"."""
+    margin: Any
+    """The margin on each side of a box, relative to its shorter side."""
 
     @abstractmethod
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
@@ -46,11 +52,6 @@ class Things(Finder):
 
         Boxes may be partly outside of the photo. Raises `RegionError` if the search fails.
         """
-
-    @property
-    @abstractmethod
-    def box_margin(self) -> Fraction:
-        """The margin on each side of a box, relative to its shorter side."""
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return what is found, numbered by kind; raises `NoRegion` if nothing is, and `RegionError`."""
@@ -81,7 +82,7 @@ class Things(Finder):
             hint = "protect larger boxes around it, or the whole photo"
             raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
         return [
-            Region(box_around(_with_margin(rows[n], self.box_margin), photo, Fraction(0)), origin=origin)
+            Region(box_around(_with_margin(rows[n], self.margin), photo, Fraction(0)), origin=origin)
             for kind, rows in kinds
             for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
         ]
@@ -91,7 +92,6 @@ class Things(Finder):
 
 
 def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
-    """Return a box with a margin on each side, relative to its shorter side."""
     aside = float(margin) * row[2:4].min()
     return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
 
@@ -117,3 +117,66 @@ def merge_boxes(rows: Rows, share: float) -> Rows:
         size = np.maximum(stop, other[:2] + other[2:4]) - left
         kept[first] = [*left, *size, max(row[4], other[4])]
     return kept
+
+
+MARGIN: Final = Fraction(1, 10)
+"""Default margin: codes have a quiet zone around them."""
+LONG_SIDES: Final = (960, 1920, 3840)
+"""Longer sides, in pixels, of the photos that are searched: bar codes have to be neither small nor large."""
+ENLARGED: Final = 2.0
+"""Photos are enlarged at most so many times."""
+JOINED: Final = 0.5
+"""Share of a box that is in another one, from which both are one code."""
+LEAST: Final = 8.0
+"""Shorter side of a code, in pixels of the searched photo, below which it is taken for texture."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Codes(Things):
+    """One upright box around every QR code and bar code; codes that are missed stay in the clear.
+
+    Nothing is read. Each box is extended by `margin`, 0 to 2, times its shorter side. Raises
+    `InvalidParameter`. Source: docs, "Text and other objects"; OpenCV, `QRCodeDetectorAruco` and
+    `barcode.BarcodeDetector`.
+
+    >>> Codes(margin=0.5).description
+    'codes margin=0.5'
+    """
+
+    kind = CODE
+    noun = "code"
+
+    margin: Between = Between(0, 2, hint="0.1 adds a tenth on each side", default=MARGIN)
+
+    @property
+    def description(self) -> str:
+        """Return "codes", and the margin if it is not the default."""
+        return "codes" if self.margin == MARGIN else f"codes margin={to_json(self.margin)}"
+
+    def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
+        """Return the codes of a photo."""
+        longest = max(photo.width, photo.height)
+        sides = sorted({min(side, round(ENLARGED * longest)) for side in LONG_SIDES})
+        found = [_search_scale(photo, side / longest) for side in sides]
+        return [(CODE, merge_boxes(np.concatenate(found), JOINED))]
+
+
+def _search_scale(photo: Photo, ratio: float) -> Rows:
+    height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
+    corners = _corners(resize_rgb(photo.image, height, width))
+    low, high = corners.min(axis=1, initial=np.inf), corners.max(axis=1, initial=-np.inf)
+    large = (high - low).min(axis=1, initial=np.inf) >= LEAST
+    scale = np.array([photo.width / width, photo.height / height])
+    low, high = low[large] * scale, high[large] * scale
+    return np.concatenate([low, high - low, np.ones((len(low), 1))], axis=1)
+
+
+def _corners(image: UInt8[np.ndarray, "h w 3"]) -> Float64[np.ndarray, "n 4 2"]:
+    import cv2
+
+    found = [np.zeros((0, 4, 2))]
+    for detector in (cv2.QRCodeDetectorAruco(), cv2.barcode.BarcodeDetector()):
+        seen, corners = detector.detectMulti(image)
+        if seen:
+            found.append(np.asarray(corners, np.float64).reshape(-1, 4, 2))
+    return np.concatenate(found)

@@ -139,7 +139,6 @@ def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int
 
 
 def _dilate(mask: Bool[np.ndarray, "h w"], axis: int, margin: int) -> Bool[np.ndarray, "h w"]:
-    """Return `mask` dilated by `margin` pixels along `axis`, in both directions."""
     along = np.moveaxis(mask, axis, 0)
     wider = along.copy()
     for shift in range(1, min(margin, len(along) - 1) + 1):

@@ -135,7 +135,6 @@ def _rows_of(tables: list[np.ndarray], height: int, width: int, classes: int | N
 
 
 def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> Found:
-    """Return a row for each box, given by its centre and size, with the best of its scores."""
     half, kind = boxes[:, 2:] / 2, scores.argmax(axis=1)
     best = scores[np.arange(len(scores)), kind]
     return np.column_stack([boxes[:, :2] - half, boxes[:, :2] + half, best, kind])
@@ -196,11 +195,6 @@ class Detected(Things):
         }
         return " ".join(["detected", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
-    @property
-    def box_margin(self) -> Fraction:
-        """The margin."""
-        return self.margin
-
     def prepare(self) -> None:
         """Read the file, and run its network once on grey, before any photo is read.
 
@@ -231,7 +225,6 @@ class Detected(Things):
         return [(kind, np.concatenate(several)) for kind, several in kinds.items()]
 
     def _run(self, image: UInt8[np.ndarray, "H W c"]) -> tuple[Found, float]:
-        """Return all rows for an image, and how much smaller the network sees it; raises `RegionError`."""
         file = self._file
         seen, ratio = letterbox(image, file.height, file.width)
         try:
@@ -241,7 +234,6 @@ class Detected(Things):
         return read(outputs, file.height, file.width, len(file.names) or None), ratio
 
     def _numbers(self) -> set[int] | None:
-        """Return the numbers of the chosen classes, None for all; raises `UnknownName`."""
         names = self._file.names
         if not self.classes:
             return None

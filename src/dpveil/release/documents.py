@@ -87,28 +87,12 @@ class DocumentCertificate(Envelope):
 
     @cached_property
     def composition(self) -> Guarantee | None:
-        """The sum over the pages, in the weakest of their relations; None if one has none, or none is known.
+        """The sum over the protected pages, in the weakest of their relations; None if it is not known.
 
-        Pages that are independent of what they cover add nothing, whatever the others' kind.
-
-        Neighbours are documents of as many pages, of the same sizes, each a neighbour of the other one's.
+        Neighbours are documents of as many pages, of the same sizes, of which the same ones are kept as they
+        are, and each other one is a neighbour of the other's. So a kept page is in the clear as what is
+        around a region of a photo is, and a page that is independent of what it covers adds nothing.
         """
-        totals = [page.certificate.composition for page in self.pages]
-        return None if None in totals else self._protection_total
-
-    @cached_property
-    def strength(self) -> str | None:
-        """The strength of the sum; None if there is none."""
-        return None if self.composition is None else strength(self.composition)
-
-    @property
-    def copies(self) -> list[int]:
-        """The numbers of the pages that are unprotected copies."""
-        return [page.number for page in self.pages if not page.certificate.guarantees]
-
-    @cached_property
-    def _protection_total(self) -> Guarantee | None:
-        """The sum over the pages that are no copies; None if there is none, or it is not known."""
         known = [page.certificate.composition for page in self.pages if page.certificate.guarantees]
         totals = [total for total in known if total is not None]
         if len(totals) < len(known) or not totals:
@@ -120,20 +104,42 @@ class DocumentCertificate(Envelope):
         shown = union(*(each.scope for each in totals)).in_the_clear
         if any(page.certificate.parameters.get("link") for page in self.pages) and LINKED not in shown:
             shown = (*shown, LINKED)  # compositions that are read back have no scope
-        return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *shown)))
+        kept = (f"{self.kept}: the guarantee compares documents of which it is the same",) * bool(self.kept)
+        return replace(total, scope=Scope(COVERS.format(len(totals)), (COUNT, *kept, *shown)))
+
+    @cached_property
+    def strength(self) -> str | None:
+        """The strength of the sum; None if there is none."""
+        return None if self.composition is None else strength(self.composition)
+
+    @property
+    def copies(self) -> list[int]:
+        """The numbers of the pages that are unprotected copies."""
+        return [page.number for page in self.pages if not page.certificate.guarantees]
+
+    @property
+    def protected(self) -> list[Page]:
+        """The other pages."""
+        return [page for page in self.pages if page.certificate.guarantees]
+
+    @property
+    def kept(self) -> str:
+        """Say which pages are kept as they are, beside others that are protected; empty if none is."""
+        copies = [page for page in self.pages if not page.certificate.guarantees]
+        missing = [text for page in copies for text in page.certificate.missing]
+        return kept_pages(self.copies, nothing_of(missing)) if self.protected and copies else ""
 
     @cached_property
     def together(self) -> str:
-        """What its pages promise together, in words, and whether it may be published; first, which are
-        unprotected copies.
+        """What its pages promise together, in words, and whether it may be published; first, which are kept.
 
         It ends with what is not protected on the others, so far as the certificates of pages tell.
         """
-        total, copies = self._protection_total, self.copies
-        said = [f"{pages_text(copies)} carries no guarantee: UNPROTECTED COPY"] * (len(copies) == 1)
-        said += [f"{pages_text(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
-        count = len(self.pages) - len(copies)
-        if count:
+        total, copies, count = self.composition, self.copies, len(self.protected)
+        said = [self.kept] * bool(self.kept)
+        if not count:
+            said.append(f"{pages_text(copies)}: no guarantee: UNPROTECTED COPY")
+        else:
             grade = "" if total is None or total.free else f" ({strength(total)})"
             promise = "nothing that can be added" if total is None else f"{in_short(total)}{grade}"
             other = "other " * bool(copies)
@@ -143,7 +149,7 @@ class DocumentCertificate(Envelope):
 
     def _exposure_lines(self) -> Iterator[str]:
         """Yield how much of the pages is replaced, and what was not found, or not looked for."""
-        drawn = [page for page in self.pages if page.certificate.guarantees]
+        drawn = self.protected
         missing: dict[str, list[int]] = {}
         for page in drawn:
             for text in page.certificate.missing:
@@ -156,7 +162,8 @@ class DocumentCertificate(Envelope):
     @property
     def objections(self) -> tuple[str, ...]:
         """Why the document should not be published: what is objected to pages, and to their sum."""
-        reasons = dict.fromkeys(text for page in self.pages for text in page.certificate.objections)
+        judged = self.protected or self.pages
+        reasons = dict.fromkeys(text for page in judged for text in page.certificate.objections)
         if self.composition is None:
             return (*reasons, NO_SUM)
         return (*reasons, *((NONE,) * (self.strength not in PUBLISHABLE)))
@@ -186,6 +193,29 @@ def pages_text(numbers: Sequence[int]) -> str:
     """
     more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
     return f"page{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
+
+
+def nothing_of(missing: Sequence[str]) -> str:
+    """Return what these requests did not find.
+
+    >>> nothing_of(["faces", "text", "text threshold=0.5"])
+    'no face or text'
+    """
+    kinds = dict.fromkeys(kind_of(text) or text.partition(" ")[0] for text in missing)
+    return f"no {' or '.join(kinds)}"
+
+
+def kept_pages(numbers: Sequence[int], nothing: str) -> str:
+    """Say which pages are kept, as `nothing` was found on them.
+
+    >>> kept_pages([2, 5], "no face")
+    'pages 2 and 5: no face, kept as they are'
+    """
+    first, last = [*map(str, numbers[:-1])], str(numbers[-1])
+    if len(numbers) == 1:
+        return f"page {last}: {nothing}, kept as it is"
+    listed = f"{', '.join(first)} and {last}" if len(numbers) <= MOST_NAMED else pages_text(numbers)[6:]
+    return f"pages {listed}: {nothing}, kept as they are"
 
 
 def _whole_or_text(page: Page) -> bool:

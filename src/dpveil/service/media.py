@@ -144,7 +144,7 @@ def contradictions_of(certificate: Any) -> list[str]:
 
 
 def _choices(told: dict[str, Any]) -> Any:
-    from dpveil.batch.task import Choices
+    from dpveil.batch.tasks import Choices
 
     request = Request.of(told["settings"])
     return Choices(
@@ -181,7 +181,7 @@ def _release_document(
 def _release_clip(
     told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
 ) -> list[str]:
-    from dpveil.batch.task import Task
+    from dpveil.batch.tasks import Task
     from dpveil.video.obfuscating import ClipRun
 
     run = ClipRun(choices=_choices(told))

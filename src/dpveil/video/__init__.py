@@ -6,8 +6,7 @@ from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
     from dpveil.video.analyzing import analyze
-    from dpveil.video.plan import VideoPlan
-    from dpveil.video.plan_file import read_plan
+    from dpveil.video.plan import VideoPlan, read_plan
     from dpveil.video.rendering import Rendered, render
     from dpveil.video.verification import verify_clip
 
@@ -16,8 +15,7 @@ __getattr__, __dir__ = lazy(
     __name__,
     {
         "analyzing": "analyze",
-        "plan": "VideoPlan",
-        "plan_file": "read_plan",
+        "plan": "VideoPlan read_plan",
         "rendering": "Rendered render",
         "verification": "verify_clip",
     },

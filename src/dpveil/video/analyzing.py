@@ -20,10 +20,9 @@ from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.facts import ONCE, Facts, Key, Track
+from dpveil.video.facts import LONGEST_NAME, Facts, Key, Track, check_name
 from dpveil.video.plan import VideoPlan
-from dpveil.video.plan_checks import LONGEST_NAME, check_name
-from dpveil.video.quote import check_mode
+from dpveil.video.quote import check_method
 from dpveil.video.reading import Clip, open_clip
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.looking import LONG_SIDE, TrackSettings
@@ -50,7 +49,6 @@ def analyze(
     at_least: str | None = None,
     max_pixels: int = MAX_PIXELS,
     progress: Progress = no_progress,
-    over_time: str = ONCE,
     keep_audio: bool = False,
     **parameters: Any,
 ) -> VideoPlan:
@@ -64,7 +62,7 @@ def analyze(
     """
     name = name_of(clip)
     made_by, finders = choose_method(method, regions, parameters)
-    check_mode(made_by, over_time)
+    check_method(made_by)
     searched: dict[str, Any] = {} if every is None else {"every": every}
     settings = TrackSettings(**searched)
     opened = open_clip(clip, max_pixels=max_pixels)
@@ -76,7 +74,6 @@ def analyze(
         tracks=arrange_tracks(found.tracks, keep, link),
         cuts=found.cuts,
         request=tuple(finder.description for finder in finders),
-        over_time=over_time,
         keep_audio=keep_audio,
         post_processing=tuple(parse_all(post_processing)),
     )

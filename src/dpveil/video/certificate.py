@@ -32,8 +32,7 @@ from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.facts import ENDS, TrackRecord
-from dpveil.video.plan_checks import MOST_FRAMES, MOST_TRACKS, check_text, check_whole_number
+from dpveil.video.facts import ENDS, MOST_FRAMES, MOST_TRACKS, TrackRecord, check_text, check_whole_number
 from dpveil.video.quote import ClipQuote, draws_faces
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
@@ -181,7 +180,6 @@ def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
         sizes=tuple(None if size is None else _size(size, width, height) for size in data["rasters"]),
         request=tuple(check_text(each, "request") for each in data["request"]),
         post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
-        over_time=data["over_time"],
         audio=output["audio"],
         width=width,
         height=height,
@@ -210,7 +208,6 @@ def _size(size: list[Any], width: int, height: int) -> tuple[int, int]:
 
 
 def _check_sizes(quote: ClipQuote) -> None:
-    """Raise `ValueError` unless each raster is one that a plan reads for such a person."""
     for group, size in zip(quote.persons, quote.sizes, strict=True):
         kind = group[0].kind
         if any(track.kind != kind for track in group):

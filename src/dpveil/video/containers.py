@@ -154,7 +154,6 @@ def open_container(source: Source, demuxer: str, most: int) -> Iterator[Any]:
 
 
 def _open_nothing(*_: object) -> Any:
-    """Open no other file, whatever the clip names."""
     raise PermissionError("a clip names another file")
 
 

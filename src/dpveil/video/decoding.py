@@ -329,7 +329,6 @@ class Reader:
 
     @contextmanager
     def _stream(self) -> Iterator[tuple[Any, Any]]:
-        """Open the clip, and yield PyAV's container and its stream of pictures, ready to be decoded."""
         with open_container(self.source, self.demuxer, self.most) as container:
             stream = picture_stream(container, self.source)
             context = stream.codec_context
@@ -340,7 +339,6 @@ class Reader:
             yield container, stream
 
     def _looks(self) -> Iterator[tuple[Look, int | None]]:
-        """Yield the look of every frame, and its time in the file."""
         with self._stream() as (container, stream):
             for look, frame in self._with_looks(decode_frames(container, stream, self.source), stream):
                 yield look, frame.pts

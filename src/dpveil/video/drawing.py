@@ -19,7 +19,6 @@ from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.geometry.place import place
 from dpveil.faces.objects import COVER
 from dpveil.faces.released import Released
-from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.video.facts import Key, Track
@@ -49,23 +48,13 @@ def draw(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) ->
         return Drawn(face=_face(scene, track, key, image, bits))
     if scene.faces:  # face methods cover all else with grey, whatever it is
         return Drawn(raster=np.full((1, 1, 3), COVER.level, np.uint8))
-    return Drawn(raster=draw_raster(scene, scene.method, track, key.frame, image, bits))
-
-
-def draw_raster(
-    scene: Scene, method: Method, track: Track, frame: int, image: Image, bits: BitSource
-) -> Image:
-    """Return the released pixels of a track in one frame, by a `method`, followed by the steps."""
-    if not isinstance(method, PixelMethod):
+    if not isinstance(method := scene.method, PixelMethod):
         raise InvalidParameter("method", method.name, "replaces no rasters", hint="use a pixel method")
-    released = method.release(np.ascontiguousarray(image[scene.raster(track, frame).slices]), bits=bits)
-    for step in scene.steps:
-        released = step(released)
-    return np.asarray(released)
+    released = method.release(np.ascontiguousarray(image[scene.raster(track, key.frame).slices]), bits=bits)
+    return Drawn(raster=np.asarray(reduce(lambda shown, step: step(shown), scene.steps, released)))
 
 
 def _face(scene: Scene, track: Track, key: Key, image: Image, bits: BitSource) -> Released:
-    """Return the released face of a person, followed by the steps."""
     method = _face_method(scene)
     face = method.views(crop_of(scene, track, key, image)[None], bits=bits)(None)[0]
     return reduce(lambda shown, step: shown.after(step), scene.steps, face)

@@ -13,7 +13,7 @@ from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
 from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Payer, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
@@ -26,17 +26,22 @@ from dpveil.release.saving import certificate_path
 from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
-from dpveil.video.facts import ONCE
-from dpveil.video.plan import Payer, Payment, VideoPlan
-from dpveil.video.plan_file import parse_plan
+from dpveil.video.plan import Payment, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import check_possible, render
-from dpveil.video.resume import drop, folder_of, left_plan, settings_of, unfinished_nonce
+from dpveil.video.rendering import (
+    check_possible,
+    drop,
+    folder_of,
+    left_plan,
+    render,
+    settings_of,
+    unfinished_nonce,
+)
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
-USUAL: Final[Mapping[str, Json]] = {"over_time": ONCE, "keep_audio": False}
+USUAL: Final[Mapping[str, Json]] = {"keep_audio": False}
 """The settings of clips alone, as they are without options."""
 LEFT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
@@ -139,7 +144,6 @@ class ClipRun:
         )
 
     def _dry_entry(self, task: Task, plan: VideoPlan) -> Entry:
-        """Return the entry of a dry run; raises `RegionsDiffer` and `BudgetRefused`."""
         payment = Payment(**self.choices.paying)
         nonce = unfinished_nonce(
             task.output, settings_of(plan, task.output, payment.payer, self.choices.seed)
@@ -152,7 +156,6 @@ class ClipRun:
         return Entry(PRICED, task.source, None, promise, told, paid=payment.is_paid(nonce))
 
     def _find_finished(self, task: Task) -> VideoCertificate | None:
-        """Return the certificate of an earlier release that this run would make; None if nothing is there."""
         output, choices = task.output, self.choices
         payer = {"seed": choices.seed, "ledger": choices.ledger, "subject": choices.subject}
         stated = find_finished(output, self.settings, sign=choices.sign, **payer)  # type: ignore[arg-type]
@@ -203,7 +206,6 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
-    """Return the entry of a release that is there, and drop what is left of making it, but nothing else."""
     kept = drop(task.output, stated.output.sha256)
     note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
@@ -220,7 +222,6 @@ def _check_ours(output: Path) -> None:
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:
-    """Return the entry of a clip that is released, now or earlier."""
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
     promise = Promise(quote.guarantees, quote.total, quote.strength, _kinds(quote.guarantees, faces))
@@ -240,7 +241,6 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
 
 
 def _hash(clip: Path) -> str:
-    """Return SHA-256 of the file of a clip; raises `ClipError` at once if it is none."""
     source = Source(clip)
     container_of(source)
     return source.sha256()

@@ -124,7 +124,6 @@ class Layer:
 
     @cached_property
     def _halves(self) -> list[UInt8[np.ndarray, "_ _ 4"]]:
-        """The picture, and copies at 1/2, 1/4 and so on of its size."""
         import cv2
 
         found = [self.picture]
@@ -187,7 +186,6 @@ def paint(scene: Scene, drawn: Drawn, track: Track, image: Image) -> dict[int | 
 
 
 def _store_layer(levels: Image, shown: Float32[np.ndarray, "h w"], side: int, light: Light) -> Layer:
-    """Return a layer of levels and alpha from 0 to 1."""
     alpha = np.clip(np.rint(255 * shown), 0, 255).astype(np.uint8)
     with (
         TemporaryFile() as file

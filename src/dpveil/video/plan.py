@@ -1,40 +1,57 @@
-"""Plans of clips: which tracks are replaced and how, and the guarantee, before anything is drawn."""
+"""Plans of clips: which tracks are replaced and how, and the guarantee, before anything is drawn.
+
+They are JSON that people edit: every value is checked, and nothing that a plan names is opened.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Final, Protocol
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.core.envelope import Note
+from dpveil.batch.tasks import Payer
+from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Json, exact
 from dpveil.core.origin import WHOLE
+from dpveil.core.parameters import Parameter
 from dpveil.core.region import VECTORS, Covered
-from dpveil.errors import InvalidParameter, RegionsDiffer, TooWeak
+from dpveil.core.registry import METHODS
+from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, TooWeak, UnknownName, suggestion
+from dpveil.io import read_untrusted
+from dpveil.io.names import check_path, escape_text, show_path
+from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
-from dpveil.release.saving import Budget
+from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
-from dpveil.video.facts import ONCE, SPLIT, Facts, Key, Track, TrackRecord
-from dpveil.video.places import Scene
-from dpveil.video.plan_checks import (
+from dpveil.video.facts import (
+    FIXED,
     MOST_TRACKS,
+    Facts,
+    Key,
+    Track,
+    TrackRecord,
     check_cuts,
     check_facts,
     check_name,
     check_text,
     check_tracks,
+    field_error,
 )
-from dpveil.video.quote import CROP, ClipQuote, Draw, divides, draws_faces, draws_of, size_of
+from dpveil.video.places import Scene
+from dpveil.video.quote import CROP, ClipQuote, Draw, draws_faces, draws_of, size_of
 
 SCHEMA: Final = "dpveil.video-plan/1"
 WIDTH: Final = 100
@@ -57,8 +74,8 @@ class VideoPlan:
     """How a clip will be treated by `method`; nothing was drawn, nothing spent.
 
     `clip` is the name of its file, without a folder. `cuts` are the first frames of shots but the first.
-    `request` describes the finders, as in a certificate. `over_time` is one of `OVER_TIME`. It is the
-    owner's: it tells what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if
+    `request` describes the finders, as in a certificate. It is the owner's: it tells
+    what the clip shows. Raises `InvalidParameter` for what cannot be, and `RegionError` if
     nothing would be replaced.
     """
 
@@ -68,7 +85,6 @@ class VideoPlan:
     tracks: tuple[Track, ...]
     cuts: tuple[int, ...] = ()
     request: tuple[str, ...] = ()
-    over_time: str = ONCE
     keep_audio: bool = False
     post_processing: tuple[Step, ...] = ()
 
@@ -94,7 +110,7 @@ class VideoPlan:
 
     @cached_property
     def draws(self) -> tuple[Draw, ...]:
-        """What is drawn: once for each person that is replaced, or in each of their frames (`split`)."""
+        """What is drawn: once for each person that is replaced."""
         stated = zip(self._draws, self.quote.guarantees, strict=True)
         return tuple(replace(draw, guarantee=guarantee) for draw, guarantee in stated)
 
@@ -108,7 +124,6 @@ class VideoPlan:
             sizes=tuple(None if box is None else (box.w, box.h) for box in boxes),
             request=self.request,
             post_processing=tuple(step.description for step in self.post_processing),
-            over_time=self.over_time,
             audio=self.keep_audio,
             width=self.facts.width,
             height=self.facts.height,
@@ -130,7 +145,7 @@ class VideoPlan:
 
     @cached_property
     def _draws(self) -> tuple[Draw, ...]:
-        return draws_of(self.scene, self.over_time)
+        return draws_of(self.scene)
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -160,12 +175,9 @@ class VideoPlan:
         replaced = self.scene.tracks
         found = words.doubts(replaced, self.facts)
         throughout = [t.kind == WHOLE and (t.first, t.last) == (0, self.facts.frames - 1) for t in replaced]
-        if not any(throughout) or self.over_time == SPLIT or self.facts.frames == 1:
+        if not any(throughout) or self.facts.frames == 1:
             return found
-        seconds = f"{float(self.facts.seconds):.3g}"
-        if divides(self.method) and not self.total.free:
-            return (*found, Note(words.MOVES.format(seconds), over_time=SPLIT))
-        return (*found, words.STILL.format(seconds))
+        return (*found, words.STILL.format(f"{float(self.facts.seconds):.3g}"))
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
@@ -183,7 +195,7 @@ class VideoPlan:
         return hashlib.sha256(self.to_text().encode()).hexdigest()
 
     def to_text(self) -> str:
-        """Return the canonical text, which `plan_file.parse_plan` reads."""
+        """Return the canonical text, which `parse_plan` reads."""
         facts = self.facts
         about: dict[str, Json] = {
             "name": self.clip,
@@ -237,7 +249,7 @@ class VideoPlan:
         }
         if any(guarantee.relation.name == VECTORS for guarantee in self.guarantees):
             read: list[Json] = [[draw.key.frame, str(draw.raster)] for draw in self._draws]
-            data["drawn"] = [self.over_time, *sorted(read, key=json.dumps)]
+            data["drawn"] = sorted(read, key=json.dumps)
         text = json.dumps(data, sort_keys=True).encode()
         return Covered(_digest(b"clip\0" + bytes.fromhex(self.facts.sha256)), _digest(b"tracks\0" + text))
 
@@ -268,27 +280,6 @@ def _place(key: Key) -> list[Json]:
 
 def _digest(data: bytes) -> bytes:
     return hashlib.sha256(data).digest()
-
-
-class Payer(Budget, Protocol):
-    """What pays for clips, as `dpveil.ledger.Ledger`."""
-
-    name: str
-
-    def unfinished(self, subject: str, key: str | bytes) -> Debit | None:
-        """Return the debit of this key, if there is one."""
-
-    def knows(self, subject: str, sha256: str) -> bool:
-        """Whether this subject paid for a file with this SHA-256."""
-
-    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]:
-        """Return the files of a key's newest debit that are noted."""
-
-    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
-        """Raise unless all of these would fit together."""
-
-    def check_regions(self, covered: Covered) -> None:
-        """Raise `RegionsDiffer` if earlier debits of this clip cover something else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -366,5 +357,139 @@ def _of_clips() -> Iterator[None]:
 
 
 def _unit(nonce: str) -> str:
-    """Return the key of a debit in a ledger."""
     return f"clip {nonce}"
+
+
+MOST_BYTES: Final = 1 << 25
+HASH: Final = re.compile(r"[0-9a-f]{64}")
+BY_HAND: Final = {
+    "text": "text by hand",
+    **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
+}
+"""The finder of a track that a user added, by its kind."""
+OTHERS: Final = "detected by hand"
+"""That of other kinds, which methods that draw faces cover."""
+CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
+PLAN: Final = "schema clip method parameters request post_processing keep_audio cuts tracks"
+TRACK: Final = "number kind finder score person visible end keys"
+KEY: Final = "frame x y w h roll yaw"
+
+
+def read_plan(path: str | Path) -> VideoPlan:
+    """Return the plan in a file; raises `UsageError` that names the field and the value which is wrong."""
+    file = Path(check_path(path, "give the name of a plan, such as plan.json"))
+    try:
+        text = read_untrusted(file, MOST_BYTES).decode()
+    except Refused as refusal:
+        hint = refusal.remedy if file.exists() else "make one with dpveil video analyze"
+        raise InvalidParameter("plan", show_path(file), refusal.problem, hint=hint) from refusal
+    except UnicodeDecodeError as error:
+        raise InvalidParameter("plan", show_path(file), "is not UTF-8 text", hint=AGAIN) from error
+    return parse_plan(text)
+
+
+AGAIN: Final = "make it again with dpveil video analyze"
+
+
+def parse_plan(text: str) -> VideoPlan:
+    """Return the plan that `text` states, which may be written in any form of JSON.
+
+    Raises errors of `dpveil.errors`, one line each, that name the field and its value.
+    """
+    try:
+        data = json.loads(text)
+        return _plan(_object(data, "", PLAN, {"schema", "clip", "method", "tracks"}))
+    except DPVeilError:
+        raise
+    except json.JSONDecodeError as error:
+        problem = f"is not JSON: {error.msg} in line {error.lineno}, column {error.colno}"
+        raise InvalidParameter("plan", None, problem, hint=f"mend it there, or {AGAIN}") from error
+    except (ValueError, TypeError, RecursionError, MemoryError, OverflowError) as error:
+        raise InvalidParameter("plan", None, "is not the JSON of a plan", hint=AGAIN) from error
+
+
+def _plan(data: Mapping[str, Any]) -> VideoPlan:
+    if data["schema"] != SCHEMA:
+        raise field_error("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
+    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
+    if not isinstance(clip["sha256"], str) or not HASH.fullmatch(clip["sha256"]):
+        raise field_error("sha256", clip["sha256"], "is no SHA-256", AGAIN)
+    dropped = _of(list, clip.get("dropped", []), "dropped")
+    facts = Facts(
+        sha256=clip["sha256"],
+        format=check_text(clip["format"], "format"),
+        codec=check_text(clip["codec"], "codec"),
+        width=clip["width"],
+        height=clip["height"],
+        time_base=exact(check_text(clip["time_base"], "time_base"), "time_base"),
+        start=clip["start"],
+        steps=tuple((step, count) for step, count in _of(list, clip["steps"], "steps")),
+        audio=_of(bool, clip["audio"], "audio"),
+        dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
+    )
+    tracks = _of(list, data["tracks"], "tracks")
+    steps = _of(list, data.get("post_processing", []), "post_processing")
+    return VideoPlan(
+        clip=clip["name"],
+        facts=facts,
+        method=_method(data["method"], data.get("parameters", {})),
+        tracks=tuple(_track(each, f"tracks[{at}]") for at, each in enumerate(tracks)),
+        cuts=tuple(_of(list, data.get("cuts", []), "cuts")),
+        request=tuple(_of(list, data.get("request", []), "request")),
+        post_processing=tuple(stated_step(check_text(step, "post_processing")) for step in steps),
+        keep_audio=_of(bool, data.get("keep_audio", False), "keep_audio"),
+    )
+
+
+def _track(value: object, where: str) -> Track:
+    data = _object(value, where, TRACK, {"number", "kind", "keys"})
+    keys = tuple(
+        Key(**_object(each, f"{where}.keys[{at}]", KEY, {"frame", "x", "y", "w", "h"}))
+        for at, each in enumerate(_of(list, data["keys"], f"{where}.keys"))
+    )
+    kind = check_text(data["kind"], f"{where}.kind")
+    if data.get("score") is not None and not isinstance(data["score"], int | float):
+        raise field_error(f"{where}.score", None, "is not a number")
+    return Track(
+        number=data["number"],
+        kind=kind,
+        finder=data.get("finder", kind if kind in FIXED else BY_HAND.get(kind, OTHERS)),
+        end=data.get("end", "left"),
+        keys=keys,
+        score=data.get("score"),
+        person=data.get("person"),
+        visible=_of(bool, data.get("visible", False), f"{where}.visible"),
+    )
+
+
+def _method(name: object, parameters: object) -> Method:
+    """Return a method by name; parameters that are left out have their defaults, and none names a file."""
+    if not isinstance(name, str) or name not in METHODS:
+        raise UnknownName("method", escape_text(str(name))[:60], METHODS)
+    kind = METHODS[name]
+    names = {each.name: inspect.getattr_static(kind, each.name) for each in fields(kind)}
+    known = {each: static for each, static in names.items() if isinstance(static, Parameter)}
+    given = _object(parameters, "parameters", " ".join(known), set())
+    return build(name, {n: None if v is None else known[n].stated(v) for n, v in given.items()})
+
+
+def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
+    data, known, before = _of(dict, value, where or "plan"), names.split(), f"{where}." if where else ""
+    for name in data:
+        if name not in known:
+            hint = f"{suggestion(name, known)}its fields are {', '.join(known)}"
+            raise field_error(f"{before}{escape_text(name)[:60]}", data[name], "is unknown", hint)
+    for name in known:
+        if name in needed and name not in data:
+            raise field_error(f"{before}{name}", None, "is missing")
+    return data
+
+
+JSON_TYPES: Final = {dict: "an object", list: "a list", bool: "true or false"}
+Type = TypeVar("Type")
+
+
+def _of(kind: type[Type], value: object, where: str) -> Type:
+    if not isinstance(value, kind):
+        raise field_error(where, value, f"is not {JSON_TYPES[kind]}")
+    return value

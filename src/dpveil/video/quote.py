@@ -1,23 +1,18 @@
 """What a method guarantees for a clip, and what stays in the clear, from data that a certificate can state.
 
 Plans state it, and reading a certificate computes it again; neither reads a pixel. A clip costs one draw for
-each person, from one input or divided over frames.
+each person, from one frame: a budget for each frame would add up to nothing.
 
 Throughout, neighbours are two clips that agree on everything in the clear: pixels outside the regions in
 every frame, the number of frames and their times, the tracks as they show, and sound if it is kept. So they
 have the same rasters and the same key frames (`key_frame`), and a clip's other choices follow from the plan.
 
-**Once.** The raster of a person is R(c): the pixels of a clip c in the key frame, within the region there.
-What is shown is g(M(R(c)), z) with the method M and everything in the clear z. *Proof.* z is the same for
-neighbours, and so is g(·, z), which draws nothing more. Let a relation be one of photos, and c, c′ neighbours
-with R(c), R(c′) neighbours under it: then M's guarantee holds for what is shown, as it is post-processing.
-Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters differ in at most
-m positions, whatever else differs in other frames, as no pixel of those is read. ∎
-
-**Split.** Each of a person's T frames is drawn by the same method at ε/T (or ρ/T), exactly. *Proof.* Frame t
-is M_t(R_t(c)), with the raster R_t of that frame, and all M_t are independent. For c, c′ whose rasters are
-neighbours in every frame (m-pixels: that differ in at most m positions of each), adaptive composition adds
-the T guarantees, and T · ε/T = ε (Dwork & Roth 2014, theorem 3.16; for ρ Bun & Steinke 2016, lemma 1.7). ∎
+**One person.** The raster of a person is R(c): the pixels of a clip c in the key frame, within the region
+there. What is shown is g(M(R(c)), z) with the method M and everything in the clear z. *Proof.* z is the same
+for neighbours, and so is g(·, z), which draws nothing more. Let a relation be one of photos, and c, c′
+neighbours with R(c), R(c′) neighbours under it: then M's guarantee holds for what is shown, as it is post-
+processing. Under any-image and latent-cell these are all neighbours; under m-pixels those whose rasters
+differ in at most m positions, whatever else differs in other frames, as no pixel of those is read. ∎
 
 **Several persons.** Each draw may read pixels of other regions, so the costs of all draws add.
 """
@@ -26,9 +21,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
@@ -44,20 +38,16 @@ from dpveil.faces.geometry.protection import HEAD as WHOLE_HEAD
 from dpveil.faces.heads import REPLACES, STAYS
 from dpveil.faces.objects import COVER
 from dpveil.mechanisms.method import Method, Size
-from dpveil.mechanisms.pixel.base import BudgetedMethod
-from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import asked_box
 from dpveil.release.quote import about_all
 from dpveil.release.words import CHOSEN, few_only, pure_noise, verdict
 from dpveil.video import words
-from dpveil.video.facts import FIXED, ONCE, OVER_TIME, SPLIT, Key, Track, TrackRecord
+from dpveil.video.facts import FIXED, Key, Track, TrackRecord
 from dpveil.video.places import Scene
 
 CROP: Final[Size] = {"height": 128, "width": 128, "channels": 3}
 """The size at which methods that draw faces are asked for their guarantee, which no size changes."""
 CHANNELS: Final = 3
-SHARED: Final = {"pure": "epsilon", "zcdp": "rho"}
-"""Kinds of guarantees that can be divided over frames, and the parameter that is."""
 
 
 def draws_faces(method: Method) -> bool:
@@ -65,31 +55,10 @@ def draws_faces(method: Method) -> bool:
     return isinstance(method, FaceMethod)
 
 
-def divides(method: Method) -> bool:
-    """Whether the budget of a method can be divided over frames; one that costs nothing has none."""
-    return isinstance(method, Fill) or (isinstance(method, BudgetedMethod) and method.kind in SHARED)
-
-
-def check_mode(method: Method, over_time: str) -> None:
-    """Raise `InvalidParameter` unless this is a mode of `OVER_TIME`, and one that a method takes.
-
-    Methods that draw faces are drawn once. A split divides ε of a pure guarantee or ρ of a zCDP one, of
-    methods whose cost is their budget whatever the size of a region; a δ would not divide with it, and other
-    guarantees have no number to divide.
-    """
-    if over_time not in OVER_TIME:
-        raise InvalidParameter("over_time", str(over_time), "is unknown", hint=" or ".join(OVER_TIME))
+def check_method(method: Method) -> None:
+    """Raise `InvalidParameter` for a method that is for photos alone."""
     if getattr(method, "link", False):
         raise InvalidParameter("link", None, "is for photos", hint="a track has one face in any case")
-    if over_time == ONCE or isinstance(method, Fill):
-        return
-    if draws_faces(method):
-        problem = f"is for methods that change pixels, and {method.name} draws faces"
-        raise InvalidParameter("over_time", over_time, problem, hint="leave it at once")
-    if not divides(method):
-        problem = f"does not divide the {method.kind} guarantee of {method.name}"
-        hint = "take once, or a method with epsilon alone or rho, such as dp-pix"
-        raise InvalidParameter("over_time", over_time, problem, hint=hint)
 
 
 T = TypeVar("T", Track, TrackRecord)
@@ -97,11 +66,10 @@ T = TypeVar("T", Track, TrackRecord)
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn for one person, from `track` in the frame of `key` where only one frame is read.
+    """What is drawn for one person, from `track` in the frame of `key`.
 
-    `name` is "track 3", or "person 2" where a user says so. `method` replaces its regions; in a split it is
-    the one of each frame, with its share of the budget. `raster` is the box whose pixels are read there; None
-    for faces, of which a canonical crop is.
+    `name` is "track 3", or "person 2" where a user says so. `method` replaces its regions. `raster` is the
+    box whose pixels are read there; None for faces, of which a canonical crop is.
     """
 
     name: str
@@ -182,73 +150,29 @@ def size_of(box: Box | None) -> Size | None:
     return None if box is None else {"height": box.h, "width": box.w, "channels": CHANNELS}
 
 
-def share(method: Method, frames: int) -> Method:
-    """Return the method that may be drawn `frames` times for the cost of one draw of this one, exactly.
-
-    Raises `InvalidParameter` for methods whose budget does not divide (`check_mode`).
-
-    >>> from dpveil.mechanisms.pixel import DPPix
-    >>> share(DPPix(epsilon=1), 1500).epsilon
-    Fraction(1, 1500)
-    """
-    check_mode(method, SPLIT)
-    name = SHARED[method.kind]
-    return method.with_budget(**{name: getattr(method, name) / frames})
-
-
-def times(guarantee: Guarantee, count: int) -> Guarantee:
-    """Return the cost of `count` releases with this guarantee, as `compose` adds them.
-
-    >>> from dpveil.mechanisms.pixel import DPPix
-    >>> str(times(DPPix(epsilon=1).guarantee(height=8, width=8, channels=3), 1500))
-    '1500-DP, any-image'
-    """
-    if not guarantee.formal:
-        return guarantee
-    held = {"epsilon": guarantee.epsilon, "rho": guarantee.rho}
-    more: dict[str, Any] = {n: None if number is None else number * count for n, number in held.items()}
-    delta = None if guarantee.delta is None else min(Fraction(1), guarantee.delta * count)
-    return replace(guarantee, **more, delta=delta)
-
-
-def per_draw(method: Method, size: Size | None, frames: int, over_time: str) -> tuple[Method, Guarantee]:
-    """Return what is drawn of one person, and what all of its draws cost together.
+def per_draw(method: Method, size: Size | None) -> tuple[Method, Guarantee]:
+    """Return what is drawn of one person, and what that costs.
 
     `size` is that of the raster; None for the crop of a face, which a method that draws faces replaces. Such
     a method covers all else, whatever it shows.
     """
     own = COVER if size is not None and draws_faces(method) else method
-    stated = CROP if size is None else size
-    alone = own.guarantee(**stated)
-    if over_time != SPLIT or alone.free:
-        return own, alone
-    each = share(own, frames)
-    return each, times(each.guarantee(**stated), frames)
+    return own, own.guarantee(**(CROP if size is None else size))
 
 
-def total_of(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Return the sum of the costs of draws.
-
-    Those that are independent of what they protect add nothing to others, whatever the others' kind.
-    """
-    paid = [guarantee for guarantee in guarantees if not guarantee.free]
-    return compose(paid or guarantees[:1])
-
-
-def draws_of(scene: Scene, over_time: str) -> tuple[Draw, ...]:
+def draws_of(scene: Scene) -> tuple[Draw, ...]:
     """Return the draws of a clip, one for each person that is replaced.
 
     Raises `RegionError` and `InvalidParameter` for what cannot be drawn.
     """
-    check_mode(scene.method, over_time)
+    check_method(scene.method)
     made = []
     for group in persons(scene.tracks):
         if len({scene.shows_face(track) for track in group}) > 1:
             problem = "links a track where a face is drawn and one that is covered"
             raise InvalidParameter("person", group[0].person, problem, hint="link faces with faces")
-        frames = length(group)
         track, key, box = key_frame(group, scene)
-        drawn, cost = per_draw(scene.method, size_of(box), frames, over_time)
+        drawn, cost = per_draw(scene.method, size_of(box))
         made.append(Draw(name_of(group), group, track, key, drawn, box, cost))
     return tuple(made)
 
@@ -307,14 +231,13 @@ class ClipQuote:
     sizes: tuple[tuple[int, int] | None, ...]
     request: tuple[str, ...]
     post_processing: tuple[str, ...]
-    over_time: str
     audio: bool
     width: int
     height: int
     frames: int
 
     def __post_init__(self) -> None:
-        check_mode(self.method, self.over_time)
+        check_method(self.method)
         if len(self.sizes) != len(self.persons):
             raise InvalidParameter("draws", len(self.sizes), "are not one for each person that is replaced")
 
@@ -323,18 +246,10 @@ class ClipQuote:
         """The tracks that are replaced, by person: one draw each."""
         return persons(self.tracks)
 
-    @property
-    def draw_count(self) -> int:
-        """How often something is drawn: once for each person, or in each of their frames."""
-        return sum(length(group) if self.over_time == SPLIT else 1 for group in self.persons)
-
     @cached_property
     def costs_per_person(self) -> list[tuple[Method, Guarantee]]:
-        """What is drawn for each person, in each frame if that is a split, and what it costs in all."""
-        return [
-            per_draw(self.method, size, length(group), self.over_time)
-            for group, size in zip(self.persons, self._sizes, strict=True)
-        ]
+        """What is drawn for each person, and what it costs."""
+        return [per_draw(self.method, size) for size in self._sizes]
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -349,7 +264,11 @@ class ClipQuote:
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
         covered += f"; and {more:,} more" if more > 0 else ""
-        return replace(total_of(self.guarantees), scope=Scope(covered, (*clip_shows(self), *shown)))
+        # draws that are independent of what they protect add nothing to others, whatever the others' kind
+        paid = [guarantee for guarantee in self.guarantees if not guarantee.free]
+        return replace(
+            compose(paid or self.guarantees[:1]), scope=Scope(covered, (*clip_shows(self), *shown))
+        )
 
     @property
     def strength(self) -> str:
@@ -369,7 +288,6 @@ class ClipQuote:
             "parameters": self.method.parameters(),
             "request": list(self.request),
             "post_processing": list(self.post_processing),
-            "over_time": self.over_time,
             "keep_audio": self.audio,
         }
 
@@ -406,7 +324,7 @@ class ClipQuote:
             shown.append(words.TURNS)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))
-        covered = words.covers(name_of(group), group[0].kind, length(group), size, self.over_time)
+        covered = words.covers(name_of(group), group[0].kind, length(group), size)
         return replace(cost, scope=Scope(covered, tuple(shown)))
 
     @cached_property
@@ -414,11 +332,10 @@ class ClipQuote:
         """Whether the guarantee is for few pixels, and practically none for all pixels of a region."""
         if self.total.relation.m is None or self.strength == NONE:
             return False
-        parts = list(zip(self.costs_per_person, self._sizes, self.persons, strict=True))
-        rasters = [(method, size, group) for (method, _), size, group in parts if size is not None]
+        parts = zip(self.costs_per_person, self._sizes, strict=True)
+        rasters = [(method, size) for (method, _), size in parts if size is not None]
         if not rasters:
             return False
-        method, size, group = max(rasters, key=lambda part: part[1]["height"] * part[1]["width"])
+        method, size = max(rasters, key=lambda part: part[1]["height"] * part[1]["width"])
         about = about_all(method, method.guarantee(**size), size)
-        frames = length(group) if self.over_time == SPLIT else 1
-        return about is not None and strength(times(about, frames)) == NONE
+        return about is not None and strength(about) == NONE

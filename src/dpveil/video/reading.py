@@ -98,7 +98,6 @@ SKIP: Final = 60
 
 
 def _stamp(path: Path) -> tuple[int, int]:
-    """Return a file's size and time of change."""
     status = path.stat()
     return status.st_size, status.st_mtime_ns
 

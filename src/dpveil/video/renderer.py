@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -12,14 +12,13 @@ import numpy as np
 
 from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.region import Box, Region, hidden_pixels
-from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import SIDE
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import SEAM, WINDOW, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
-from dpveil.video.facts import Frame, Track
+from dpveil.video.facts import Frame
 from dpveil.video.painting import SECONDS, Layer, Light, relight
 from dpveil.video.places import Scene, Spot
 
@@ -270,17 +269,13 @@ def show_raster(image: Image, region: Region, raster: Image) -> None:
     region.paste(image, raster)
 
 
-FrameDraw = Callable[[Track, Frame], Image]
-"""Draws the raster of a track in one frame, where each frame is drawn on its own."""
-
-
 class Renderer:
     """Replaces the regions of frames, which come one after the other, by what was drawn and painted.
 
     `draws` are what is shown of tracks, by their numbers, and `layers` the heads of faces (`paint`): each is
-    read from there when it is shown, and held as long as its track is present. `draw_frame` draws a frame's
-    raster of tracks without a draw. A frame that is returned is a function of its pixels outside what is
-    replaced, those of the frames in `SECONDS` before it, the cells of keys, `draws` and `layers`.
+    read from there when it is shown, and held as long as its track is present. A frame that is returned is a
+    function of its pixels outside what is replaced, those of the frames in `SECONDS` before it, the cells of
+    keys, `draws` and `layers`.
     """
 
     def __init__(
@@ -288,9 +283,8 @@ class Renderer:
         scene: Scene,
         draws: Mapping[int, Drawn],
         layers: Mapping[int, Mapping[int | None, Layer]],
-        draw_frame: FrameDraw | None = None,
     ) -> None:
-        self.scene, self.draws, self.layers, self._draw_frame = scene, draws, layers, draw_frame
+        self.scene, self.draws, self.layers = scene, draws, layers
         self._memory = max(1, math.ceil(SECONDS * scene.rate))
         self._lights: dict[int, deque[Light]] = {}
         self._held: dict[int, dict[int | None, Layer]] = {}
@@ -299,7 +293,7 @@ class Renderer:
         """Return the next frame with all regions replaced; the given one stays as it is.
 
         Objects are replaced first, and heads over them, from the smallest to the largest. Nothing private
-        is read but by `draw_frame`.
+        is read.
         """
         spots = self.scene.spots(frame.index)
         around = Surroundings(frame.image, [spot.region for spot in spots if spot.region is not None])
@@ -310,7 +304,8 @@ class Renderer:
             if spot.region is None:
                 continue
             if spot.head is None:
-                show_raster(out, spot.region, self._raster(spot.track, frame))
+                raster = self.draws[spot.track.number].raster
+                show_raster(out, spot.region, raster)  # type: ignore[arg-type]
             else:
                 heads.append(self._place_head(spot, spot.region, spot.head, frame.index))
         for group in _groups(heads):
@@ -318,7 +313,6 @@ class Renderer:
         return out
 
     def _see(self, spots: Sequence[Spot], around: Surroundings) -> None:
-        """Take the light of heads in a frame, and forget tracks that are gone."""
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
         self._held = {number: held for number, held in self._held.items() if number in present}
@@ -327,17 +321,7 @@ class Renderer:
                 seen = self._lights.setdefault(spot.track.number, deque(maxlen=self._memory))
                 seen.append(Light.measure(around.levels, around.hidden, spot.head))
 
-    def _raster(self, track: Track, frame: Frame) -> Image:
-        """Return what is shown of an object in a frame."""
-        drawn = self.draws.get(track.number)
-        if drawn is not None and drawn.raster is not None:
-            return drawn.raster
-        if self._draw_frame is None:
-            raise InvalidParameter("draws", track.number, "is no raster", hint="draw the track again")
-        return self._draw_frame(track, frame)
-
     def _place_head(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
-        """Return a head as it is shown in a frame."""
         number = spot.track.number
         course, stored = self.scene.course(spot.track), self.layers[number]
         faces = [(None, 1.0)] if None in stored else course.faces(index, self.scene.fade)

@@ -1,25 +1,36 @@
-"""Rendering a clip by its plan: paid, drawn once, rendered, certified; or gone on with (`resume`)."""
+"""Rendering a clip by its plan: paid, drawn once, rendered, certified; or gone on with.
+
+After any end, also `kill -9`, the next rendering pays nothing twice and draws the same. A hidden folder
+beside the output, which only its owner can read, holds the clip as far as it is written, and `state.json`:
+what the rendering is of, a nonce that the ledger's key contains, 32 random bytes that key the draws, and the
+plan, if a run made it. That is on the disk before anything is paid. The key is deleted before the release
+has its name, as whoever has both undoes the release; from there on `release` is the SHA-256 of the clip that
+is complete.
+"""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, suppress
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
-
-from dpveil.core.arrays import UInt8
+from dpveil.batch.tasks import Payer
+from dpveil.core.envelope import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.landmarks import locator
 from dpveil.io import place_together
 from dpveil.io.folders import identity
+from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import refusal, sha256_of
+from dpveil.io.writing import OWN, flush_folder, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
@@ -27,15 +38,185 @@ from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.containers import Source
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.drawing import Drawn, crop_of, draw, draw_raster
-from dpveil.video.facts import SPLIT, Facts, Frame, Track
-from dpveil.video.painting import Layer, paint
-from dpveil.video.plan import Payer, Payment, VideoPlan
+from dpveil.video.drawing import Drawn, crop_of, draw
+from dpveil.video.facts import Facts, Frame
+from dpveil.video.painting import paint
+from dpveil.video.plan import Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
 from dpveil.video.renderer import Renderer
-from dpveil.video.resume import Unfinished, as_output_error, damage_error, hold_rendering, settings_of
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for
+
+if TYPE_CHECKING:
+    from dpveil.video.plan import VideoPlan
+
+STATE: Final = "state.json"
+LOCK: Final = "lock"
+OTHER: Final = (
+    "give the same as then, which costs nothing; or {replace}, which drops it, and what was paid for it is"
+    " lost"
+)
+
+
+def settings_of(plan: VideoPlan, out: Path, payer: Sequence[str] | None, seed: int | None) -> dict[str, Any]:
+    """Return what a rendering to `out` is of; only one of the same goes on."""
+    about = {"clip": plan.facts.sha256, "plan": plan.sha256, "name": out.name}
+    return {**about, "seed": seed, "payer": payer and [*payer], "version of dpveil": this_tool()}
+
+
+def folder_of(out: Path) -> Path:
+    """Return where a rendering to `out` keeps its state.
+
+    >>> folder_of(Path("private.mp4")).name
+    '.private.mp4.dpveil-video'
+    """
+    return out.with_name(f".{out.name}.dpveil-video")
+
+
+@dataclass(frozen=True)
+class Unfinished:
+    """A rendering's folder, which this process alone uses, and its state; an earlier one may have `begun`."""
+
+    folder: Path
+    state: dict[str, Any]
+    begun: bool
+
+    @property
+    def nonce(self) -> str:
+        """What keys of the ledger contain: new for each rendering that is begun."""
+        return str(self.state["nonce"])
+
+    @property
+    def key(self) -> bytes:
+        """The 32 bytes that key the draws."""
+        return bytes.fromhex(self.state["key"])
+
+    @property
+    def release(self) -> str | None:
+        """The SHA-256 of the clip once it is complete."""
+        return self.state.get("release")
+
+    def complete(self, sha256: str) -> None:
+        """Store that the clip is complete, and delete the key: nothing is drawn any more."""
+        del self.state["key"]
+        self.state["release"] = sha256
+        self.store()
+
+    def store(self) -> None:
+        """Write the state; it survives a loss of power then."""
+        with as_output_error(self.folder):
+            part = self.folder / f"{STATE}.part"
+            part.unlink(missing_ok=True)
+            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, OWN)
+            with os.fdopen(handle, "w") as file:
+                json.dump(self.state, file)
+                file.flush()
+                os.fsync(handle)
+            part.replace(self.folder / STATE)
+            flush_folder(self.folder)
+
+    def remove(self) -> None:
+        """Delete everything: the rendering is finished, or dropped."""
+        with as_output_error(self.folder):
+            for path in self.folder.iterdir():
+                if path.name not in (STATE, LOCK):
+                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            # the state last: one that is killed before is known to be finished
+            for name in (STATE, LOCK):
+                (self.folder / name).unlink(missing_ok=True)
+            self.folder.rmdir()
+            flush_folder(self.folder.parent)
+
+
+@contextmanager
+def hold_rendering(
+    out: Path, settings: Mapping[str, Any], *, anew: bool = False, plan: str | None = None
+) -> Iterator[Unfinished]:
+    """Hold a rendering of these `settings` to `out`, begun now, with this `plan`, or by a process that ended.
+
+    One with other settings is an `OutputError`; `anew` drops that one. Raises `OutputError` if another
+    process is rendering to `out`, or the folder cannot be written.
+    """
+    folder = folder_of(out)
+    with ExitStack() as held:
+        try:
+            held.enter_context(hold_lock(folder / LOCK))
+            folder.chmod(0o700)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise refusal(out, error) from error
+            text = f"another process is rendering {show_path(out)}"
+            raise OutputError(text, hint="wait until it is done") from error
+        there = _read_state(folder)
+        if there is not None and there["settings"] != settings:
+            if not anew:
+                then = there["settings"]
+                other = " and ".join(name for name in settings if then.get(name) != settings[name])
+                text = f"a rendering to {show_path(out)} was begun and not finished, with another {other}"
+                raise OutputError(text, hint=OTHER, arguments={"replace": "replace=True"})
+            there = None
+        begun = {"settings": dict(settings), "nonce": secrets.token_hex(16), "key": os.urandom(32).hex()}
+        work = Unfinished(folder, there or {**begun, "plan": plan}, begun=there is not None)
+        if there is None:
+            work.store()
+            flush_folder(folder.parent)
+        yield work
+
+
+def unfinished_nonce(out: Path, settings: Mapping[str, Any]) -> str | None:
+    """Return the nonce of a rendering with these `settings` to `out` that was begun, and is not finished."""
+    found = _read_state(folder_of(out))
+    return str(found["nonce"]) if found is not None and found["settings"] == settings else None
+
+
+def left_plan(out: Path, sha256: str) -> str | None:
+    """Return the plan that a run made for this clip before it was killed while rendering to `out`."""
+    found = _read_state(folder_of(out))
+    same = found is not None and found["settings"]["clip"] == sha256
+    return found["plan"] if found is not None and same else None
+
+
+def drop(out: Path, sha256: str) -> bool:
+    """Delete what is left of the rendering of the release at `out`, which has this SHA-256.
+
+    Returns whether there is another rendering to `out`, begun and not finished; it is kept.
+    """
+    folder = folder_of(out)
+    if not folder.is_dir():
+        return False
+    with suppress(OSError, OutputError), hold_lock(folder / LOCK):
+        found = _read_state(folder)
+        if found is not None and found.get("release") != sha256:
+            return True
+        Unfinished(folder, {}, begun=True).remove()
+    return False
+
+
+def damage_error(folder: Path) -> OutputError:
+    """Return the error that a rendering's folder is damaged."""
+    hint = "remove it to begin anew; what was paid for it is lost then"
+    return OutputError(f"{show_path(folder)} is damaged", hint=hint)
+
+
+def _read_state(folder: Path) -> dict[str, Any] | None:
+    """Return the state of a rendering that was begun; None if none was. Raises `OutputError` for damage."""
+    try:
+        found = json.loads((folder / STATE).read_bytes())
+        _ = found["settings"]["clip"], found["nonce"], found["plan"]
+        return dict(found)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise damage_error(folder) from error
+
+
+@contextmanager
+def as_output_error(place: Path) -> Iterator[None]:
+    """Turn errors of the operating system about a `place` into `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        raise refusal(place, error) from error
 
 
 def check_possible(plan: VideoPlan, clip: Clip, container: str | None) -> None:
@@ -75,10 +256,8 @@ RENDERING: Final = "rendering"
 def draw_all(plan: VideoPlan, clip: Clip, bits: Bits) -> dict[int, Drawn]:
     """Draw everybody once, and return what is shown of each track by its number.
 
-    It is the same for the same clip and `bits`. In a split, every frame is drawn when it is rendered.
+    It is the same for the same clip and `bits`.
     """
-    if plan.over_time == SPLIT:
-        return {}
     drawn: dict[int, Drawn] = {}
     for number, frame in _at(clip, {number: one.key.frame for number, one in enumerate(plan.draws)}):
         one = plan.draws[number]
@@ -87,26 +266,16 @@ def draw_all(plan: VideoPlan, clip: Clip, bits: Bits) -> dict[int, Drawn]:
     return drawn
 
 
-def renderer_of(plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn], bits: Bits) -> Renderer:
-    """Return what renders frames from what was drawn; `bits` are asked in a split alone."""
-    methods = {track.number: (one.name, one.method) for one in plan.draws for track in one.tracks}
-
-    def draw_frame(track: Track, frame: Frame) -> UInt8[np.ndarray, "h w 3"]:
-        name, method = methods[track.number]
-        own = bits(f"{name} in frame {frame.index} of track {track.number}")
-        return draw_raster(plan.scene, method, track, frame.index, frame.image, own)
-
-    return Renderer(plan.scene, drawn, dict(_paint_heads(plan, clip, drawn)), draw_frame)
-
-
-def _paint_heads(
-    plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn]
-) -> Iterator[tuple[int, dict[int | None, Layer]]]:
-    """Yield the heads of each face; reads pixels outside of what is replaced alone."""
+def renderer_of(plan: VideoPlan, clip: Clip, drawn: Mapping[int, Drawn]) -> Renderer:
+    """Return what renders frames from what was drawn; reads pixels outside of what is replaced alone."""
     scene = plan.scene
     faces = {track.number: track for track in scene.tracks if scene.shows_face(track)}
-    for number, frame in _at(clip, {number: scene.painted_at(one).frame for number, one in faces.items()}):
-        yield number, paint(scene, drawn[number], faces[number], frame.image)
+    painted_at = {number: scene.painted_at(track).frame for number, track in faces.items()}
+    layers = {
+        number: paint(scene, drawn[number], faces[number], frame.image)
+        for number, frame in _at(clip, painted_at)
+    }
+    return Renderer(scene, drawn, layers)
 
 
 def _at(clip: Clip, frames: Mapping[int, int]) -> Iterator[tuple[int, Frame]]:
@@ -146,7 +315,7 @@ def render(
     the same call goes on, pays nothing twice and draws the same; a call with another plan or payer is refused
     then, unless `replace` drops what was begun. `seed` makes the bits reproducible, which is not for
     publication. `sign` signs the certificate; `replace` replaces existing files. With `keep_plan`,
-    `resume.left_plan` finds this plan after a kill. Raises errors of `dpveil.errors`; nothing half written
+    `left_plan` finds this plan after a kill. Raises errors of `dpveil.errors`; nothing half written
     has the name `out`.
     """
     target, source = Path(check_path(out, "give the name of a file, such as private.mp4")), Path(clip)
@@ -181,8 +350,6 @@ def render(
 
 @dataclass(frozen=True)
 class _Job:
-    """One rendering that is paid, whose state is `work`."""
-
     plan: VideoPlan
     clip: Clip
     target: Path
@@ -208,7 +375,7 @@ class _Job:
         with as_output_error(self.part):
             for path in (self.part, silent):
                 path.unlink(missing_ok=True)
-        renderer = renderer_of(self.plan, self.clip, draw_all(self.plan, self.clip, self.bits), self.bits)
+        renderer = renderer_of(self.plan, self.clip, draw_all(self.plan, self.clip, self.bits))
 
         def show(frame: Frame) -> Frame:
             return Frame(frame.index, frame.time, renderer.frame(frame))
@@ -292,7 +459,6 @@ def check_out(target: Path, clip: Path) -> None:
 
 
 def _check_free(target: Path) -> None:
-    """Raise `OutputError` if the clip or its certificate exists."""
     for path in (target, certificate_path(target)):
         if os.path.lexists(path):
             raise refusal(path, FileExistsError(errno.EEXIST, ""))

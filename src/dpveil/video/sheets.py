@@ -122,7 +122,6 @@ def _new_page(size: tuple[int, int], title: str) -> tuple[Image.Image, ImageDraw
 
 
 def _fit(picture: Levels, size: tuple[int, int]) -> Image.Image:
-    """Return a picture as large as it can be within a size."""
     image = Image.fromarray(np.ascontiguousarray(picture))
     ratio = min(size[0] / image.width, size[1] / image.height)
     fitted = max(1, round(image.width * ratio)), max(1, round(image.height * ratio))
@@ -176,7 +175,6 @@ def _lines(track: Track, seconds: list[float]) -> tuple[str, ...]:
 
 
 def _crop_around(image: Levels, track: Track, frame: int) -> Levels:
-    """Return a picture around a track; all of it if nothing of the box is in the picture."""
     at = [key.frame for key in track.keys]
     x, y, w, h = (
         round(float(np.interp(frame, at, [getattr(key, name) for key in track.keys]))) for name in "xywh"

@@ -135,7 +135,6 @@ def _verify(clip: Path) -> ClipVerification:
 
 
 def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:
-    """Yield why a clip is not the one that its certificate describes."""
     output = certificate.output
     if not certificate.signature_fits():
         yield FORGED

@@ -21,7 +21,6 @@ GIVEN_UP: Final = "lost: look at {}"
 AS_MANY: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
 STILL: Final = "the release is one picture, shown for {} s"
-MOVES: Final = STILL + ": {{over_time}} draws every frame, for its share of the budget"
 
 
 def doubts(tracks: Sequence[Track], facts: Facts) -> tuple[str, ...]:
@@ -103,26 +102,21 @@ VOICES: Final = (
 VISIBLE: Final = "{} as it is in every frame, as the user chose"
 LINKED: Final = "that tracks {} show one person, as the user says: nothing checks it"
 ACCOUNTANT: Final = "basic composition in exact rationals"
-INPUT: Final = {
-    "once": "drawn once from a key frame that follows from the places alone, and shown in every frame",
-    "split": "drawn anew in every frame, for an equal share of the budget",
-}
-"""What is drawn, by how the budget lasts."""
+INPUT: Final = "drawn once from a key frame that follows from the places alone, and shown in every frame"
 UNLINKED: Final = (
     "tracks are not linked: each of them is drawn and costs for itself, also where a person returns; link the"
     " tracks of one person to draw that person once"
 )
 
 
-def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None, over_time: str) -> str:
+def covers(name: str, kind: str, frames: int, size: tuple[int, int] | None) -> str:
     """Return the sentence of `Scope.covers` for one person; `size` is that of its raster.
 
-    >>> covers("track 3", "face", 250, None, "once").partition(", ")[0]
+    >>> covers("track 3", "face", 250, None).partition(", ")[0]
     'track 3: face in 250 frames'
     """
-    most = "up to " if over_time == "split" else ""
-    read = "its canonical crop" if size is None else f"{most}{size[0]}×{size[1]} pixels, 3 channels"
-    return f"{name}: {kind} in {count_noun(frames, 'frame')}, {read}, {INPUT[over_time]}"
+    read = "its canonical crop" if size is None else f"{size[0]}×{size[1]} pixels, 3 channels"
+    return f"{name}: {kind} in {count_noun(frames, 'frame')}, {read}, {INPUT}"
 
 
 def of_clip(text: str) -> str:
@@ -155,8 +149,7 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
     numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
     told = {
-        "replaced": f"{numbers}, by {quote.method.name}:"
-        f" {count_noun(quote.draw_count, 'draw')} ({quote.over_time})",
+        "replaced": f"{numbers}, by {quote.method.name}: {count_noun(len(quote.persons), 'draw')}",
         "kept": _numbers(kept) or "no track",
         "no track of": NONE_FOUND.format(", ".join(unfound)) if unfound else "",
         "lost": "; ".join(lost) or "no track",

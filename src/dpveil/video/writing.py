@@ -235,7 +235,6 @@ class Writer:
         self._mux(made)
 
     def _mux(self, frame: Any) -> None:
-        """Encode a frame, or what is left, and write the packets: one for each frame, in their order."""
         with as_writing_error(self._path):
             for packet in self._stream.encode(frame):
                 for kept in [packet] if self._bare is None else self._bare.filter(packet):

@@ -112,13 +112,6 @@ def test_every_container_is_written(tmp_path, suffix):
         assert [number for _, number in shown(written(found, tmp_path / f"o{suffix}"))] == list(range(7))
 
 
-def test_matroska_has_whole_milliseconds(tmp_path):
-    path = clip(tmp_path / "a.mp4", [0, 1, 2, 3], unit=Fraction(1, 30))
-    with reader(path) as found:
-        times = [time for time, _ in shown(written(found, tmp_path / "o.mkv"))]
-    assert times == [Fraction(round(1000 * n / 30), 1000) for n in range(4)]
-
-
 def test_pixels_become_square(tmp_path):
     path = clip(tmp_path / "a.mp4", context={"sample_aspect_ratio": Fraction(4, 3)})
     with reader(path) as found:

@@ -48,7 +48,7 @@ def clip_bytes(frames: int = 100) -> bytes:
 
 PLANS = {
     "free": plan(Attributes(), face(1, person=1), face(2, Key(9, 300, 9, 60, 80), person=1), face(3)),
-    "split": plan(ALL, whole(), request=("whole",), over_time="split"),
+    "whole": plan(ALL, whole(), request=("whole",)),
     "box": plan(NEAR, box(), request=("32,40,64,48",), keep_audio=True),
     "visible": plan(DPPix(epsilon=30, block=16), face(1), face(2, visible=True)),
     "heuristic": plan(Blur(sigma=8), face(1)),
@@ -108,7 +108,7 @@ def edits() -> list[tuple[str, Any]]:
         if not isinstance(node, dict | list):
             found.append((path, node))
 
-    walk(json.loads(certificate(PLANS["split"]).to_text()), ())
+    walk(json.loads(certificate(PLANS["whole"]).to_text()), ())
     return found
 
 
@@ -131,7 +131,7 @@ FREE_TO_STATE = {
 def test_any_edit_shows_even_if_the_checksum_is_made_anew():
     other = {bool: lambda v: not v, str: lambda v: v + "x", type(None): lambda v: 3}
     for path, value in edits():
-        data = json.loads(certificate(PLANS["split"]).to_text())
+        data = json.loads(certificate(PLANS["whole"]).to_text())
         holder = data
         for name in path[:-1]:
             holder = holder[name]
@@ -158,7 +158,7 @@ FORGED: list[tuple[str, Any]] = [
 
 def test_what_cannot_be_is_refused():
     for what, change in FORGED:
-        data = json.loads(certificate(PLANS["split"]).to_text())
+        data = json.loads(certificate(PLANS["whole"]).to_text())
         change(data)
         with pytest.raises(DPVeilError) as refused:
             parse_certificate(sealed(data))

@@ -15,9 +15,8 @@ from dpveil.faces.attributes import Attributes
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPSVD, DPPix
 from dpveil.postprocessing import parse
-from dpveil.video import plan_file
 from dpveil.video.facts import Key
-from dpveil.video.plan_file import parse_plan, read_plan
+from dpveil.video.plan import parse_plan, read_plan
 from dpveil_audit.faces.made_heads import made_heads
 
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
@@ -36,7 +35,7 @@ def edited(change: Any, method: Any = NEAR) -> Any:
     [
         plan(NEAR, *TWO, cuts=(3, 50), post_processing=(parse("median:3"),), keep_audio=True),
         plan(Attributes.of({"attributes": "gender=4"}), *TWO),
-        plan(NEAR, whole(), request=("whole",), over_time="split"),
+        plan(NEAR, whole(), request=("whole",)),
         plan(NEAR, face(1, person=3), facts=facts(1, steps=(), audio=False, dropped=("2 streams of data",))),
     ],
 )
@@ -63,7 +62,6 @@ EDITS: list[tuple[Any, str]] = [
     (lambda d: d["clip"].update(name="/etc/passwd"), "clip = '/etc/passwd' is no name"),
     (lambda d: d["clip"].update(steps=[[0, 5]]), "steps[0] = 0 is out of range"),
     (lambda d: d["clip"].update(audio=1), "audio = 1 is not true or false"),
-    (lambda d: d.update(over_time="twice"), "over_time = 'twice' is unknown"),
     (lambda d: d.update(parameters={"epsilonn": 1}), "parameters.epsilonn = 1 is unknown: did you mean"),
     (lambda d: d.update(method="latent", parameters={"epsilon": 1, "codec": "/etc/passwd"}), "codec"),
     (lambda d: d.update(method="attributes", parameters={"gallery": "g.safetensors"}), "gallery"),
@@ -137,7 +135,7 @@ def test_files(tmp_path, monkeypatch):
     path.write_bytes(b"\xff")
     with pytest.raises(UsageError, match="not UTF-8"):
         read_plan(path)
-    monkeypatch.setattr(plan_file, "MOST_BYTES", 0)
+    monkeypatch.setattr("dpveil.video.plan.MOST_BYTES", 0)
     with pytest.raises(UsageError, match="at most 0"):
         read_plan(path)
 

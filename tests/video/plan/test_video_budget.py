@@ -1,71 +1,19 @@
-"""What draws of clips cost, against output laws that are written here a second time."""
+"""What draws of clips cost, and which frame is read for each."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from fractions import Fraction
-
 import numpy as np
 import pytest
-from tests.video.plan.made import face, facts, plan, whole
+from tests.video.plan.made import face, plan, whole
 
-from dpveil.accounting import compose
-from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.attributes import Attributes
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.video.facts import Key
-from dpveil.video.quote import persons, share, times
+from dpveil.video.quote import persons
 
 FREE = Attributes()
 NEAR = DPPix(epsilon=1, block=16, neighbourhood=16)
-
-
-def law(total: int, scale: float, area: int) -> list[float]:
-    """Return the probability of each level shown for a cell: mean of a sum plus discrete Laplace noise.
-
-    Levels are those of (total + k) / area, rounded and clipped, by summing k over a range whose rest has
-    less than 1e-12.
-    """
-    reach = int(30 * scale) + 1
-    noise = np.exp(-np.abs(np.arange(-reach, reach + 1)) / scale)
-    noise /= noise.sum()
-    levels = np.clip(np.floor((total + np.arange(-reach, reach + 1)) / area + 0.5), 0, 255).astype(int)
-    return np.bincount(levels, weights=noise, minlength=256).tolist()
-
-
-def loss(first: list[float], second: list[float]) -> float:
-    """Return the largest log-ratio of two laws, wherever either is not negligible."""
-    return max(abs(math.log(a / b)) for a, b in zip(first, second, strict=True) if min(a, b) > 1e-9)
-
-
-@pytest.mark.parametrize("frames", [1, 2, 3])
-def test_a_split_over_frames_costs_epsilon_exactly(frames):
-    """Clips of 2×2 pixels in one grey channel whose frames differ in all pixels: the worst case is met."""
-    method = DPPix(epsilon=Fraction(3, 2), block=2)
-    each = share(method, frames)
-    scale = float(each.sum_scale(height=2, width=2, channels=1))
-    sums = [0, 255, 510, 1020]
-    worst = max(loss(law(a, scale, 4), law(b, scale, 4)) for a, b in itertools.product(sums, sums))
-    assert frames * worst <= 1.5 + 1e-9
-    assert frames * worst > 1.5 * 0.999  # no budget is left over, either
-    assert times(each.guarantee(height=2, width=2, channels=1), frames).epsilon == Fraction(3, 2)
-
-
-@pytest.mark.parametrize("method", [DPPix(epsilon=1), DPPix(rho=1), DPPixGaussian(rho=Fraction(1, 3))])
-def test_a_split_returns_the_budget_exactly(method):
-    made = plan(method, whole(99), facts=facts(99), over_time="split")
-    assert made.total.epsilon == method.epsilon
-    assert made.total.rho == method.rho
-
-
-@pytest.mark.parametrize(
-    "method", [DPPix(epsilon=1, delta=1e-6), DPPixGaussian(epsilon=1, delta=1e-6), Snow(delta=0.3)]
-)
-def test_a_split_refuses_what_does_not_divide(method):
-    with pytest.raises(InvalidParameter, match="does not divide the approximate guarantee"):
-        plan(method, whole(), over_time="split")
 
 
 def test_linked_tracks_cost_once_and_others_add():
@@ -168,15 +116,3 @@ def test_methods_that_draw_faces_cover_all_else_at_no_cost():
     assert [draw.raster is None for draw in made.draws] == [True, False, False]
     for draw in made.draws:
         assert made.scene.shows_face(draw.track) == (draw.raster is None)
-
-
-@pytest.mark.parametrize("kind", ["pure", "zcdp", "approximate", "heuristic"])
-def test_times_is_what_composition_gives(kind):
-    numbers = {
-        "pure": {"epsilon": 2},
-        "zcdp": {"rho": Fraction(1, 3)},
-        "approximate": {"epsilon": 1, "delta": 0.3},
-        "heuristic": {"broken_by": ("x",)},
-    }[kind]
-    one = Guarantee(kind=kind, relation=Relation("any-image"), scope=Scope("a photo"), **numbers)
-    assert times(one, 5) == compose([one] * 5)

@@ -63,17 +63,15 @@ def scene_of(tracks: Sequence[Track], method: Method | None = None, **more: Any)
     return Scene(**made, tracks=tuple(tracks), margin=Fraction(1, 4), **more)
 
 
-def rendered(scene: Scene, *, seed: int = 1, shots: int = 0, own: Any = None) -> Renderer:
+def rendered(scene: Scene, *, seed: int = 1, shots: int = 0) -> Renderer:
     """Return a renderer with a draw for each track, in frames of `image` with this noise."""
     draws: dict[int, Drawn] = {}
     layers = {}
     for track in scene.tracks:
-        if own is None:
-            draws[track.number] = draw(
-                scene, track, track.keys[0], image(track.keys[0].frame, shots), SeededBits(seed)
-            )
+        first = image(track.keys[0].frame, shots)
+        draws[track.number] = draw(scene, track, track.keys[0], first, SeededBits(seed))
         if scene.shows_face(track):
             layers[track.number] = paint(
                 scene, draws[track.number], track, image(scene.painted_at(track).frame, shots)
             )
-    return Renderer(scene, draws, layers, own)
+    return Renderer(scene, draws, layers)

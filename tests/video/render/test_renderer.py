@@ -14,12 +14,9 @@ from dpveil.core.region import Box, Region
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.noise.bits import SeededBits
-from dpveil.video.drawing import draw_raster
 from dpveil.video.facts import Frame, Key, Track
 from dpveil.video.painting import Layer, Light, paint
 from dpveil.video.places import Scene
-from dpveil.video.quote import share
 from dpveil.video.renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
@@ -90,23 +87,6 @@ def test_fill_reads_nothing_and_noise_is_drawn_once() -> None:
         shown.append(noisy.frame(frame)[80:112, 8:72])
     assert all((one == shown[0]).all() for one in shown)
     assert (shown[0] == noisy.draws[3].raster).all()
-
-
-def test_each_frame_is_drawn_where_the_budget_is_split() -> None:
-    track = two()[2]
-    part = share(DPPix(epsilon=21, block=4), 21)
-    scene, asked = scene_of([track], DPPix(epsilon=21, block=4)), []
-
-    def own(track: Track, frame: Frame) -> np.ndarray:
-        asked.append((track.number, frame.index))
-        return draw_raster(scene, part, track, frame.index, frame.image, SeededBits(frame.index))
-
-    renderer = rendered(scene, own=own)
-    for frame in frames(21):
-        box = scene.raster(track, frame.index)
-        expected = part.release(np.ascontiguousarray(frame.image[box.slices]), bits=SeededBits(frame.index))
-        assert (renderer.frame(frame)[box.slices] == expected).all()
-    assert asked == [(3, index) for index in range(21)]
 
 
 def test_the_whole_frame_is_replaced_where_a_track_says_so() -> None:

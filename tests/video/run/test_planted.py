@@ -13,7 +13,7 @@ pytest.importorskip("av")
 import av
 from clips_made import make_clip, make_plan, track
 
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.plan import choose_method

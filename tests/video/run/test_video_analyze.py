@@ -10,7 +10,6 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, TooWeak
 from dpveil.mechanisms.pixel import Fill
 from dpveil.regions import Finder
@@ -61,13 +60,6 @@ MASKED = np.zeros((HEIGHT, WIDTH), np.bool_)
 MASKED[4:8, 3:9] = True
 
 
-@pytest.mark.parametrize("regions", [MASKED, Region(Box(0, 0, WIDTH, HEIGHT), MASKED)])
-def test_masks_are_refused_in_one_line(clip: Path, regions: Any) -> None:
-    with pytest.raises(InvalidParameter, match="regions are a mask, and masks are for photos: give boxes"):
-        analyze(clip, regions=regions, **METHOD)
-    assert len(analyze(clip, regions=Region(Box(3, 4, 6, 4)), **METHOD).draws) == 1
-
-
 def test_what_is_found_ends_at_a_cut_and_stands_beside_what_is_named(clip: Path) -> None:
     told = []
     plan = analyze(
@@ -115,7 +107,6 @@ def test_nothing_found_is_refused_or_all_is_replaced(tmp_path: Path) -> None:
         ({"link": [(1, 9)]}, "link = 9 is no track"),
         ({"link": [(1, 2), (2, 1)]}, "is linked twice"),
         ({"keep": [1, 2]}, "visible"),
-        ({"over_time": "often"}, "over_time"),
         ({"keep_audio": True}, "without sound"),
         ({"every": -1}, "every"),
     ],

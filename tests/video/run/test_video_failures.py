@@ -18,7 +18,7 @@ pytest.importorskip("av")
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip, make_plan, picture, track
 
 from dpveil.batch.report import Report
-from dpveil.batch.task import Choices, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.cli.run_report import print_report
 from dpveil.core.region import Box
 from dpveil.errors import BudgetRefused, ClipError, DPVeilError, OutputError, RegionError
@@ -33,8 +33,7 @@ from dpveil.video.facts import Key, Track
 from dpveil.video.obfuscating import ClipRun, earlier_entry
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import check_possible, render
-from dpveil.video.resume import STATE, folder_of, hold_rendering
+from dpveil.video.rendering import STATE, check_possible, folder_of, hold_rendering, render
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)

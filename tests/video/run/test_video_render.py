@@ -22,8 +22,7 @@ from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.video import rendering
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
-from dpveil.video.rendering import render
-from dpveil.video.resume import STATE, folder_of
+from dpveil.video.rendering import STATE, folder_of, render
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import Writer
 
@@ -56,14 +55,6 @@ def test_a_clip_is_replaced_within_its_regions_and_certified(clip: Path, tmp_pat
     assert changed[8:24, :16].min() > 3 * changed[:4].max()
     assert told[0] == ("rendering", 0, FRAMES)
     assert told[-1] == ("rendering", FRAMES, FRAMES)
-
-
-def test_a_split_draws_every_frame_anew(clip: Path, tmp_path: Path) -> None:
-    plan = make_plan(clip, DPPix(epsilon=72, block=8, neighbourhood=4), [track(1, 0)], over_time="split")
-    made = render(plan, clip, tmp_path / "a.mp4")
-    shown = frames_of(tmp_path / "a.mp4")[:, 10:14, 2:6].mean(axis=(1, 2, 3))
-    assert np.unique(shown.round()).size > FRAMES // 2
-    assert made.certificate.composition.epsilon == 72
 
 
 def test_visible_tracks_and_frames_outside_of_tracks_stay(clip: Path, tmp_path: Path) -> None:
@@ -102,7 +93,7 @@ def test_no_release_has_its_name_while_the_key_of_its_draws_exists(
     clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever finds it beside the release subtracts all noise."""
-    out, plan = tmp_path / "a.mp4", two(clip, over_time="split")
+    out, plan = tmp_path / "a.mp4", two(clip)
     keys = []
 
     def placed(*given: Any, **more: Any) -> None:
@@ -255,10 +246,10 @@ def fixed(key: int, log: Path) -> None:
     rendering.Writer = Told  # type: ignore[misc]
 
 
-def try_kill(clip: Path, folder: Path, references: dict[int, Any], at: int | str, mode: str) -> bool:
+def try_kill(clip: Path, folder: Path, references: dict[int, Any], at: int | str) -> bool:
     """Kill a paid rendering, let another process go on, and check what is there; return whether it was."""
     out, url, log = folder / "private.mp4", ledger_of(folder), clip.parent / f"{folder.name}.log"
-    plan = two(clip, over_time=mode)
+    plan = two(clip)
 
     def work(key: int) -> Callable[[], Any]:
         def go() -> None:
@@ -283,52 +274,44 @@ def try_kill(clip: Path, folder: Path, references: dict[int, Any], at: int | str
     return was
 
 
-MODES = {"once": METHOD, "split": METHOD}
-
-
 @pytest.fixture
-def references(clip: Path, tmp_path: Path) -> dict[str, dict[int, dict[int, set[str]]]]:
-    """What renderings that nobody kills write, by how the budget lasts and the key of their draws."""
-    found: dict[str, dict[int, dict[int, set[str]]]] = {}
-    for mode in MODES:
-        for key in (1, 2):
-            out, log = tmp_path / f"{mode}{key}.mp4", tmp_path / f"{mode}{key}.log"
+def references(clip: Path, tmp_path: Path) -> dict[int, dict[int, set[str]]]:
+    """What renderings that nobody kills write, by the key of their draws."""
+    found: dict[int, dict[int, set[str]]] = {}
+    for key in (1, 2):
+        out, log = tmp_path / f"{key}.mp4", tmp_path / f"{key}.log"
 
-            def work(mode: str = mode, key: int = key, out: Path = out, log: Path = log) -> None:
-                fixed(key, log)
-                render(two(clip, over_time=mode), clip, out)
+        def work(key: int = key, out: Path = out, log: Path = log) -> None:
+            fixed(key, log)
+            render(two(clip), clip, out)
 
-            assert not killed(work, out, 0)
-            found.setdefault(mode, {})[key] = told(log)
-        one, other = found[mode].values()
-        assert not any(one[index] & other[index] for index in range(FRAMES))
+        assert not killed(work, out, 0)
+        found[key] = told(log)
+    one, other = found.values()
+    assert not any(one[index] & other[index] for index in range(FRAMES))
     return found
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_after_a_kill_another_process_goes_on(
-    clip: Path, tmp_path: Path, references: dict[str, Any], mode: str
-) -> None:
+def test_after_a_kill_another_process_goes_on(clip: Path, tmp_path: Path, references: dict[int, Any]) -> None:
     between = {
         "clip": "dpveil-video/clip.mp4",
         "certificate": "dpveil-video/certificate.json",
         "names": "/clip.mp4', '/",
     }
-    for name, at in between.items() if mode == "once" else [("clip", between["clip"])]:
+    for name, at in between.items():
         folder = tmp_path / name
         folder.mkdir()
-        assert try_kill(clip, folder, references[mode], at, mode)
+        assert try_kill(clip, folder, references, at)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", MODES)
 def test_it_may_be_killed_before_any_operation(
-    clip: Path, tmp_path: Path, references: dict[str, Any], mode: str
+    clip: Path, tmp_path: Path, references: dict[int, Any]
 ) -> None:
     at, was = 1, True
     while was:
         folder = tmp_path / f"at{at}"
         folder.mkdir()
-        was = try_kill(clip, folder, references[mode], at, mode)
+        was = try_kill(clip, folder, references, at)
         at += 1
     assert at > 40

@@ -158,11 +158,6 @@ def boxes(*lefts, size=20.0, top=0.0):
 ALONE = np.zeros(2)
 
 
-def test_the_sum_of_distances_counts_and_not_the_first_track():
-    held = boxes(0, 8)
-    assert matches(held, held, ALONE, boxes(7, 15)) == [(0, 0), (1, 1)]
-
-
 def test_what_is_too_far_or_of_another_size_is_another_object():
     held = boxes(0)
     assert matches(held, held, ALONE[:1], boxes(REACH * 20 - 0.1)) == [(0, 0)]

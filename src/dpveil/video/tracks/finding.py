@@ -57,7 +57,6 @@ def turn_of(
 
 @lru_cache(maxsize=1)
 def _landmark_locator() -> Locator | None:
-    """Return what finds landmarks; None without it."""
     try:
         return locator()
     except UsageError:
@@ -112,7 +111,6 @@ class Tracker:
         self._check_keys()
 
     def _cut(self, index: int) -> None:
-        """Begin a shot: nothing is followed from one to the next."""
         for trace in self._live:
             self._close(trace, "cut")
         self.cuts.append(index)
@@ -120,7 +118,6 @@ class Tracker:
         self._memory.clear()
 
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: Moment) -> None:
-        """Take what every finder has found in a frame as that of tracks, or of new ones."""
         self.searched += 1
         for finder, found in seen.items():
             own = [trace for trace in self._live if trace.finder == finder]
@@ -229,13 +226,11 @@ class Tracker:
                 trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
     def _look_for_turns(self, image: UInt8[np.ndarray, "h w 3"], now: Moment) -> None:
-        """Look for the roll and yaw of faces that were found in this frame."""
         for trace in self._live:
             if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
                 trace.turn(turn_of(image, trace.box, trace.roll))
 
     def _drop(self, now: Moment) -> None:
-        """Close the tracks of what left the picture or was not found for too long."""
         for trace in list(self._live):
             gone = is_outside(trace.box, self.facts.width, self.facts.height)
             if gone or now.seconds - trace.waits_since > self.settings.gap:
@@ -249,18 +244,15 @@ class Tracker:
         self._keys += len(closed.keys)
 
     def _check_keys(self) -> None:
-        """Raise `RegionError` if there are too many keys, of tracks that are closed or go on."""
         if self._keys + sum(len(trace.path) for trace in self._live) > MOST_KEYS:
             raise _too_many(f"the tracks of the clip have more than {MOST_KEYS:,} keys")
 
 
 def _missing(traces: list[Trace], now: Moment) -> list[Trace]:
-    """Return the tracks that were not found in this frame."""
     return [trace for trace in traces if trace.found.frame != now.frame]
 
 
 def _edges(one: Seen) -> Edges:
-    """Return left, top, right and bottom."""
     x, y, w, h = one.box
     return np.array([x, y, x + w, y + h], np.float64)
 

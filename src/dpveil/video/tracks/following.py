@@ -324,7 +324,6 @@ def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> F
 
 
 def _clip_box(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4"]:
-    """Return a box clipped to an image."""
     return np.asarray(np.clip(box, 0, np.tile(image.shape[::-1], 2)))
 
 
@@ -360,7 +359,6 @@ def _angle(before: Float[np.ndarray, "k 2"], after: Float[np.ndarray, "k 2"]) ->
 
 
 def _zoom(before: Float[np.ndarray, " k"], after: Float[np.ndarray, " k"]) -> float:
-    """Return the median change of distances, within `ZOOM`."""
     far = before > 0
     ratio = float(_median(after[far] / before[far])) if far.any() else 1.0
     return min(max(ratio, ZOOM[0]), ZOOM[1])

@@ -124,7 +124,6 @@ class Memory:
 
 
 def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[Step]:
-    """Return where boxes of one frame are in another, in pixels of the clip."""
     if not boxes:
         return []
     scaled = np.array(boxes).reshape(-1, 4) * before.scale
@@ -274,7 +273,6 @@ class Looker:
         return Sight(frame, now, begins, seen)
 
     def _search(self, frame: Frame) -> dict[str, list[Seen]]:
-        """Return what every finder sees: of faces, in a brighter copy of a dark frame."""
         photo, light = Photo(frame.image), Photo(lighten(frame.image))
         return {
             name: finder.find_in_frame(light if finder.kind == FACE else photo)

@@ -153,7 +153,6 @@ def simplify(
 
 
 def _line(frames: Float[np.ndarray, " n"], values: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "n d"]:
-    """Return the straight line from the first value to the last."""
     share = (frames - frames[0])[:, None] / max(frames[-1] - frames[0], 1)
     return np.asarray(values[0] + share * (values[-1] - values[0]))
 
@@ -380,7 +379,6 @@ class Trace:
         return list(np.stack([np.interp(asked, frames, side) for side in there.T], axis=1))
 
     def _move(self, start: Place, stop: Place) -> None:
-        """Learn the motion from two places."""
         seconds = float(stop.seconds - start.seconds)
         if seconds > 0:
             moved = (stop.box[:2] + stop.box[2:] - start.box[:2] - start.box[2:]) / (2 * seconds)
