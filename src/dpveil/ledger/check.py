@@ -92,7 +92,7 @@ class _Replay:
             self.spent[each] += event.cost
             for limit in (self.limits.get(each) or {}).values():
                 try:
-                    limit.check(each, self.spent[each], event.cost.cost, entry.time)
+                    limit.check(each, self.spent[each], event.cost.cost)
                 except BudgetRefused as error:
                     fail(entry.number, f"it was beyond a limit ({error.message})")
         if event.part is not None:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.names import show_path
 from dpveil.ledger.database import Foreign, migrate, transaction
-from dpveil.service.problems import KeyReused, NotFound
+from dpveil.service.problems import ServiceError
 from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
@@ -123,7 +123,8 @@ class Store:
         if row is None:
             return self._new(owner, request, content), True
         if not hmac.compare_digest(row[-1], content):
-            raise KeyReused(
+            raise ServiceError(
+                "KeyReused",
                 "this Idempotency-Key came with another photo or other settings",
                 hint="send another key with another request",
             )
@@ -256,7 +257,9 @@ class Store:
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
         if found is None:
-            raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+            raise ServiceError(
+                "NotFound", "there is nothing of this name, or no longer", hint="results expire"
+            )
         return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:

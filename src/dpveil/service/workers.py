@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.processes import Child, Ended, Pool
-from dpveil.service.problems import Busy, WorkerEnded, refusal
+from dpveil.service.problems import ServiceError, WorkerEnded, busy, refusal
 from dpveil.service.settings import Limits
 
 TARGET: Final = "dpveil.service.worker:serve"
@@ -81,7 +81,7 @@ class Workers:
         try:
             async with self.worker():
                 self.ready = True
-        except (WorkerEnded, Busy) as error:
+        except ServiceError as error:
             hint = "release a photo by dpveil obfuscate as the same user, which says more"
             raise OutputError(f"no worker can start: {error.__cause__}", hint=hint) from error
 
@@ -89,7 +89,7 @@ class Workers:
     async def worker(self) -> AsyncIterator[Worker]:
         """Wait for a worker and have it alone; raises `Busy` if too many requests wait already."""
         if self.waiting >= self.limits.waiting:
-            raise Busy("too many requests wait for a worker", after=5)
+            raise busy("too many requests wait for a worker", after=5)
         self.waiting += 1
         try:
             await self._free.acquire()
@@ -103,7 +103,7 @@ class Workers:
                     await worker.ask({"do": "start"}, seconds=START_SECONDS)
                 yield worker
         except Ended as error:
-            raise Busy("no worker can start", after=5) from error
+            raise busy("no worker can start", after=5) from error
         finally:
             self.busy -= 1
             self._free.release()

@@ -17,7 +17,7 @@ FOLDER: Final = "/page"
 """The folder of the addresses of everything else."""
 TEXT: Final = "text/javascript; charset=utf-8"
 MODULES: Final = (
-    "api archive boxes budget dom keep media names page paying photos plan result review said stage thumbs"
+    "api archive boxes budget dom keep media names page photos plan result review said stage thumbs"
     " video work zip"
 )
 TABLE: Final[Mapping[str, str]] = {
