@@ -163,30 +163,6 @@ def test_held_bytes(free: httpx.Client) -> None:
     assert "dpveil_upload_bytes 0.0" in free.get("/metrics").text
 
 
-def test_waiting(free: httpx.Client) -> None:
-    jobs = [post(free, {"plan": "sleep"}, ASYNC) for _ in range(3)]
-    told = [job.json() for job in jobs if job.status_code != 202]
-    working = {job.json()["job_url"] for job in jobs if job.status_code == 202}
-    while working:  # all at once: a failure is told for a time only
-        for url in [*working]:
-            if (job := free.get(url).json())["status"] != "working":
-                told.append(job["problem"])
-                working.remove(url)
-        time.sleep(0.02)
-    assert sorted(problem["status"] for problem in told) == [422, 422, 503]
-
-
-def test_connections(free: httpx.Client) -> None:
-    lines = [socket.create_connection(("127.0.0.1", free.base_url.port or 0)) for _ in range(12)]
-    try:
-        assert talk(free, b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").startswith(b"HTTP/1.1 503")
-    finally:
-        for line in lines:
-            line.close()
-    while free.get("/healthz").status_code != 200:
-        time.sleep(0.02)
-
-
 @pytest.mark.parametrize("how", ["flood", "pickle", "large", "memory"])
 def test_a_worker_that_goes_wrong_costs_one_request(tight: Any, free: httpx.Client, how: str) -> None:
     answer = post(free, {"plan": how})

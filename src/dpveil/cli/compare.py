@@ -30,6 +30,7 @@ from dpveil.errors import (
     ModelError,
     NoRegion,
     RegionError,
+    UnknownName,
     UsageError,
 )
 from dpveil.io import encode, read, write_together
@@ -40,10 +41,8 @@ from dpveil.regions import Spec
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release
 
-DELTA: Final = "1e-6"
-"""Default δ for methods that require one."""
-USUAL: Final = "the default"
-"""The settings of what `dpveil obfuscate` does without options."""
+DELTA: Final = "1e-6"  # default δ for methods that require one
+USUAL: Final = "the default"  # the settings of what `dpveil obfuscate` does without options
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def lines_of(
                 given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
                 given |= {"delta": choice.delta, "metric": choice.metric}
                 try:
-                    method = _built(name, {n: v for n, v in given.items() if n in known and v is not None})
+                    method = _built(name, given)
                 except (UsageError, ModelError) as error:
                     argument = getattr(error, "name", "")
                     if not every or argument in ("delta", "block", "neighbourhood"):
@@ -120,14 +119,20 @@ def lines_of(
     return made, left_out(refused, options or {})
 
 
-def _built(name: str, given: dict[str, Any]) -> Method:
-    """Return the method with these parameters, a default δ if it requires one, and `typical` values."""
-    own = {**(METHODS[name].typical if name in METHODS else {}), **given}
+def _built(name: str, given: Mapping[str, Any]) -> Method:
+    """Return the method with those parameters that it has, a default δ if required, and `typical` ones.
+
+    Raises `UnknownName` and `InvalidParameter`.
+    """
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+    known = {field.name for field in fields(METHODS[name])}
+    own = METHODS[name].typical | {n: v for n, v in given.items() if n in known and v is not None}
     own |= {"guarantee": "metric"} if "metric" in own else {}
     try:
         return build(name, own)
-    except InvalidParameter as error:
-        if error.name != "delta" or "delta" in own:
+    except InvalidParameter:
+        if "delta" not in known or "delta" in own:
             raise
         return build(name, {**own, "delta": DELTA})
 
@@ -160,10 +165,8 @@ def settings(method: Method, *, but: Sequence[str] = ()) -> str:
     return ", ".join(told)
 
 
-WIDE: Final = 340
-"""Width in pixels of a square picture on the sheet; others have about the same area."""
-CONTEXT: Final = 0.4
-"""Margin shown around the regions, relative to their extent."""
+WIDE: Final = 340  # width in pixels of a square picture on the sheet; others have about the same area
+CONTEXT: Final = 0.4  # margin shown around the regions, relative to their extent
 
 
 def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
@@ -176,8 +179,7 @@ def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
 
 
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
-UNITS: Final = {"psnr": " dB"}
-"""Units of the measures that have one."""
+UNITS: Final = {"psnr": " dB"}  # units of the measures that have one
 Levels = UInt8[np.ndarray, "h w c"]
 
 
@@ -352,8 +354,7 @@ def compare(
 
     `regions` are those of each method, by its usual ones (`Method.regions`). `bits=None` means a fresh secure
     source for each release. With `every`, methods that do not accept these regions, find none, or whose files
-    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise. Raises
-    `NoRegion` if nothing is found by any, and the errors of `plan`.
+    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise.
     """
     refused: dict[str, DPVeilError] = {}
     planned: list[tuple[Line, list[Plan | None]]] = []
@@ -386,10 +387,8 @@ def compare(
     return Comparison(photo, found, view, cell, tuple(rows)), left_out(refused, options or {})
 
 
-BUDGETS = ("1", "5", "20")
-"""Default values of ε."""
-NEIGHBOURHOODS = ("256", "all")
-"""Default neighbourhoods in pixels."""
+BUDGETS = ("1", "5", "20")  # default values of ε
+NEIGHBOURHOODS = ("256", "all")  # default neighbourhoods in pixels
 
 
 @takes_regions

@@ -59,10 +59,7 @@ Step = Annotated[Text, typer.Option(metavar="S", help="Round answers to multiple
 def built(
     name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **given: str | None
 ) -> ScalarMechanism:
-    """Return the mechanism of that name, from options as the user wrote them.
-
-    Raises `InvalidParameter` and `UnknownName`.
-    """
+    """Return the mechanism of that name, from options as the user wrote them."""
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
@@ -319,7 +316,6 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
 
 
 def _bins(text: str) -> Any:
-    """Return a number of bins, or their edges."""
     edges = _numbers(text, "bins")
     return edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
 
@@ -339,8 +335,7 @@ def _tell_answer(answer: Answer, column: str) -> None:
     _tell(answer.guarantee, {**told, "about": answer.guarantee.scope.covers}, answer.warnings)
 
 
-WIDE = 12
-"""Columns shown on a terminal; the JSON document has all of them."""
+WIDE = 12  # columns shown on a terminal; the JSON document has all of them
 
 
 def matrix_command(

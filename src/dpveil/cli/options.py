@@ -72,8 +72,7 @@ COVERED: Final = ("text", "plates", "codes", "eyes", "irises", "detected")
 """The default method for these regions alone, as of `release.plan`."""
 NAME: Final = "dpveil.method"
 OPTIONS: Final = "dpveil.options"
-GIVEN: Final = "dpveil.parameters"
-"""Keys of a context for the method's name, its options, and their values."""
+GIVEN: Final = "dpveil.parameters"  # keys of a context for the method's name, its options, and their values
 METHOD: Final = Annotated[
     Text,
     typer.Option(
@@ -179,8 +178,6 @@ Preset = Annotated[
 def with_preset(arguments: Sequence[str]) -> list[str]:
     """Return a command line with the options of its --preset before its own, but for those it has.
 
-    Raises `UnknownName`.
-
     >>> with_preset(["a.png", "--preset", "dataset", "--protect", "box"])[:4]
     ['--regions', 'faces', '--names', 'number']
     """
@@ -224,10 +221,7 @@ def last_value(option: str, arguments: Sequence[str]) -> str | None:
 
 
 def method_options(name: str | None) -> list[Any]:
-    """Return the options of one method, from its parameters, or of the default method.
-
-    Raises `UnknownName`.
-    """
+    """Return the options of one method, from its parameters, or of the default method."""
     from dpveil.catalogue import DEFAULT
     from dpveil.core.registry import METHODS
 
@@ -401,10 +395,8 @@ OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
-OWN: Final = ("detector_model", "classes", "text_like")
-"""Those that they take beside faces, too."""
-WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
-"""Options whose values are integers."""
+OWN: Final = ("detector_model", "classes", "text_like")  # those that they take beside faces, too
+WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")  # options whose values are integers
 
 
 @dataclass(frozen=True)
@@ -428,7 +420,6 @@ class Chosen:
         """Return the finders for --regions, or without it for the `usual` regions.
 
         The settings apply to faces where these are among the regions, and else to what is searched for.
-        Raises `InvalidParameter` for settings of nothing, and as `parse`.
         """
         from dpveil.regions import parse
         from dpveil.regions.spec import split_choices
@@ -456,7 +447,6 @@ NOTHING: Final = Chosen((), {})
 
 
 def _finder(kind: str, settings: Mapping[str, str | Path]) -> Finder:
-    """Return the finder of a word of --regions with its settings; raises `InvalidParameter`."""
     from dpveil import regions
 
     given: dict[str, Any] = {NAMES.get(name, name): value for name, value in settings.items()}

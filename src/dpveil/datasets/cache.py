@@ -29,7 +29,7 @@ from dpveil.io import (
 from dpveil.io.names import check_path, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.writing import refusal
-from dpveil.release.saving import Release, certificate_path, complete, read_certificate
+from dpveil.release.saving import Release, certificate_path, read_certificate, tidy
 
 KEY: Final = "key"
 """The file of the secret that names releases, in the cache's folder."""
@@ -130,7 +130,7 @@ class Cache:
         """
         there = _files_present(path)
         if 0 < there < 2:  # it is being written, or its writer was killed
-            complete(path.parent)
+            tidy(path.parent, delete=False)
             there = _files_present(path)
         if not there:
             return None

@@ -37,10 +37,8 @@ MIGRATIONS: Final = (
     ),
 )
 """The statements of each version of the tables after the one before, which both databases understand."""
-Connection = Any
-"""A connection of `sqlite3`, or `Server`."""
-PATIENCE: Final = 30
-"""Seconds to wait for others that write."""
+Connection = Any  # A connection of `sqlite3`, or `Server`
+PATIENCE: Final = 30  # seconds to wait for others that write
 SETTINGS: Final = ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL")
 FILE_URL: Final = "sqlite:///"
 SCHEMA: Final = "dpveil_ledger"

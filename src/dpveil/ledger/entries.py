@@ -19,13 +19,11 @@ from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import Limit, check_subject
 
-START: Final = "0" * 64
-"""The hash before the first entry."""
+START: Final = "0" * 64  # the hash before the first entry
 HASH: Final = re.compile("[0-9a-f]{64}")
 NAME: Final = re.compile("[0-9a-f]{32}")
 FORMAT: Final = "dpveil.ledger/1"
-MOST: Final = 1 << 53
-"""No number of an entry or a draw, and no time in Unix seconds, is as large."""
+MOST: Final = 1 << 53  # no number of an entry or a draw, and no time in Unix seconds, is as large
 NAMED: Final = {"secret": "secret_sha256"}
 """Fields that readers are shown by another name; their names in the text of an entry are under its hash."""
 
@@ -105,7 +103,6 @@ def fields(event: Event) -> dict[str, Json]:
 
 
 def _event(data: dict[str, Any]) -> Event:
-    """Return the event of `fields` and its kind; raises `ValueError`, and what wrong types raise."""
     kind = data["kind"]
     if kind == "open":
         return Open(_match(NAME, data["name"]), _match(HASH, data["secret"]))

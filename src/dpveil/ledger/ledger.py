@@ -70,8 +70,7 @@ def _read(handle: int) -> tuple[int, str] | None:
         return None
 
 
-SECONDS: Final = 600
-"""Seconds after which a reservation expires that was never committed."""
+SECONDS: Final = 600  # seconds after which a reservation expires that was never committed
 
 
 class Ledger:
@@ -198,8 +197,7 @@ class Ledger:
 
     def knows(self, subject: str, sha256: str) -> bool:
         """Whether this subject paid for a file with this SHA-256."""
-        name = check_subject(subject)
-        return any(paid.subject == name for paid in self.paid_for(sha256))
+        return any(paid.subject == check_subject(subject) for paid in self.paid_for(sha256))
 
     def paid_for(self, sha256: str) -> list[Paid]:
         """Return who paid for a file with this SHA-256; nobody if it is not a release of this ledger."""
@@ -373,8 +371,7 @@ class Reservation:
         """
         if self.draw is None:
             raise UsageError("the reservation is not committed", hint="commit it before anything is drawn")
-        given: object = sha256
-        if not isinstance(given, str) or not HASH.fullmatch(given):
+        if not HASH.fullmatch(str(sha256)):
             hint = "give 64 lower-case hexadecimal digits"
             raise InvalidParameter("sha256", None, "is no SHA-256", hint=hint)
         if sha256 not in self._known:

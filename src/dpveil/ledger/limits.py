@@ -29,10 +29,8 @@ from dpveil.ledger.amounts import (
     relation_text,
 )
 
-LONGEST: Final = 200
-"""Most characters of a subject."""
-DEEPEST: Final = 16
-"""Most levels of a subject."""
+LONGEST: Final = 200  # most characters of a subject
+DEEPEST: Final = 16  # most levels of a subject
 
 
 def check_subject(subject: object) -> str:

@@ -17,10 +17,8 @@ from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 
 MOST_SECONDS: Final = 86_400
 """Longest time of a reservation; one that ends later was made before the clock was set back."""
-MOST_RESERVED: Final = 10_000
-"""Most reservations at once."""
-PAGE: Final = 1000
-"""Entries that are read at once."""
+MOST_RESERVED: Final = 10_000  # most reservations at once
+PAGE: Final = 1000  # entries that are read at once
 SUBJECTS: Final = "SELECT subject, cost, relation, limits FROM subjects"
 DIFFER: Final = (
     "this photo was released with other regions before, and together the releases show what any one of them"
@@ -266,8 +264,7 @@ def entry(row: Sequence[Any]) -> Entry:
         raise damage_error(f"entry {str(row[0])[:20]!r} is not as written") from error
 
 
-_parsed = lru_cache(maxsize=16, typed=True)(entries.parse)
-"""The last entry is read several times."""
+_parsed = lru_cache(maxsize=16, typed=True)(entries.parse)  # the last entry is read several times
 
 
 def _balance(row: Sequence[Any]) -> Balance:

@@ -30,16 +30,13 @@ from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.words import in_short, kind_of
 
-MOST_BYTES: Final = 1 << 26
-"""Largest certificate of a document, in bytes."""
-MOST_PAGES: Final = 2000
-"""Most pages of one document."""
+MOST_BYTES: Final = 1 << 26  # largest certificate of a document, in bytes
+MOST_PAGES: Final = 2000  # most pages of one document
 COVERS: Final = "what is covered in {} pages, each as its certificate says"
 COUNT: Final = "the number of pages, and the size of each"
 NO_SUM: Final = "no sum over its pages"
 """The objection to documents of which a page is a copy, or whose pages' promises cannot be added."""
-MOST_NAMED: Final = 4
-"""Most pages that are named by their numbers."""
+MOST_NAMED: Final = 4  # most pages that are named by their numbers
 TEXT_STAYS: Final = "text was not looked for, and stays readable"
 MALFORMED: Final = "the certificate is no document's, or is malformed"
 
@@ -130,8 +127,9 @@ class DocumentCertificate(Envelope):
         It ends with what is not protected on the others, so far as the certificates of pages tell.
         """
         total, copies = self._protection_total, self.copies
-        said = [f"{pages_text(copies)} carries no guarantee: UNPROTECTED COPY"] * (len(copies) == 1)
-        said += [f"{pages_text(copies)} carry no guarantee: UNPROTECTED COPIES"] * (len(copies) > 1)
+        bare = "carries no guarantee: UNPROTECTED COPY"
+        bare = bare if len(copies) == 1 else "carry no guarantee: UNPROTECTED COPIES"
+        said = [f"{pages_text(copies)} {bare}"] * bool(copies)
         count = len(self.pages) - len(copies)
         if count:
             grade = "" if total is None or total.free else f" ({strength(total)})"
@@ -148,7 +146,8 @@ class DocumentCertificate(Envelope):
         for page in drawn:
             for text in page.certificate.missing:
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
-        yield from (f"no {kind} found on {pages_text(numbers)}" for kind, numbers in missing.items())
+        for kind, numbers in missing.items():
+            yield f"no {kind} found on {pages_text(numbers)}: what was missed there stays visible"
         legible = [page.number for page in drawn if not _whole_or_text(page)]
         if legible:
             yield TEXT_STAYS + (f" on {pages_text(legible)}" if len(legible) < len(drawn) else "")
@@ -179,11 +178,7 @@ class DocumentCertificate(Envelope):
 
 
 def pages_text(numbers: Sequence[int]) -> str:
-    """Return the first of some pages by their numbers, and how many more there are.
-
-    >>> pages_text([2]), pages_text([2, 3, 5, 7, 11, 13])
-    ('page 2', 'pages 2, 3, 5, 7 and 2 more')
-    """
+    """Return the first of some pages by their numbers, and how many more there are."""
     more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
     return f"page{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
 
@@ -195,11 +190,7 @@ def _whole_or_text(page: Page) -> bool:
 
 
 def page_name(number: int) -> str:
-    """Return what the picture of a page is called.
-
-    >>> page_name(12)
-    'page-0012.png'
-    """
+    """Return what the picture of a page is called, such as page-0012.png."""
     return f"page-{number:04}.png"
 
 

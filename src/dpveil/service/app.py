@@ -52,8 +52,7 @@ MEDIA: Final = {
     "pdf": "application/pdf",
     "mp4": "video/mp4",
 }
-ASKING: Final = (401, 429, 503)
-"""What requests may be refused with that need a key, where there are keys."""
+ASKING: Final = (401, 429, 503)  # what requests may be refused with that need a key, where there are keys
 SENDING: Final = (*ASKING, 408, 413, 415, 422)
 FINDING: Final = (*ASKING, 404, 422)
 router: Final = APIRouter()
@@ -168,7 +167,6 @@ async def release(
 
 
 async def _order(request: Request, parts: Parts, caller: Caller, share: Share, key: str | None) -> Order:
-    """Return the order of a request; raises errors that are problems."""
     sent = await receive(request, parts.jobs.limits, share)
     subject = sent.settings.pop("subject", None)
     if not isinstance(subject, str | None):

@@ -106,8 +106,7 @@ HEADERS: Final = (
 """What every answer carries."""
 FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
 """What a client learns of an error that nobody expected."""
-UNKNOWN: Final = "other"
-"""The route of requests to no address of the service, in figures and log."""
+UNKNOWN: Final = "other"  # the route of requests to no address of the service, in figures and log
 
 
 class Guard:
@@ -148,7 +147,6 @@ class Guard:
             self._note(scope, status, seconds)
 
     def _check(self, scope: Scope) -> None:
-        """Raise the error with which a request is refused."""
         headers = Headers(scope=scope)
         hosts = [value.lower() for value in headers.getlist("host")]
         # with a name that suddenly leads here (DNS rebinding), a page of another site would be one of ours
@@ -159,7 +157,10 @@ class Guard:
         mode = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
         # others may link to the page, and see nothing of it, but their pages could send a form here
         if scope["path"] not in PAGES or (scope["method"], *mode) != ("GET", "navigate", "document"):
-            own = all(_site(origin) == hosts[0] for origin in headers.getlist("origin"))
+            try:
+                own = all(urlsplit(each).netloc.lower() == hosts[0] for each in headers.getlist("origin"))
+            except ValueError:  # an origin is no address
+                own = False
             if not own or not {"none", "same-origin"}.issuperset(headers.getlist("sec-fetch-site")):
                 raise ServiceError("Forbidden", "the request comes from a page of another site")
         if not scope["path"].isascii() or len(scope["query_string"]) > self.limits.settings_bytes:
@@ -179,14 +180,6 @@ class Guard:
                 seconds=round(seconds, 4),
                 key=None if caller is None else caller.number,
             )
-
-
-def _site(origin: str) -> str | None:
-    """Return the host and port of an origin; None for what is no address."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
 
 
 def _name(host: str) -> str:

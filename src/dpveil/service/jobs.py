@@ -158,10 +158,7 @@ class Jobs:
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread, also if nobody waits for it.
-
-        Raises `NotKept` if the database fails, as on a full disk.
-        """
+        """Return what a method of the store returns, called in its thread, also if nobody waits for it."""
         try:
             return await asyncio.shield(asyncio.wrap_future(self._results.submit(do, *arguments)))
         except (sqlite3.Error, OSError) as error:

@@ -42,11 +42,7 @@ class Caller(BaseModel):
     sha256: str = ""
 
     def subject(self, asked: str | None) -> str | None:
-        """Return the subject of a request: the one that was asked for, or the only one of the key.
-
-        Raises `Forbidden` for a subject that is neither one of the key's nor below one, and
-        `InvalidParameter` for what is no subject.
-        """
+        """Return the subject of a request: the one that was asked for, or the only one of the key."""
         if self.subjects is None:
             return asked
         asked = None if asked is None else check_subject(asked)

@@ -53,8 +53,7 @@ STATUS: Final[Mapping[str, int]] = {
     "NoiseError": 422,
     "DPVeilError": 500,
 }
-LEDGER_SECONDS: Final = 60
-"""Seconds before another attempt where the ledger fails, as on a full disk."""
+LEDGER_SECONDS: Final = 60  # seconds before another attempt where the ledger fails, as on a full disk
 PHOTO: Final = "photo"
 SETTINGS: Final = "settings"
 CONCERNS: Final[Mapping[str, str]] = {

@@ -11,8 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dpveil.service.problems import MEDIA_TYPE
 
-Amount = float | str
-"""A number, or a fraction such as "1/3" where no decimal is exact."""
+Amount = float | str  # A number, or a fraction such as "1/3" where no decimal is exact
 JSON: Final = "application/json"
 EXAMPLE: Final[dict[str, Any]] = {
     "method": "dp-pix",

@@ -26,8 +26,7 @@ from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
 """Bytes for a release besides: the database's log of earlier changes is this long at most."""
-COPIES: Final = 2
-"""A release is written to the database's log first, and to the database then."""
+COPIES: Final = 2  # A release is written to the database's log first, and to the database then
 
 
 MEMORY: Final = ":memory:"
@@ -241,10 +240,7 @@ class Store:
         return self._image(owner, id_)[1]
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
-        """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
-
-        Raises `NotFound` if it was forgotten meanwhile.
-        """
+        """Return bytes of the image of a caller's release: none has to be in memory as a whole."""
         number, _ = self._image(owner, id_)
         with self._base.blobopen("images", "image", number, readonly=True) as image:
             image.seek(start)
@@ -275,7 +271,6 @@ class Store:
         self._forget(EXPIRED, [time.time(), DONE, FAILED])
 
     def _forget(self, which: str, values: Sequence[Any]) -> int:
-        """Forget some results; return how many."""
         delete = f"DELETE FROM results WHERE {which} RETURNING number, bytes"  # noqa: S608
         with transaction(self._base):
             freed = self._base.execute(delete, values).fetchall()
@@ -285,10 +280,7 @@ class Store:
 
 
 def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
-    """Return the database at `path`, made if there is none, and its own secret.
-
-    Raises `sqlite3.Error`, `OSError`, and `Foreign`, also for a file of another ledger.
-    """
+    """Return the database at `path`, made if there is none, and its own secret."""
     if path != MEMORY:
         Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
         if Path(path).is_dir():  # SQLite would not say why it cannot

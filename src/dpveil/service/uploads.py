@@ -85,7 +85,6 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
 
 
 async def _parts(form: FormData) -> tuple[bytes, bytes]:
-    """Return the photo and the settings of a form; the names of files are not looked at."""
     found: dict[str, bytes] = {"settings": b"{}"}  # without any: the defaults
     for name, part in form.multi_items():
         if name not in ("photo", "settings") or len(form.getlist(name)) > 1:

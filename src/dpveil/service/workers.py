@@ -18,12 +18,10 @@ from dpveil.processes import Child, Ended, Pool
 from dpveil.service.problems import ServiceError, WorkerEnded, busy, refusal
 from dpveil.service.settings import Limits
 
-TARGET: Final = "dpveil.service.worker:serve"
-"""What a worker runs."""
+TARGET: Final = "dpveil.service.worker:serve"  # what a worker runs
 USUAL: Final = (os.cpu_count() or 1) + 1
 """Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""
-START_SECONDS: Final = 120
-"""Seconds within which a worker is ready; it takes two."""
+START_SECONDS: Final = 120  # seconds within which a worker is ready; it takes two
 
 
 class Worker:
@@ -35,11 +33,7 @@ class Worker:
     async def ask(
         self, told: dict[str, Any], *photo: bytes, seconds: float, most: int = 0
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to a question, with at most `most` bytes beside it.
-
-        Raises the error that the worker reports, and `WorkerEnded` if it ends or takes longer than `seconds`;
-        then it is killed, as it is if the question is cancelled.
-        """
+        """Return the answer to a question, with at most `most` bytes beside it."""
         ask = partial(self._child.ask, told, *photo, seconds=seconds, most=most)
         call = asyncio.get_running_loop().run_in_executor(self._threads, ask)
         try:

@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from dpveil.ledger import Ledger
 
 SIGNS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ"}
-MOST_PRICES: Final = 500
-"""Most releases whose prices are looked at in one request."""
-MOST_NAMED: Final = 200
-"""Most subjects that are named to choose from."""
+MOST_PRICES: Final = 500  # most releases whose prices are looked at in one request
+MOST_NAMED: Final = 200  # most subjects that are named to choose from
 NOBODY: Final = "There is no budget to pay from: {}."
 UNNAMED: Final = "Say who pays first."
 UNLIMITED: Final = "Nothing can be paid for {}, which has no limit."
@@ -90,7 +88,6 @@ def _problem(error: BudgetRefused | None) -> str:
 
 
 def _left_text(standing: Standing) -> str:
-    """Return what is left of every limit that is seen, in one sentence."""
     if not standing.seen:
         return HIDDEN.format(standing.subject)
     told = []

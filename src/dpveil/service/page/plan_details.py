@@ -22,7 +22,7 @@ from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
-from dpveil.release.plan import Plan, largest_region, plan, plan_json
+from dpveil.release.plan import Plan, explain_largest, plan, plan_json
 from dpveil.release.words import BOXES_ALONE, LOW, few_only, in_short
 from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.settings import Request
@@ -110,8 +110,7 @@ def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, lis
     return told
 
 
-KEPT: Final = "except"
-"""The setting that names the faces to be kept."""
+KEPT: Final = "except"  # the setting that names the faces to be kept
 GREY: Final = "a grey box"
 FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
 """What replaces faces, by `protect`."""
@@ -185,7 +184,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
     for record in planned.quote.regions:
         method = planned.method.of_region(record)
         shown.append(GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), ""))
-    sentence = largest_region(planned).sentence
+    sentence = explain_largest(planned.quote).sentence
     if len(planned.regions) > 1:
         sentence = (
             f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
@@ -205,7 +204,6 @@ def _sentences(planned: Plan) -> dict[str, Json]:
 
 
 def _costs(guarantee: Guarantee) -> str:
-    """Return what a region costs, for the list of regions."""
     if guarantee.free:
         return "costs nothing"
     if guarantee.kind not in ("pure", "approximate", "zcdp"):
