@@ -8,7 +8,6 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from dpveil.core.numbers import Json
-from dpveil.core.parameters import Parameter
 from dpveil.core.registry import LATENT, METHODS
 from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName, suggestion
 from dpveil.mechanisms.method import Method, plain
@@ -16,14 +15,11 @@ from dpveil.mechanisms.method import Method, plain
 if TYPE_CHECKING:
     from dpveil.mechanisms.latent import LatentMechanism
 
-REQUIRED: Final = "required"
-"""Listed in place of a parameter's default if there is none."""
+REQUIRED: Final = "required"  # listed in place of a parameter's default if there is none
 DEFAULT: Final = "attributes"
 """The default method: every face becomes a synthetic face that keeps no attribute."""
-UNEXPLAINED: Final = "See the page of the method."
-"""Help of a parameter that has none."""
-BUDGETS: Final = ("epsilon", "delta", "rho")
-"""Parameters that state a budget."""
+UNEXPLAINED: Final = "See the page of the method."  # help of a parameter that has none
+BUDGETS: Final = ("epsilon", "delta", "rho")  # parameters that state a budget
 
 
 class MethodRow(TypedDict):
@@ -56,12 +52,13 @@ def methods() -> list[MethodRow]:
 
 def row_of(method: type[Method]) -> MethodRow:
     """Return the row of one method class."""
+    budgets = _budgets(method)
     return MethodRow(
         name=method.name,
         kind=method.kinds[0],
         kinds=list(method.kinds),
-        budgets=_budgets(method),
-        parameters=_defaults(method),
+        budgets=budgets,
+        parameters=_parameters(method) | dict.fromkeys([] if not budgets else budgets[0], REQUIRED),
         summary=method.summary,
         source=method.source,
     )
@@ -150,13 +147,11 @@ def method_from_certificate(method: object, parameters: Mapping[str, Json]) -> M
 
 
 def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:
-    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
-    return {name: _default(inspect.getattr_static(kind, name)) for name in names}
-
-
-def _defaults(method: type[Method]) -> dict[str, Json]:
-    usual = _parameters(method)
-    return usual | dict.fromkeys(_budgets(method)[0], REQUIRED) if _budgets(method) else usual
+    found = {f.name: inspect.getattr_static(kind, f.name) for f in fields(kind)}  # type: ignore[arg-type]
+    return {
+        name: plain(each.default) if each.default is not None else None if each.optional else REQUIRED
+        for name, each in found.items()
+    }
 
 
 def _budgets(method: type[Method]) -> list[list[str]]:
@@ -165,10 +160,3 @@ def _budgets(method: type[Method]) -> list[list[str]]:
         return [list(names) for names in method.budgets]
     required = [name for name in BUDGETS if name in inspect.signature(method).parameters]
     return [required] if required else []
-
-
-def _default(parameter: Parameter[Any, Any]) -> Json:
-    value = parameter.default
-    if value is None:
-        return None if parameter.optional else REQUIRED
-    return plain(value)

@@ -34,20 +34,15 @@ from typing import IO, Any, Final
 
 import numpy as np
 
-LENGTHS: Final = struct.Struct(">IQ")
-"""The bytes of a message's JSON, and those of all its arrays."""
+LENGTHS: Final = struct.Struct(">IQ")  # the bytes of a message's JSON, and those of all its arrays
 MOST_JSON: Final = 1 << 20
 MOST_BYTES: Final = 1 << 33
 """Most bytes of JSON and of arrays in a message; who hears a stranger's answer states a lower limit."""
-PIECE: Final = 1 << 20
-"""Bytes that are read at one go; pipes hold as many, where the system lets them."""
-TYPES: Final = ("|u1", "|b1", "<i8", "<f4", "<f8")
-"""Types of arrays in messages."""
+PIECE: Final = 1 << 20  # bytes that are read at one go; pipes hold as many, where the system lets them
+TYPES: Final = ("|u1", "|b1", "<i8", "<f4", "<f8")  # types of arrays in messages
 MOST_DIMENSIONS: Final = 8
-GRACE: Final = 30
-"""Seconds after which a child ends itself that nobody ended in time: its parent is gone."""
-STOP_SECONDS: Final = 20
-"""Seconds within which a child ends that has nothing left to do."""
+GRACE: Final = 30  # seconds after which a child ends itself that nobody ended in time: its parent is gone
+STOP_SECONDS: Final = 20  # seconds within which a child ends that has nothing left to do
 PASSED_ON: Final = frozenset(
     {"PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME"}
     | {"PYTHONDONTWRITEBYTECODE", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR", "DPVEIL_PLAIN"}
@@ -59,8 +54,7 @@ ONE_THREAD: Final = {
 }
 """For children of which there is one for each core."""
 
-Message = tuple[Any, list[np.ndarray]]
-"""A value of JSON, and arrays."""
+Message = tuple[Any, list[np.ndarray]]  # A value of JSON, and arrays
 _encoded: Final = json.JSONEncoder(allow_nan=False).encode
 
 
@@ -95,14 +89,6 @@ def pack_message(told: Any, arrays: Sequence[np.ndarray | bytes] = ()) -> list[b
     head = _encoded([told, [[one.dtype.str, one.shape] for one in plain]]).encode()
     parts = [one.data.cast("B") for one in plain if one.size]
     return [LENGTHS.pack(len(head), sum(one.nbytes for one in plain)) + head, *parts]
-
-
-def lengths(head: bytes, most: int) -> tuple[int, int]:
-    """Return the bytes of JSON and of arrays that follow, at most `most` of these; raises `ValueError`."""
-    text, size = LENGTHS.unpack(head)
-    if text > MOST_JSON or size > most:
-        raise ValueError("the message is larger than any that is expected")
-    return text, size
 
 
 def unpack_message(text: bytes, contents: bytes) -> Message:
@@ -149,7 +135,9 @@ class Channel:
         head = self._read_exactly(LENGTHS.size)
         if len(head) < LENGTHS.size:
             return None
-        text, size = lengths(head, most)
+        text, size = LENGTHS.unpack(head)
+        if text > MOST_JSON or size > most:
+            raise ValueError("the message is larger than any that is expected")
         said, contents = self._read_exactly(text), self._read_exactly(size)
         return unpack_message(said, contents) if len(contents) == size else None
 
@@ -179,7 +167,9 @@ def limit_seconds(seconds: float) -> Iterator[None]:
     The system does, by a signal that nothing handles, as libraries may never return. Where that is missing,
     handled or blocked, a thread of `faulthandler` does.
     """
-    if _alarm_ends_it():
+    alarm = getattr(signal, "SIGALRM", None)
+    blocked = alarm is not None and alarm in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    if alarm is not None and not blocked and signal.getsignal(alarm) == signal.SIG_DFL:
         signal.setitimer(signal.ITIMER_REAL, seconds)
         try:
             yield
@@ -194,16 +184,7 @@ def limit_seconds(seconds: float) -> Iterator[None]:
             faulthandler.cancel_dump_traceback_later()
 
 
-def _alarm_ends_it() -> bool:
-    """Whether the system's alarm would end this process."""
-    alarm = getattr(signal, "SIGALRM", None)
-    if alarm is None or alarm in signal.pthread_sigmask(signal.SIG_BLOCK, []):
-        return False
-    return signal.getsignal(alarm) == signal.SIG_DFL
-
-
-Answering = Callable[..., tuple[Any, ...]]
-"""Returns the parts of an answer for the parts of a question."""
+Answering = Callable[..., tuple[Any, ...]]  # returns the parts of an answer for the parts of a question
 
 
 def answer(channel: Channel, prepare: Callable[..., Answering]) -> None:
@@ -230,8 +211,7 @@ def answer(channel: Channel, prepare: Callable[..., Answering]) -> None:
         channel.send({"raised": type(error).__name__})
 
 
-confined = False
-"""Whether this process is a child with limits, in which nothing needs another one."""
+confined = False  # whether this process is a child with limits, in which nothing needs another one
 
 
 def _confine(memory: int) -> None:
@@ -266,18 +246,6 @@ def main() -> None:
 # In the parent
 
 
-def environment(*, confined: bool = True) -> dict[str, str]:
-    """Return the variables of a child, which finds the packages that this process finds."""
-    kept = {name: value for name, value in os.environ.items() if not confined or name in PASSED_ON}
-    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-
-
-def command(target: str, memory: int, *arguments: Any) -> list[str]:
-    """Return the command of a child that runs "module:function" in `memory` bytes, or any with 0."""
-    told = json.dumps([target, memory, *arguments])
-    return [sys.executable, "-P", "-c", "from dpveil.processes import main; main()", told]
-
-
 class Child:
     """A process that runs `target`, "module:function", on a channel; raises `OSError` if it cannot start.
 
@@ -285,13 +253,16 @@ class Child:
     """
 
     def __init__(self, target: str, *arguments: Any, memory: int = 0, one_thread: bool = False) -> None:
+        variables = {n: value for n, value in os.environ.items() if not memory or n in PASSED_ON}
+        variables |= {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}  # the same packages
+        start, told = "from dpveil.processes import main; main()", json.dumps([target, memory, *arguments])
         self.process = subprocess.Popen(  # noqa: S603  this very program
-            command(target, memory, *arguments),
+            [sys.executable, "-P", "-c", start, told],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,  # so that all that was sent unasked is seen
             stderr=subprocess.DEVNULL,  # what libraries print may tell of photos
-            env=environment(confined=memory > 0) | (ONE_THREAD if one_thread else {}),
+            env=variables | (ONE_THREAD if one_thread else {}),
             start_new_session=True,  # an interruption is for this process, which ends the other one
         )
         self.channel = Channel(self.process.stdout, self.process.stdin)  # type: ignore[arg-type]
@@ -422,7 +393,6 @@ class Pool:
                 child.end()
 
     def _take_child(self) -> Child:
-        """Return a child that waits, or a new one; raises `Ended` if none can start."""
         with suppress(IndexError):
             while True:
                 started_by, child = self._idle.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,17 +10,12 @@ from typing import TYPE_CHECKING
 from dpveil.io import MAX_PIXELS, is_present
 from dpveil.io.folders import DATA_SET, MANY, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
-from dpveil.release.keys import PublicKey
 from dpveil.release.saving import certificate_path, image_path, is_clip
 from dpveil.release.verification import Trusted, Verification, check_requirements, judge
 from dpveil.release.verification import verify as verify_photo
 
 if TYPE_CHECKING:
     from dpveil.synthesis.saving import SetCertificate
-
-UNCHECKED = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
-
-FOLDER = "it is a folder: give each file in it, or use the command dpveil verify"
 
 
 def verify(
@@ -43,16 +38,20 @@ def verify(
     `UnknownName` for its arguments. Source: docs, "Certificate".
     """
     given = Path(check_path(path, "give the name of a released photo or clip"))
-    if is_data_set(given) or (given.name == DATA_SET and is_data_set(given.parent)):
-        return _verify_set(
-            given if is_data_set(given) else given.parent, *check_requirements(at_least, trust)
-        )
+    wanted, document = check_requirements(at_least, trust), _document_of(given)
+    folder = given.parent if given.name == DATA_SET else given
+    if is_data_set(folder):
+        from dpveil.synthesis.saving import read_set
+
+        certificate, problems = read_set(folder)
+        status = "inconsistent" if problems else "consistent"
+        return judge(SetVerification(folder, status, problems, certificate), *wanted)
     if is_folder(given) and not is_present(certificate_path(given)):
-        check_requirements(at_least, trust)
-        return Verification(given, "unchecked", (FOLDER,))
-    if _document_of(given).suffix.lower() in MANY:
-        check_requirements(at_least, trust)
-        return Verification(_document_of(given), "unchecked", (UNCHECKED,))
+        why = "it is a folder: give each file in it, or use the command dpveil verify"
+        return Verification(given, "unchecked", (why,))
+    if document.suffix.lower() in MANY:
+        why = "it holds many releases, and none of them was checked: dpveil.verify_each checks each"
+        return Verification(document, "unchecked", (why,))
     if is_clip(given):
         from dpveil.video.verification import verify_clip
 
@@ -103,15 +102,6 @@ class SetVerification(Verification):
         return (pictures, *self.certificate.warnings, *self.signature)
 
 
-def _verify_set(folder: Path, least: str | None, trusted: Sequence[PublicKey] | None) -> SetVerification:
-    from dpveil.synthesis.saving import read_set
-
-    certificate, problems = read_set(folder)
-    found = SetVerification(folder, "inconsistent" if problems else "consistent", problems, certificate)
-    return judge(found, least, trusted)
-
-
 def _document_of(path: Path) -> Path:
-    """Return the PDF whose certificate `path` may name; any other path as it is."""
     named = image_path(path)
     return path if named is None or named.suffix.lower() != PDF else named

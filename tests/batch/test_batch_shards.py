@@ -569,7 +569,7 @@ def test_a_ledger_looks_up_every_release_in_a_shard(
         released(ledger=ledger)
     call = ["ledger", "check", "out", "--ledger", "sqlite:///budget.db"]
     assert run(call) == 0
-    assert capsys.readouterr().out.splitlines()[1] == "out/a.tar  2 releases: paid by album"
+    assert capsys.readouterr().out.splitlines()[1] == "out/a.tar: paid by album (2 releases)"
     pack(good | {f"7{name}": data for name, data in held().items()} | {"8.png": picture()})
     assert run([*call, "--json"]) == 1
     told = json.loads(capsys.readouterr().out)

@@ -142,30 +142,6 @@ SIZE = ["--size", "128x128"]
 LINE = np.array([0x0B, 0x7A, 0x75])
 
 
-@pytest.fixture
-def explain_cli(shell):
-    return partial(shell, "explain")
-
-
-def test_the_answer_in_words(explain_cli):
-    code, out, err = explain_cli(*EXPLAINED, *SIZE)
-    assert (code, err) == (0, "")
-    assert out.splitlines()[0] == "dp-pix on 128×128 pixels: 1-DP, m-pixels (m = 256)"
-    for words in (
-        "differ in at most 256 pixels",
-        "Strong: ",
-        "noise scale   765 grey levels",
-        "factor of at most 2.719",
-        "73.11 %",
-        "23.2 %",
-        "(guessing: 10 %)",
-        "strong        needs epsilon 1.09",
-        "not hidden    everything outside the region",
-    ):
-        assert words in out
-    assert "practically none (epsilon 64)" in out  # what group privacy leaves of 64 times as many pixels
-
-
 # What `obfuscate` says of a price before it is paid, and its dry runs, which pay and write nothing.
 
 

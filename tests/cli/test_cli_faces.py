@@ -142,19 +142,6 @@ def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
     assert len(spoken(capsys)[0]["no_region"]) == 1
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--only", "a"], ["--threshold", "2"], ["--min-face", "1.5"], ["--detector", "haar"],
-    ],
-    ids=" ".join,
-)  # fmt: skip
-def test_bad_settings_are_refused_before_a_photo_is_read(tmp_path, capsys, options):
-    arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
-    assert run([*arguments, "--regions", "faces", *options]) == 2
-    assert capsys.readouterr().err.startswith("dpveil: ")
-
-
 Shell = Callable[..., tuple[int, str, str]]
 
 
@@ -294,15 +281,6 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
     assert "Traceback" not in text
     assert not Path("out.png").exists()
     assert not Path("out.png.certificate.json").exists()
-
-
-def test_what_does_not_fit_the_model_is_refused_before_a_photo_is_read(call: Any) -> None:
-    code, document, _ = call(
-        "nowhere.png", "--out", "o.png", "--codec", "model.safetensors", "--epsilon", "1e-9",
-        "--mechanism", "pca-basis", "--metric", "leading-mean",
-    )  # fmt: skip
-    assert code == 2
-    assert "affords no component" in document["error"]
 
 
 # Commands without a method: every face becomes a synthetic one, and a line says what that is worth.

@@ -107,18 +107,15 @@ def test_a_mistyped_name_makes_no_new_budget(shell: Shell) -> None:
 def test_limits_of_every_kind(cli: Shell) -> None:
     for options in (
         ("--epsilon", "2", "--delta", "1e-6"),
-        ("--rho", "0.5", "--relation", "m-pixels:16", "--not-after", "2999-12-31"),
-        ("--epsilon", "3", "--delta", "1e-6", "--concentrated", "--not-before", "2020-01-01T12:00"),
-        ("--epsilon", "3", "--relation", "any-image", "--not-after", "2999-12-31T00:00"),
-        ("--epsilon", "3", "--relation", "m-pixels:16", "--not-before", "2020-01-01"),
+        ("--rho", "0.5", "--relation", "m-pixels:16"),
+        ("--epsilon", "3", "--delta", "1e-6", "--concentrated"),
+        ("--epsilon", "3", "--relation", "any-image"),
+        ("--epsilon", "3", "--relation", "m-pixels:16"),
     ):
         code, _, said = cli("ledger", "limit", "album-7", *options, *LEDGER)
         assert code == 0, said
     limits = shown(cli)["limits"]
     assert [each["kind"] for each in limits] == ["pure", "approximate", "zcdp", "zcdp", "pure", "pure"]
-    assert limits[2]["not_after"] == 32_503_593_600 + 86_399, "the end of that day"
-    assert limits[3]["not_before"] == 1_577_880_000
-    assert (limits[4]["not_after"], limits[5]["not_before"]) == (32_503_593_600, 1_577_836_800)
     assert cli("ledger", "limit", "album-7", "--epsilon", "1", "--delta", "1", "--remove", *LEDGER)[0] == 0
     assert len(shown(cli)["limits"]) == 5
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
@@ -15,7 +14,7 @@ import typer.main
 from PIL import Image
 
 from command_lines import last
-from dpveil.cli import EMPTY, app, exits, obfuscate, progress
+from dpveil.cli import EMPTY, app, exits, obfuscate
 from dpveil.cli.options import PRESETS, with_preset
 from dpveil.io import MAX_PIXELS
 
@@ -203,44 +202,6 @@ def clock(*times: float) -> Callable[[], float]:
     """Return a clock that shows these times, one after another."""
     left = iter(times)
     return lambda: next(left)
-
-
-def test_a_log_gets_a_line_every_half_minute(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(progress.time, "monotonic", clock(0, 10, 29, 30, 45, 59, 60, 89, 999))
-    with progress.bar(8, "releasing") as step:
-        for _ in range(8):
-            step()
-    assert capsys.readouterr().err.splitlines() == [
-        "releasing: 3 of 8, about 50 s left",
-        "releasing: 6 of 8, about 20 s left",
-    ]
-
-
-@pytest.mark.parametrize(("total", "quiet"), [(1, False), (9, True)])
-def test_one_step_and_quiet_runs_say_nothing(
-    capsys: pytest.CaptureFixture[str], total: int, quiet: bool
-) -> None:
-    with progress.bar(total, "releasing", quiet=quiet) as step:
-        for _ in range(total):
-            step()
-    assert capsys.readouterr().err == ""
-
-
-def test_a_terminal_has_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    terminal = io.StringIO()
-    monkeypatch.setattr(terminal, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setenv("TERM", "xterm")
-    with progress.bar(4, "planning") as step:
-        step()
-        step.restart("releasing")
-        step()
-        step()
-    shown = terminal.getvalue()
-    assert "releasing" in shown
-    assert "2/4" in shown
 
 
 # The words of every command: usage lines, and options that were given twice.

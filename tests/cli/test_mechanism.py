@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from command_lines import last
-from dpveil.mechanisms.scalar import TABLE, Geometric
+from dpveil.mechanisms.scalar import Geometric
 
 QUERY = ["--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5"]
 GEOMETRIC = ["--mechanism", "geometric", *QUERY]
@@ -34,17 +34,6 @@ def refused(cli, *arguments):
     assert out == ""
     (line,) = err.splitlines()
     return code, line.removeprefix("dpveil: ")
-
-
-def test_list(cli):
-    code, out, err = cli("list")
-    assert (code, err) == (0, "")
-    rows = document(cli, "list")["mechanisms"]
-    assert [row["name"] for row in rows] == list(TABLE)
-    for row in rows:
-        assert f"{row['name']}  {row['summary']}" in out
-        assert row["relations"]
-        assert row["source"]
 
 
 # release

@@ -1,11 +1,8 @@
 from __future__ import annotations
 
 import io
-import sys
 from fractions import Fraction
 from pathlib import Path
-from types import ModuleType
-from typing import Any
 
 import numpy as np
 import pytest
@@ -240,26 +237,6 @@ def test_a_plan_covers_what_it_replaces() -> None:
     assert copied.coverage is None
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {},
-        None,
-        [],
-        "x",
-        {"photo": "00" * 32},
-        {"photo": "00" * 32, "pixels": "00" * 31},
-        {"photo": "zz" * 32, "pixels": "00" * 32},
-        {"photo": None, "pixels": None},
-        {"photo": 5, "pixels": "00" * 32},
-        {"photo": "é" * 64, "pixels": "00" * 32},
-    ],
-)
-def test_what_is_no_pair_of_digests_is_refused(wrong: Any) -> None:
-    with pytest.raises(ValueError, match="digests"):
-        Covered.parse(wrong)
-
-
 def test_digests_come_back_from_json() -> None:
     assert Covered.parse(of().to_json()) == of()
 
@@ -335,8 +312,3 @@ def test_paste_replaces_only_what_the_mask_covers():
 def test_masks_that_do_not_fit_are_refused(mask):
     with pytest.raises(InvalidParameter, match="mask"):
         Region(Box(0, 0, 2, 2), mask)
-
-
-def test_an_array_is_taken_while_another_thread_imports_masked_ones(monkeypatch):
-    monkeypatch.setitem(sys.modules, "numpy.ma", ModuleType("numpy.ma"))
-    assert Photo(np.zeros((2, 3), np.uint8)).width == 3

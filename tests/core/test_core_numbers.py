@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from dpveil.core.envelope import canonical
 from dpveil.core.numbers import exact, float_above, show, to_json
-from dpveil.errors import InvalidParameter, nearest, suggestion
+from dpveil.errors import InvalidParameter
 from dpveil.metrics.picture_sets import clusters
 
 
@@ -150,35 +150,6 @@ def test_freed_memory_is_kept(kept: bool) -> None:
 
 
 NAMES = ("telea", "default", "box", "mean", "head", "dlib")
-
-
-@pytest.mark.parametrize(
-    ("typed", "name"),
-    [
-        ("tella", "telea"),
-        ("dilb", "dlib"),
-        ("tlea", "telea"),
-        ("ttelea", "telea"),
-        ("elea", "telea"),
-        ("teleas", "telea"),
-        ("heda", "head"),
-        ("hea", "head"),
-        ("defualt", "default"),
-        ("tllea", "telea"),
-        ("etela", None),
-        ("tleea", "telea"),
-        ("median", None),
-        ("bax", None),
-        ("", None),
-    ],
-)
-def test_one_slip_is_understood(typed, name):
-    assert nearest(typed, NAMES) == name
-    assert suggestion(typed, NAMES) == (f"did you mean {name}? " if name else "")
-
-
-def test_between_two_names_nothing_is_guessed():
-    assert nearest("tele0", ["telea", "teleb"]) is None
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])

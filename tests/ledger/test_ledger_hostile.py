@@ -8,14 +8,14 @@ import shutil
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from budgets import cost, made, spend, url_of
 
-from dpveil.errors import DPVeilError, InvalidParameter, LedgerError
+from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit, database
 from dpveil.ledger.entries import Debit, LimitSet, Stored, make_entry, parse
 
@@ -98,35 +98,6 @@ PLACES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("table", "column"), [(table, each) for table, columns in PLACES.items() for each in columns]
-)
-def test_odd_values_anywhere_end_in_one_line_or_change_nothing(path: Path, table: str, column: str) -> None:
-    """SQLite takes any type in any column; NULL is refused where the schema says so."""
-    shutil.copy(path, kept := path.with_suffix(".kept"))
-    for odd in ODD:
-        shutil.copy(kept, path)
-        try:
-            last = f"(SELECT max(rowid) FROM {table})"
-            changed(path, f"UPDATE {table} SET {column} = {odd} WHERE rowid = {last}")
-        except sqlite3.IntegrityError:
-            continue
-        if table == "reservations":  # nothing that was promised depends on it
-            with suppress(DPVeilError):
-                use(path)
-        elif (column, odd) not in {("unit", "NULL"), ("sha256", "NULL")}:
-            refused(path)
-
-
-@pytest.mark.parametrize("name", ["album//anna", " x", "a\nb", "x" * 201, "A\u030a"])
-def test_a_row_of_no_subject_is_damage_and_no_wrong_option(path: Path, name: str) -> None:
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("UPDATE subjects SET subject = ? WHERE subject = 'album/anna'", (name,))
-    for call in (lambda ledger: [ledger.show(each) for each in ledger.subjects()], Ledger.check):
-        with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="row of a subject"):
-            call(ledger)
-
-
 def test_flipped_bytes_are_found_or_change_nothing(path: Path) -> None:
     """200 files, each with up to 3 bytes changed: an error in one line, or a ledger that says the same."""
     contents, chance = path.read_bytes(), random.Random(3)  # noqa: S311
@@ -194,15 +165,8 @@ def lowered(events: list[Any]) -> list[Any]:
     return [(small if isinstance(event, LimitSet) else event, moment) for event, moment in events]
 
 
-def later(events: list[Any]) -> list[Any]:
-    closed = LimitSet("album", Limit("pure", epsilon=3, not_after=events[0][1]))
-    debits = [(event, moment + isinstance(event, Debit)) for event, moment in events]
-    return [(closed if isinstance(event, LimitSet) else event, moment) for event, moment in debits]
-
-
-@pytest.mark.parametrize("forgery", [lowered, later])
-def test_a_debit_beyond_a_limit_of_its_time_is_named(path: Path, forgery: Any) -> None:
-    rewritten(path, forgery)
+def test_a_debit_beyond_a_limit_of_its_time_is_named(path: Path) -> None:
+    rewritten(path, lowered)
     with Ledger(url_of(path)) as ledger, pytest.raises(LedgerError, match="it was beyond a limit"):
         ledger.check()
 

@@ -16,9 +16,8 @@ import pytest
 from budgets import cost, spend
 
 import dpveil
-from dpveil.errors import AlreadyPaid, BudgetExceeded, LedgerError, RegionsDiffer, UsageError
+from dpveil.errors import AlreadyPaid, BudgetExceeded, LedgerError, RegionsDiffer
 from dpveil.ledger import Ledger, Limit
-from dpveil.ledger.database import target_of
 
 psycopg: Any = pytest.importorskip("psycopg", reason="needs pip install 'dpveil[postgres]'")
 FILE = "0" * 63 + "1"
@@ -226,26 +225,6 @@ def test_a_server_that_may_forget_is_refused(ledger: Ledger, server: Any, url: s
     finally:
         server.psql("ALTER SYSTEM RESET fsync")
         server.psql("SELECT pg_reload_conf()")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "problem"),
-    [
-        ("postgresql://h/d?passfile=/etc/passwd", "has the parameter passfile"),
-        ("postgresql://h/d?service=x", "has the parameter service"),
-        ("postgresql://h/d?options=-c%20x", "has the parameter options"),
-        ("postgresql+psycopg://h/d", "is no postgresql"),
-        ("postgresql://h:port/d", "cannot be read"),
-        ("postgresql://[h/d", "cannot be read"),
-        ("postgresql://h/", "names no database"),
-        ("postgresql://h/a%0Ab", "names no database"),
-        ("postgresql://h/d#f", "is no postgresql"),
-        ("postgresql://clerk:1/2@h/d", "has to be written %2F"),
-    ],
-)
-def test_other_urls_are_refused(wrong: str, problem: str) -> None:
-    with pytest.raises(UsageError, match=problem):
-        target_of(wrong)
 
 
 def test_no_message_has_the_password(ledger: Ledger) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
@@ -163,51 +162,6 @@ def test_photos_and_pixels_are_kept_under_the_ledgers_secret(tmp_path: Path) -> 
     for digest in (covered.photo, covered.pixels):
         assert digest not in kept
         assert digest.hex().encode() not in kept
-
-
-OLD = (
-    '{"format":"dpveil.ledger/1","kind":"open","name":"0123456789abcdef0123456789abcdef","number":1,"secret":'
-    '"9a2db2e23f1504cd056606553ac049c5e718e8f9ce9233876df1a7a1821af885","time":1700000001}',
-    '{"kind":"limit","limit":{"delta":null,"epsilon":9000000,"kind":"pure","not_after":null,"not_before":null,'
-    '"relation":null,"rho":null},"number":2,"removed":false,"subject":"album","time":1700000002}',
-    '{"cost":"1000000 1000000000000 0 0","draw":1,"kind":"debit","number":3,"relation":"any-image","subject":'
-    f'"album","time":1700000003,"unit":"{"cd" * 32}"}}',
-    f'{{"draw":1,"kind":"stored","number":4,"sha256":"{"ef" * 32}","subject":"album","time":1700000004,'
-    f'"unit":"{"cd" * 32}"}}',
-)
-HEADS = (
-    "ef361c818830fbf7796a00cde5a2aaa45ff0d5869ba361d44f00d1423fb174a7",
-    "0ff66ffd6be36014b732d7710dc56c9ae883bd10bbd854c88ad54327d7a97723",
-    "d3cd617ef172d68a8afe412d0acad1cc6768457e85ce5c98ae67e705f2058d5f",
-    "2465798afed24d16d0ebcce3b9ed1f77910e1a9a5bd0dc5abd9e739d0fe8317f",
-)
-
-
-def test_a_ledger_from_before_photos_were_noted_verifies_and_goes_on(tmp_path: Path) -> None:
-    """Its entries are as that version wrote them, with their hashes."""
-    path = tmp_path / "budget.db"
-    with Ledger(url_of(path), create=True):
-        pass
-    with closing(sqlite3.connect(path, isolation_level=None)) as raw:
-        raw.execute("DELETE FROM entries")
-        raw.execute("UPDATE ledger SET name = ?, secret = ?", ("0123456789abcdef" * 2, "ab" * 32))
-        limits = json.dumps([json.loads(OLD[1])["limit"]], sort_keys=True)
-        raw.execute(
-            "INSERT INTO subjects VALUES ('album', '1000000 1000000000000 0 0', 'any-image', ?)", (limits,)
-        )
-        for number, (text, head) in enumerate(zip(OLD, HEADS, strict=True), 1):
-            told = json.loads(text)
-            row = (number, head, told.get("unit"), told.get("sha256"), text)
-            raw.execute("INSERT INTO entries VALUES (?, ?, ?, ?, ?)", row)
-    with Ledger(url_of(path)) as ledger:
-        old = ledger.check(f"4:{HEADS[-1]}")
-        assert (old.debits, old.files, old.other_regions) == (1, 1, 0)
-        assert ledger.knows("album", "ef" * 32)
-        pay(ledger, A)
-        with pytest.raises(RegionsDiffer):
-            pay(ledger, B)
-        assert ledger.check(f"4:{HEADS[-1]}").debits == 2
-        assert [entry.head for entry in ledger.history()][:4] == list(HEADS)
 
 
 def rewritten(path: Path, change: Callable[[Debit, int], Debit]) -> None:

@@ -76,11 +76,11 @@ def test_a_scale_that_cannot_be_drawn_is_refused_with_a_hint():
 @pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in options(kind)])
 def test_all_is_a_neighbourhood_in_python_too(name):
     given = {"epsilon": 1, "block": 8}
-    made = compare.one(name, given | {"neighbourhood": "all"})
-    assert made == compare.one(name, given)
+    made = compare._built(name, given | {"neighbourhood": "all"})
+    assert made == compare._built(name, given)
     assert made.parameters()["neighbourhood"] is None
     with pytest.raises(InvalidParameter, match="not a whole number of pixels: a whole number, or all"):
-        compare.one(name, given | {"neighbourhood": "every"})
+        compare._built(name, given | {"neighbourhood": "every"})
 
 
 # DP-Pix under zCDP and (ε, δ): sensitivities against every neighbour of tiny images, and known numbers.

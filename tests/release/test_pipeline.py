@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -236,16 +235,6 @@ def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
         dpveil.plan(picture, "fill")
     with pytest.raises(PhotoError, match="does not exist"):
         dpveil.obfuscate(tmp_path / "none.jpg", "fill")
-
-
-def test_an_array_and_a_notebook_show_the_released_picture():
-    release = dpveil.obfuscate(ramp(8, 9), "dp-pix", epsilon=1, block=8)
-    assert np.array_equal(np.asarray(release), release.image)
-    assert np.asarray(release).dtype == np.uint8
-    assert np.asarray(release, dtype=float).dtype == float
-    copied = np.array(release)
-    copied[:] = 0
-    assert np.array_equal(np.asarray(Image.open(BytesIO(release._repr_png_()))), release.image.squeeze())
 
 
 def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():

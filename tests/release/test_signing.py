@@ -162,12 +162,6 @@ def test_an_unprotected_copy_stays_one_whoever_signs_it(tmp_path):
     assert (found.status, found.sound, found.publishable) == ("unprotected", False, False)
 
 
-def test_a_weak_release_is_too_weak_before_it_is_untrusted(saved):
-    found = dpveil.verify(saved, at_least="strong", trust=MALLORY.public)
-    assert found.refused == ""
-    assert found.untrusted
-
-
 # Keys and their files
 
 
@@ -290,9 +284,3 @@ def test_only_a_private_key_signs(tmp_path, name):
     assert caught.value.name == "sign"
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "a.png").exists()
-
-
-@pytest.mark.parametrize("trust", [[], (), [7], 7, b"x", [None], [ALICE.public] * 1001])
-def test_other_things_than_keys_are_not_trusted(saved, trust):
-    with pytest.raises(InvalidParameter, match="trust"):
-        dpveil.verify(saved, trust=trust)

@@ -292,7 +292,7 @@ def test_a_release_says_what_was_paid_and_what_is_left(client: Any) -> None:
         "rho": 0,
         "relation": "any-image",
     }
-    limit = {"relation": None, "not_before": None, "not_after": None, "exceeded": {}, "kind": "pure"}
+    limit = {"relation": None, "exceeded": {}, "kind": "pure"}
     assert told["left"] == {
         "limits": [
             {"subject": "studio", "epsilon": 9, "left": 8, **limit},

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import numpy as np
 import pytest
 from service_client import SETTINGS, photo, release, server, service, upload, workers
 
@@ -128,21 +127,6 @@ def test_nobody_loses_results_for_room_that_no_release_needs(both: Any) -> None:
 
 def steps(contents: bytes, **changed: Any) -> Any:
     return worker._release({"settings": {**SETTINGS, **changed}, "pixels": 10**7, "paid": True}, contents)
-
-
-@pytest.mark.parametrize("kind", ["bmp", "png", "tiff"])
-def test_rows_that_are_padded_have_room(kind: str) -> None:
-    """A BMP of grey photos that are one pixel wide has four bytes for each."""
-    import io
-
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(np.full((400_000, 1), 9, np.uint8)).save(file, "PNG")
-    answers = steps(file.getvalue(), regions="whole", block=1, format=kind)
-    (planned,) = next(answers)
-    told, text, image = next(answers)
-    assert len(text) + len(image) + len(json.dumps(told["notes"])) <= planned["room"]
 
 
 def test_a_draw_that_has_no_memory_is_refused_before_it_is_paid_for(monkeypatch: pytest.MonkeyPatch) -> None:

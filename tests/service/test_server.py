@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import resource
 import signal
 import socket
@@ -22,7 +21,6 @@ from kill_service import CLIENTS, EACH, kills
 from service_client import photo, release, server, upload, workers
 
 from dpveil.cli import run
-from dpveil.cli.serve import STARTS
 from dpveil.ledger import Ledger, Limit
 from dpveil.processes import ONE_THREAD, PASSED_ON
 
@@ -179,12 +177,13 @@ def test_what_is_not_safe_is_not_started(
     capsys.readouterr()
     real = {"KEYS": "keys.json", "URL": "sqlite:///budget.db", "EMPTY": "sqlite:///empty.db"}
     assert run(["serve", *(real.get(word, word) for word in arguments)]) == code
-    told = capsys.readouterr().err.removeprefix(f"{STARTS}\n")
+    told = capsys.readouterr().err.removeprefix("starting the service, which takes a few seconds\n")
     assert words in told
     assert told.count("\n") == 1
 
 
-def test_a_port_that_is_taken_ends_the_start(capsys: Any) -> None:
+def test_a_port_that_is_taken_ends_the_start(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil.service.workers.TARGET", service_client.FAKE)
     host = "localhost"
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -220,31 +219,6 @@ def test_killed_services_make_one_release_for_each_key(
 ROOT = Path(__file__).parent.parent.parent
 
 
-def steps() -> list[tuple[str, str]]:
-    """Return the instructions and what follows each."""
-    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    lines = re.sub(r"\\\n\s*", " ", re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)).splitlines()
-    return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines if line.strip())]
-
-
-def of(word: str) -> list[str]:
-    return [rest for instruction, rest in steps() if instruction == word]
-
-
-def test_what_it_copies_exists_and_reaches_docker() -> None:
-    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    assert ignored[0] == "*"
-    for given in of("COPY"):
-        if given.startswith("--from"):
-            assert given == "--from=build /opt/dpveil /opt/dpveil"
-            continue
-        *sources, target = given.split()
-        assert target.startswith("/source")
-        for source in sources:
-            assert (ROOT / source).exists()
-            assert f"!{source}" in ignored
-
-
 @pytest.mark.slow
 def test_its_steps_make_a_service_that_runs_read_only_and_not_as_root() -> None:
     overlays = Path("/proc/filesystems")
@@ -254,17 +228,3 @@ def test_its_steps_make_a_service_that_runs_read_only_and_not_as_root() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, f"{done.stdout[-3000:]}{done.stderr[-3000:]}"
     assert done.stdout.endswith("built, run and asked\n")
-
-
-def test_it_is_pinned_not_root_and_fetches_nothing_else() -> None:
-    known = {"FROM", "ENV", "COPY", "RUN", "USER", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
-    assert {instruction for instruction, _ in steps()} == known
-    for base in of("FROM"):
-        assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+@sha256:[0-9a-f]{64}( AS build)?", base)
-    order = [instruction for instruction, _ in steps()]
-    assert of("USER") == ["10001"]
-    assert order.index("USER") > max(n for n, word in enumerate(order) if word == "RUN")
-    runs = " ".join(of("RUN"))
-    assert not re.search(r"curl|wget|apt|sudo|http|--break-system|chmod 777", runs)
-    assert "useradd --system --uid 10001" in runs
-    assert all("SECRET" not in given and "TOKEN" not in given for given in of("ENV"))

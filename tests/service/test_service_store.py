@@ -14,7 +14,7 @@ import pytest
 
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.service.keys import Keys
-from dpveil.service.problems import NotFound
+from dpveil.service.problems import ServiceError
 from dpveil.service.settings import Limits
 from dpveil.service.store import DONE, FAILED, MEMORY, Store
 
@@ -43,7 +43,7 @@ def test_a_download_ends_where_its_release_is_forgotten(store: Store) -> None:
     store.delete(first)
     second = kept(store, "bob", b"b" * 100)
     for id_ in (first, second):
-        with pytest.raises(NotFound):
+        with pytest.raises(ServiceError, match="nothing of this name"):
             store.part("alice", id_, 50, 50)
     assert store.part("bob", second, 50, 50) == b"b" * 50
     assert store._image("bob", second)[0] != row
@@ -51,7 +51,7 @@ def test_a_download_ends_where_its_release_is_forgotten(store: Store) -> None:
 
 def test_what_is_not_shown_is_not_read(store: Store) -> None:
     hidden: Any = kept(store, "alice", b"a", show=False)
-    with pytest.raises(NotFound):
+    with pytest.raises(ServiceError, match="nothing of this name"):
         store.part("alice", hidden, 0, 1)
 
 

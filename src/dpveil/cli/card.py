@@ -50,11 +50,8 @@ def warnings(files: Sequence[Listed], total: Guarantee) -> Iterator[str]:
             many = count_noun(len(low), "release")
             yield f"{grade}: {many}, such as {low[0]}; --at-least {least} refuses such"
     if strength(total) in LOW:
-        yield f"{strength(total)} in all: {_promise(total)}, as one person may be in every photo"
-
-
-def _promise(total: Guarantee) -> str:
-    return f"{total}: {worth(total, strength(total))}"
+        promise = f"{total}: {worth(total, strength(total))}"
+        yield f"{strength(total)} in all: {promise}, as one person may be in every photo"
 
 
 SUFFIXES: Final = (".json", ".jsonld")
@@ -101,7 +98,6 @@ def card_command(
 
 
 def _check(folder: Path, out: Path) -> None:
-    """Raise an error for what is wrong with the call, before anything is verified."""
     if not is_folder(folder) or is_link(folder):
         raise UsageError(f"{folder} is not a folder", hint="give a folder of releases, and no link to one")
     if out.suffix.lower() not in SUFFIXES or out.name.endswith(SUFFIX):
@@ -114,7 +110,6 @@ def _check(folder: Path, out: Path) -> None:
 def _read(
     folder: Path, asked: tuple[Text, list[Path] | None, int]
 ) -> tuple[Sequence[Listed], Guarantee, SetCertificate | None]:
-    """Return the verified files of a folder, their total, and the certificate of a synthetic set."""
     at_least, trust, max_pixels = asked
     trusted: Sequence[PublicKey] | None = trusted_keys(trust or None)
     least = None if at_least is None else check_strength_name(at_least)
@@ -137,7 +132,6 @@ def _read(
 def _tell(
     out: Path, files: Sequence[Listed], total: Guarantee, document: dict[str, Any], as_json: bool
 ) -> None:
-    """Say what the card states, how strong that is, and what it leaves out."""
     empty = [field for field in TO_FILL if field not in document]
     if as_json:
         told = {"total": total.to_json(), "strength": strength(total)}
@@ -145,7 +139,7 @@ def _tell(
     else:
         of = " of a synthetic data set" * all(one.certificate is None for one in files)
         say.answer(f"{out}: {count_noun(len(files), 'file')}{of}")
-        say.answer(f"per person    at most {_promise(total)}")
+        say.answer(f"per person    at most {total}: {worth(total, strength(total))}")
     for line in warnings(files, total):
         say.note(f"WARNING: {line}")
     say.note(f"to fill in: {', '.join(empty)}")

@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
     from dpveil.batch.report import Report
     from dpveil.batch.tasks import Choices, Task
-    from dpveil.cli.progress import Progress
     from dpveil.cli.video_options import ClipOptions
-    from dpveil.video.obfuscating import ClipRun
     from dpveil.video.plan import VideoPlan
 
 
@@ -81,27 +79,15 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
         say.note(f"left out of the release: {', '.join(plan.left_out)}")
 
 
-def tell_written(plan: Path, sheet: Path | None) -> None:
-    """Say where a plan is, and what to do with it."""
-    say.note(
-        f"wrote {show_path(plan)}: change it, and release with dpveil video render"
-        f" {show_path(plan)} --out ..."
-    )
-    if sheet is not None:
-        tell_private(sheet)
-
-
 def tell_private(sheet: Path) -> None:
     """Say where a sheet is, and that it is private."""
     say.note(f"wrote {show_path(sheet)}: it shows the original, so keep it as private")
 
 
-WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")
-"""How the names of released clips may end."""
+WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # how the names of released clips may end
 TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
 OPTIONS: Final = {"protect": "--protect"}
 """The options that notes about clips name."""
-KEPT: Final = "{}: the same command goes on, and pays nothing twice"
 
 
 def is_clip(path: Path) -> bool:
@@ -125,8 +111,7 @@ def planned_clips(
 ) -> tuple[list[Task], list[Task], list[Task]]:
     """Return all tasks, those for pictures, and those for clips, which are named like their inputs.
 
-    Documents are read as `scan` says. Raises as `batch.planned`, and `UsageError` for clips that are to be
-    numbered or put elsewhere, and for `options` of clips without any.
+    Documents are read as `scan` says.
     """
     from dpveil.batch.remote_output import plan_remote_tasks
     from dpveil.batch.tasks import Task, check_outputs
@@ -153,19 +138,23 @@ def planned_clips(
             if clip.remote is not None or isinstance(clip.source, Url):
                 hint = "copy the clip to this disk, and name a folder as --out"
                 raise UsageError(f"{called} are not read or put by URL", hint=hint)
-        clips = [_as_clip(task) for task in found]
+        # a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem
+        clips = [
+            replace(
+                task,
+                output=task.output.with_suffix(".mp4"),
+                name=Path(task.name).with_suffix(".mp4").as_posix(),
+            )
+            for task in found
+        ]
     every = [*photos, *clips]
     if clips:
         check_outputs(every, [task.source for task in every])
-    options.check_clips(bool(clips))
+    if options.values and not clips:
+        first = next(iter(options.values)).replace("_", "-")
+        raise UsageError(f"--{first} is for clips, and there is none among the inputs", hint="leave it out")
     options.settings()
     return every, photos, clips
-
-
-def _as_clip(task: Task) -> Task:
-    """Return a task whose output is a clip: a.mp4 for a.mov, or a.mov.mp4 where a photo has the same stem."""
-    output, name = task.output.with_suffix(".mp4"), str(Path(task.name).with_suffix(".mp4").as_posix())
-    return replace(task, output=output, name=name)
 
 
 def release_clips(
@@ -191,19 +180,15 @@ def release_clips(
                 continue
             try:
                 with interrupts.raising():
-                    _release(run, task, report, progress)
+                    entry = run.release(task, progress)
+                warnings = notes_with_options(entry.warnings, OPTIONS)
+                report.entries.append(replace(entry, warnings=warnings))
             except KeyboardInterrupt:
                 report.fail(task, Untried(INTERRUPTED), tried=False)
                 report.stopped = INTERRUPTED
-                say.note(KEPT.format(show_path(task.source)))
+                say.note(f"{show_path(task.source)}: the same command goes on, and pays nothing twice")
+            except Exception as error:  # noqa: BLE001  one clip must not stop the rest
+                report.fail(task, error)
     sources = [task.source for task in clips]
     entries = [entry for entry in report.released or report.priced if entry.source in sources]
     tell_clear([entry.promise for entry in entries if entry.promise is not None], voice)
-
-
-def _release(run: ClipRun, task: Task, report: Report, progress: Progress) -> None:
-    try:
-        entry = run.release(task, progress)
-        report.entries.append(replace(entry, warnings=notes_with_options(entry.warnings, OPTIONS)))
-    except Exception as error:  # noqa: BLE001  one clip must not stop the rest, and nothing was written
-        report.fail(task, error)

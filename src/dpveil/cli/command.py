@@ -47,29 +47,47 @@ COMMANDS: Final = {
     "key": ("key:key_app", "Make keys that sign certificates, and show whose they are."),
 }
 """Where each command is, and what it does; one without a place is a distribution of its own."""
-PACKAGED: Final = "dpveil.commands"
-"""The group of entry points by which distributions bring commands."""
+PACKAGED: Final = "dpveil.commands"  # the group of entry points by which distributions bring commands
 
 OTHERWISE: Final = {"anonymize": "obfuscate", "attack": "evaluate", "check": "verify", "release": "obfuscate"}
 """Commands by words that are not like their names."""
 
 
-SECTIONS: Final = {
-    "Finding faces, text and other things": (
-        "only threshold margin min_face long_side smallest detector detector_model classes device"
-    ),
-    "Faces that are shown": "placing gallery model outside post_processing",
-    "Clips": "keep_audio",
-    "Documents": "dpi pages trust_source",
-    "Many photos": (
-        "names format_ labels new_points keep_metadata keep_columns manifest review engine dry_run jobs"
-        " max_pixels"
-    ),
-    "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
+FIRST: Final = (
+    "out preset method protect attributes epsilon regions except_ if_none at_least review dry_run force quiet"
+    " verbose json help"
+)
+"""The options that are used most, which come first in the help of commands with many."""
+MANY: Final = 20  # number of options from which on help has sections
+SECTIONS: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {
+        "Options of the method": "",
+        "What is replaced": (
+            "only keep_like replace_like text_like threshold margin min_face long_side smallest detector"
+            " detector_model classes device"
+        ),
+        "What is shown": "placing gallery model outside link post_processing",
+        "Files": (
+            "names format_ labels new_points keep_metadata keep_columns manifest jobs engine max_pixels"
+            " trust_source"
+        ),
+        "Documents and clips": "dpi pages keep_audio every keep sheet clip preview",
+        "Budgets and proofs": "ledger subject other_regions sign c2pa c2pa_key seed",
+    },
+    "evaluate": {
+        "Methods": "method epsilon delta block neighbourhood metric regions",
+        "Attackers": "attack split releases",
+        "Size of the run": "full people photos jobs seed",
+    },
+    "query": {
+        "Values and groups": (
+            "missing bins equals above below q groups categories by by_categories delimiter"
+        ),
+        "Noise": "mechanism relation step",
+        "Budgets and proofs": "ledger subject seed",
+    },
 }
-"""Options by the sections in which the help of commands with many of them lists them, after all others."""
-MANY: Final = 25
-"""Number of options from which on help has these sections."""
+"""The sections of help by command, and of all other commands; options of none are those of a method."""
 
 
 class Commands(TyperGroup):
@@ -102,15 +120,13 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the arguments, attaching the context to usage errors so that they can name the command's
         help.
-
-        Raises `UsageError` if an option with a single value is given twice, and for an empty path, which
-        would be the current folder.
         """
         try:
             values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
                 named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
-                _check_paths(named, option, _as_sequence(values.get(str(option.name))))
+                value = values.get(str(option.name))
+                _check_paths(named, option, value if isinstance(value, list | tuple) else (value,))
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
@@ -120,13 +136,19 @@ class Command(TyperCommand):
             raise
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write what the options do, the commonest first where there are many."""
-        places = {name: title for title, names in SECTIONS.items() for name in names.split()}
-        listed: dict[str, list[Any]] = {"Arguments": [], "Options": [], **{title: [] for title in SECTIONS}}
+        """Write what the options do: those of many in sections, the commonest first."""
         shown = [(param, row) for param in self.get_params(ctx) if (row := param.get_help_record(ctx))]
+        sections = SECTIONS.get(str(self.name)) or SECTIONS[""]
+        place = {name: title for title, names in sections.items() for name in names.split()}
+        listed: dict[str, list[Any]] = {title: [] for title in ("Arguments", "Options", *sections)}
+        other = next(iter(sections)) if sections is SECTIONS[""] else "Options"
+        if len(shown) > MANY and other != "Options":
+            rank = {name: number for number, name in enumerate(FIRST.split())}
+            place |= dict.fromkeys(rank, "Options")
+            shown.sort(key=lambda each: rank.get(str(each[0].name), len(rank)))
         for param, row in shown:
-            usual = "Arguments" if param.param_type_name == "argument" else "Options"
-            listed[places.get(str(param.name), usual) if len(shown) > MANY else usual].append(row)
+            title = place.get(str(param.name), other) if len(shown) > MANY else "Options"
+            listed["Arguments" if param.param_type_name == "argument" else title].append(row)
         for title, rows in listed.items():
             if rows:
                 with formatter.section(title):
@@ -191,11 +213,6 @@ def _check_paths(named: str, option: Any, values: Sequence[Any]) -> None:
 
         for value in values:
             check_local(named.strip("[]."), str(value))
-
-
-def _as_sequence(value: Any) -> Sequence[Any]:
-    """Return the values of an option or argument, which may have one or several."""
-    return value if isinstance(value, list | tuple) else (value,)
 
 
 def options_of(ctx: Any) -> dict[str, str]:

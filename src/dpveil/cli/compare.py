@@ -14,7 +14,7 @@ import typer
 from dpveil.catalogue import DEFAULT, build, row_of
 from dpveil.cli import exits, say
 from dpveil.cli.command import Refusal, options_of
-from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, Text, number, takes_regions
+from dpveil.cli.options import NOTHING, AsJson, Chosen, Force, MaxPixels, Text, number, takes_regions
 from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.arrays import UInt8
@@ -30,6 +30,7 @@ from dpveil.errors import (
     ModelError,
     NoRegion,
     RegionError,
+    UnknownName,
     UsageError,
 )
 from dpveil.io import encode, read, write_together
@@ -40,10 +41,8 @@ from dpveil.regions import Spec
 from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release
 
-DELTA: Final = "1e-6"
-"""Default δ for methods that require one."""
-USUAL: Final = "the default"
-"""The settings of what `dpveil obfuscate` does without options."""
+DELTA: Final = "1e-6"  # default δ for methods that require one
+USUAL: Final = "the default"  # the settings of what `dpveil obfuscate` does without options
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,12 @@ class Choice:
 
 def neighbourhoods_of(words: Sequence[str]) -> tuple[int | None, ...]:
     """Return the neighbourhoods in pixels, without duplicates; "all" is None. Raises `InvalidParameter`."""
-    found: list[int | None] = []
-    for word in words:
-        value = None if word.strip() == ALL else number(word)
+    found = [None if word.strip() == ALL else number(word) for word in words]
+    for value in found:
         if isinstance(value, str):
-            raise InvalidParameter(
-                "--neighbourhood", word, "is not a number of pixels", hint=f"a whole number, or {ALL}"
-            )
-        found.append(value)
-    return tuple(dict.fromkeys(found))
+            hint = f"a whole number, or {ALL}"
+            raise InvalidParameter("--neighbourhood", value, "is not a number of pixels", hint=hint)
+    return tuple(dict.fromkeys(found))  # type: ignore[arg-type]
 
 
 def lines_of(
@@ -94,14 +90,14 @@ def lines_of(
     refused: dict[str, DPVeilError] = {}
     for name in choice.names:
         known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
-        alike = name in METHODS and "neighbourhood" not in known
         seen: set[Method] = set()  # some do not have all parameters that vary
-        for m in choice.neighbourhoods[: 1 if alike else None]:
+        for m in choice.neighbourhoods if "neighbourhood" in known else choice.neighbourhoods[:1]:
             row: list[Method | None] = []
             for epsilon in choice.budgets:
                 given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
+                given |= {"delta": choice.delta, "metric": choice.metric}
                 try:
-                    method = one(name, {**given, "delta": choice.delta, "metric": choice.metric})
+                    method = _built(name, given)
                 except (UsageError, ModelError) as error:
                     argument = getattr(error, "name", "")
                     if not every or argument in ("delta", "block", "neighbourhood"):
@@ -113,49 +109,25 @@ def lines_of(
                 seen.add(method)
             if there := next(filter(None, row), None):
                 made.append(Line(name, getattr(there, "neighbourhood", None), tuple(row)))
-    if refused and not any(getattr(one, "epsilon", None) for line in made for one in line.methods):
+    every_method = [one for line in made for one in line.methods]
+    if refused and not any(getattr(one, "epsilon", None) for one in every_method):
         raise next(iter(refused.values()))
-    if choice.metric and not any(getattr(one, "metric", None) for row in made for one in row.methods):
+    if choice.metric and not any(getattr(one, "metric", None) for one in every_method):
         raise InvalidParameter("metric", choice.metric, "is taken by no method here", hint="--method latent")
     if every:
         made.insert(0, Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
     return made, left_out(refused, options or {})
 
 
-def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
-    """Return a note on the methods that are left out for each reason."""
-    reasons: dict[str, list[str]] = {}
-    for name, error in refused.items():
-        reasons.setdefault(str(Refusal(error, options)), []).append(name)
-    verbs = {why: "is" if len(names) == 1 else "are" for why, names in reasons.items()}
-    return [f"{', '.join(names)} {verbs[why]} left out: {why}" for why, names in reasons.items()]
+def _built(name: str, given: Mapping[str, Any]) -> Method:
+    """Return the method with those parameters that it has, a default δ if required, and `typical` ones.
 
-
-def settings(method: Method, *, but: Sequence[str] = ()) -> str:
-    """Return the parameters that are not their defaults, without those in `but` and hashes of files.
-
-    The default method is named so.
-
-    >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
-    'epsilon 5, clusters 8'
+    Raises `UnknownName` and `InvalidParameter`.
     """
-    if method == build(None, {}):
-        return USUAL
-    usual = row_of(type(method))["parameters"]
-    own = {name: value for name, value in method.parameters().items() if value not in (None, usual[name])}
-    words = {name.replace("_", " "): value for name, value in own.items() if name not in but}
-    told = [name if value is True else f"{name} {value}" for name, value in words.items()]
-    return ", ".join(text for text in told if "sha256:" not in text)
-
-
-def one(name: str, given: dict[str, Any]) -> Method:
-    """Return the method with those of the `given` parameters that it has, and a default δ if it requires one.
-
-    Other required parameters have the method's `typical` values.
-    """
-    known = {field.name for field in fields(METHODS[name])} if name in METHODS else set(given)
-    own = {key: value for key, value in given.items() if key in known and value is not None}
-    own = {**(METHODS[name].typical if name in METHODS else {}), **own}
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+    known = {field.name for field in fields(METHODS[name])}
+    own = METHODS[name].typical | {n: v for n, v in given.items() if n in known and v is not None}
     own |= {"guarantee": "metric"} if "metric" in own else {}
     try:
         return build(name, own)
@@ -165,10 +137,36 @@ def one(name: str, given: dict[str, Any]) -> Method:
         return build(name, {**own, "delta": DELTA})
 
 
-WIDE: Final = 340
-"""Width in pixels of a square picture on the sheet; others have about the same area."""
-CONTEXT: Final = 0.4
-"""Margin shown around the regions, relative to their extent."""
+def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
+    """Return a note on the methods that are left out for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        reasons.setdefault(str(Refusal(error, options)), []).append(name)
+    return [
+        f"{', '.join(names)} {'is' if len(names) == 1 else 'are'} left out: {why}"
+        for why, names in reasons.items()
+    ]
+
+
+def settings(method: Method, *, but: Sequence[str] = ()) -> str:
+    """Return the parameters that are not their defaults, without those in `but` and hashes of files.
+
+    >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
+    'epsilon 5, clusters 8'
+    """
+    if method == build(None, {}):
+        return USUAL
+    usual = row_of(type(method))["parameters"]
+    told = []
+    for name, value in method.parameters().items():
+        if value not in (None, usual[name]) and name not in but and "sha256:" not in str(value):
+            word = name.replace("_", " ")
+            told.append(word if value is True else f"{word} {value}")
+    return ", ".join(told)
+
+
+WIDE: Final = 340  # width in pixels of a square picture on the sheet; others have about the same area
+CONTEXT: Final = 0.4  # margin shown around the regions, relative to their extent
 
 
 def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
@@ -180,15 +178,8 @@ def bounding_view(boxes: Sequence[Box], photo: Photo) -> Box:
     return Box(x, y, min(photo.width, right + more) - x, min(photo.height, bottom + more) - y)
 
 
-def cell_of(view: Box) -> tuple[int, int]:
-    """Return the width and height of a picture on the sheet: wide enough for captions, and not too tall."""
-    width = min(round(WIDE * math.sqrt(view.w / view.h)), 640)
-    return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
-
-
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
-UNITS: Final = {"psnr": " dB"}
-"""Units of the measures that have one."""
+UNITS: Final = {"psnr": " dB"}  # units of the measures that have one
 Levels = UInt8[np.ndarray, "h w c"]
 
 
@@ -210,12 +201,12 @@ class Compared:
         boxes = [region.box for region in planned.regions]
         crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
         scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
-        seen = release.image[view.slices]
-        smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
         measures = {
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
             for name, measure in METRICS.items()
         }
+        seen = release.image[view.slices]
+        smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
         picture = np.asarray(fit_picture(seen, cell)) if smaller else seen.copy()
         noise = max((scale for scale in scales if scale is not None), default=None)
         return cls(planned, noise, measures, picture)
@@ -227,7 +218,6 @@ class Compared:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object; an infinite measure, of an unchanged region, is null."""
-        finite = {name: value if math.isfinite(value) else None for name, value in self.measures.items()}
         return {
             "method": self.plan.method.name,
             "parameters": self.plan.method.parameters(),
@@ -235,21 +225,20 @@ class Compared:
             "guarantee": self.guarantee.to_json(),
             "strength": self.plan.strength,
             "noise_scale": self.noise_scale,
-            **finite,
+            **{name: value if math.isfinite(value) else None for name, value in self.measures.items()},
         }
 
     def cells(self) -> tuple[str, str, str]:
         """Return the promise and its strength, without the name of a metric, which is too long; the noise;
         and all measures.
         """
-        promise, metric = str(self.guarantee), self.guarantee.metric
-        promise = promise.replace(f", d = {metric}", "") if metric else promise
+        promise = str(self.guarantee).replace(f", d = {self.guarantee.metric}", "")
         promise += f": {self.plan.strength}" * self.guarantee.formal
         noise = "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
         measures = []
         for name, value in self.measures.items():
-            number = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
-            measures.append(f"{name.upper()} {number if math.isfinite(value) else 'infinite'}")
+            shown = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
+            measures.append(f"{name.upper()} {shown if math.isfinite(value) else 'infinite'}")
         return promise, noise, "  ".join(measures)
 
 
@@ -257,13 +246,12 @@ class Compared:
 class Comparison:
     """All releases of one photo, in lines of one method and neighbourhood.
 
-    `boxes` are the regions and `labels` their names; `view` is the part of the photo that is shown, and
-    `cell` the width and height of a picture on the sheet, in pixels.
+    `regions` maps boxes to their names; `view` is the part of the photo that is shown, and `cell` the width
+    and height of a picture on the sheet, in pixels.
     """
 
     photo: Photo
-    boxes: tuple[Box, ...]
-    labels: tuple[str, ...]
+    regions: Mapping[Box, str]
     view: Box
     cell: tuple[int, int]
     lines: tuple[tuple[Line, tuple[Compared | None, ...]], ...]
@@ -276,8 +264,7 @@ class Comparison:
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object, without the sheet's name."""
         regions: list[Json] = [
-            {"label": label, "box": [box.x, box.y, box.w, box.h]}
-            for label, box in zip(self.labels, self.boxes, strict=True)
+            {"label": label, "box": [b.x, b.y, b.w, b.h]} for b, label in self.regions.items()
         ]
         return {
             "regions": regions,
@@ -290,33 +277,30 @@ class Comparison:
         yield COLUMNS
         for made in self.made:
             method, told = made.plan.method, settings(made.plan.method)
-            if "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None:
+            if method.parameters().get("neighbourhood", ALL) is None:
                 told = ", ".join(filter(None, (told, f"neighbourhood {ALL}")))
             yield (method.name, told, *made.cells())
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the sheet as an image, one row a line."""
         count, whole = len(self.made), Box(0, 0, self.photo.width, self.photo.height)
-        each = " per region" if len(self.boxes) > 1 else ""
+        each = " per region" if len(self.regions) > 1 else ""
         heads = []
         for column in zip(*(line.methods for line, _ in self.lines), strict=True):
             epsilon = next((e for e in (getattr(one, "epsilon", None) for one in column) if e), None)
             heads.append("" if epsilon is None else f"epsilon = {show(epsilon)}{each}")
-        box = self.boxes[0]
-        size = f"{box.w} by {box.h} pixels"
-        about = f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
+        box, label = next(iter(self.regions.items()))
+        about = f"{'The whole photo' if box == whole else label.capitalize()}, {box.w} by {box.h} pixels"
         if len({frozenset(region.origin.kind for region in one.plan.regions) for one in self.made}) > 1:
             about = "The whole photo, or every face: each method's own"
-        elif len(self.boxes) > 1:
-            about = f"{len(self.boxes)} regions together"
-        elif box == whole:
-            about = f"The whole photo, {size}"
+        elif len(self.regions) > 1:
+            about = f"{len(self.regions)} regions together"
         sheet = Sheet(
             warning=NOT_PRIVATE,
             title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
             lines=WORDS,
             original=self.photo.image,
-            boxes=() if self.view == whole else self.boxes,
+            boxes=() if self.view == whole else tuple(self.regions),
             columns=tuple((about, head) for head in heads),
             rows=tuple(sheet_row(line, row) for line, row in self.lines),
             cell=self.cell,
@@ -354,6 +338,9 @@ WORDS: Final = (
 )
 
 
+NONE: Final = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
+
+
 def compare(
     photo: Photo,
     lines: Sequence[Line],
@@ -367,8 +354,7 @@ def compare(
 
     `regions` are those of each method, by its usual ones (`Method.regions`). `bits=None` means a fresh secure
     source for each release. With `every`, methods that do not accept these regions, find none, or whose files
-    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise. Raises
-    `NoRegion` if nothing is found by any, and the errors of `plan`.
+    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise.
     """
     refused: dict[str, DPVeilError] = {}
     planned: list[tuple[Line, list[Plan | None]]] = []
@@ -386,54 +372,48 @@ def compare(
         if any(row):
             planned.append((line, row))
     if not planned:
-        unfound = (error for error in refused.values() if isinstance(error, NoRegion))
-        none = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
-        raise next(unfound, none)
+        raise next((error for error in refused.values() if isinstance(error, NoRegion)), NONE)
     plans = [made for _, row in planned for made in row if made]
     first = next((made for made in plans if made.method != build(None, {})), plans[0])
-    boxes = {region.box: region.origin.in_words() for region in first.regions}
     view = bounding_view([region.box for made in plans for region in made.regions], photo)
-    cell = cell_of(view)
+    # about equal areas, wide enough for captions and not too tall
+    width = min(round(WIDE * math.sqrt(view.w / view.h)), 640)
+    cell = max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
     rows: list[tuple[Line, tuple[Compared | None, ...]]] = []
     for line, each in planned:
         made = (p if p is None else Compared.of(p, p.release(bits=bits), view, cell) for p in each)
         rows.append((line, tuple(made)))
-    notes = left_out(refused, options or {})
-    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, tuple(rows)), notes
+    found = {region.box: region.origin.in_words() for region in first.regions}
+    return Comparison(photo, found, view, cell, tuple(rows)), left_out(refused, options or {})
 
 
-BUDGETS = ("1", "5", "20")
-"""Default values of ε."""
-NEIGHBOURHOODS = ("256", "all")
-"""Default neighbourhoods in pixels."""
+BUDGETS = ("1", "5", "20")  # default values of ε
+NEIGHBOURHOODS = ("256", "all")  # default neighbourhoods in pixels
 
 
 @takes_regions
 def compare_command(
     context: typer.Context,
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
-    out: Annotated[
-        Path, typer.Option(metavar="SHEET.png", help="Where to write the sheet. Keep it private.")
-    ] = Path("compare.png"),
+    out: Annotated[Path, typer.Option(metavar="SHEET.png", help="The sheet. Keep it private.")] = Path(
+        "compare.png"
+    ),
     method: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="See `dpveil methods`; repeatable. Default: all.")
+        list[str] | None, typer.Option(metavar="NAME", help="See `dpveil methods`. Repeatable. Default: all.")
     ] = None,
     epsilon: Annotated[
         list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 1, 5 and 20.")
     ] = None,
     delta: Annotated[
-        Text,
-        typer.Option(
-            metavar="D", help="δ, for all methods that take it. Default: 1e-6, for those alone that need it."
-        ),
+        Text, typer.Option(metavar="D", help="δ. Default: 1e-6, for methods that need one.")
     ] = None,
     block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "16",
     neighbourhood: Annotated[
         list[str] | None,
-        typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
+        typer.Option(metavar="M", help="A number of pixels, or all. Repeatable. Default: 256 and all."),
     ] = None,
     regions: Chosen = NOTHING,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
+    force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:

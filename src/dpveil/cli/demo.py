@@ -22,13 +22,11 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.plan import plan
 
-FACE: Final = Box(168, 56, 112, 144)
-"""The astronaut's face."""
+FACE: Final = Box(168, 56, 112, 144)  # the astronaut's face
 BUDGETS: Final = (5, 2, 1)
 NEIGHBOURHOODS: Final = (16, 64, None)
 SHEET: Final = "sheet.png"
-RELEASES: Final = "releases"
-"""The folder of the releases alone: the sheet shows the original, too."""
+RELEASES: Final = "releases"  # the folder of the releases alone: the sheet shows the original, too
 WORDS: Final = (
     "Only the face is replaced, the rest stays as it is. The small one is the original.",
     "Odds between two neighbouring photos change by at most a factor of e to the power of epsilon: strong at"
@@ -43,8 +41,7 @@ WORDS: Final = (
 def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
     """Write the sheet into `out` and all releases into a folder there; return both, and how many they are.
 
-    Replaces the files of an earlier demonstration. `gallery` holds the faces of nobody. Raises `UsageError`
-    without scikit-image, which has the photograph, `ModelError` for another gallery, and `OutputError`.
+    Replaces the files of an earlier demonstration. `gallery` holds the faces of nobody.
     """
     try:
         from skimage.data import astronaut
@@ -83,7 +80,6 @@ def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
 
 
 def _lines(gallery: str) -> Iterator[Line]:
-    """Yield the methods of every row, one for each budget."""
     try:
         yield Line("attributes", None, _faces(gallery, ("gender", "age")))
     except InvalidParameter:

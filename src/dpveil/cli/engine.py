@@ -49,9 +49,7 @@ def released_by(
     """Release photos by an engine, report on it, and return the exit code.
 
     `places` are the inputs, the store, and a manifest, if any. The opened `ledger` is closed before the first
-    release, as workers open it by its URL in `settings`. Raises `UsageError` for options that a store
-    does not have, a store by URL, and a folder that holds something else, and `PhotoError` if there are no
-    photos, or a URL cannot be listed.
+    release, as workers open it by its URL in `settings`.
     """
     inputs, store, manifest = places
     _check(engine, context, store)

@@ -14,7 +14,8 @@ import typer
 
 from dpveil.attacks.labels import attack, missing
 from dpveil.bench.bounds import up
-from dpveil.bench.data import SPLITS, Dataset, check_readable, load, split
+from dpveil.bench.data import SPLITS, Dataset, check_readable, load
+from dpveil.bench.data import split as split_people
 from dpveil.bench.league import cautions, leagues
 from dpveil.bench.report import alarm
 from dpveil.bench.run import Job, begin, cores, count, finish, run
@@ -30,9 +31,7 @@ from dpveil.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from dpveil.attacks.base import Attack
-    from dpveil.bench.cells import Cell
     from dpveil.bench.table import Row
-    from dpveil.mechanisms.method import Method
 
 
 QUICK: Final = {
@@ -47,12 +46,8 @@ AROUND: Final = ("placement", "context", "context+placement", "outside(network)"
 """Attacks that look beside the regions, which are run where regions are not the whole photo."""
 PLAIN: Final = ("blur", "mosaic", "fill")
 """Methods that promise nothing, which every run shows beside the others."""
-ALONE: Final = "everybody is in one photo, and attackers have that photo itself"
-"""What a run says of a data set that names nobody."""
 FULL_PHOTOS: Final = 10
 """Most photos of a person in a full run, unless it is told: some people of LFW have hundreds."""
-SLOW: Final = ("1", "10", "100")
-"""Budgets of a full run."""
 
 
 @dataclass(frozen=True)
@@ -83,55 +78,41 @@ def settings(
 
     `options` say what an argument is called in errors. Raises `UsageError` and `InvalidParameter`.
     """
-    rows = tuple(METHODS.rows) if asked.full else QUICK["methods"]
-    names = tuple(dict.fromkeys(asked.methods or rows))
+    names = tuple(dict.fromkeys(asked.methods or (METHODS.rows if asked.full else QUICK["methods"])))
     for name in names:
         if name not in METHODS:
             raise UnknownName("method", name, METHODS)
     if not can_be_regions(asked.regions):
         problem = f"--regions {asked.regions} is none of evaluate's"
         raise UsageError(problem, hint="whole, faces or a box x,y,w,h")
-    notes = _unused_budget_notes(asked, names)
-    notes += [f"{one.name}: {ALONE}" for one in sets if one.has_single_photos]
-    if asked.most_photos != asked.photos:
-        notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
-    methods, more = _methods(asked, names, options)
-    own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
-    return [Setting(None), *own], [*notes, *more]
-
-
-def _methods(
-    asked: Asked, names: Sequence[str], options: Mapping[str, str]
-) -> tuple[list[Method], list[str]]:
-    """Return the methods with their parameters, those that promise nothing first, and notes."""
-    # as the default does, some keep nothing unless they are told, and then cost nothing
-    free = (name for name in names if name in METHODS and () in METHODS[name].budgets)
-    alone = [*free] if asked.methods and not asked.budgets else []
-    choice = Choice(
-        names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in alone)),
-        budgets=asked.budgets or (SLOW if asked.full else QUICK["budgets"]),
-        neighbourhoods=neighbourhoods_of(asked.neighbourhoods or ("16",)),
-        delta=asked.delta,
-        block=number(asked.block),
-        metric=asked.metric,
-    )
-    lines, notes = lines_of(choice, every=asked.full and not asked.methods, options=options)
-    found = [one for line in lines for one in line.methods if one is not None]
-    return list(dict.fromkeys([*found, *(build(name, {}) for name in alone)])), notes
-
-
-def _unused_budget_notes(asked: Asked, names: Sequence[str]) -> list[str]:
-    """Return notes on budgets that methods do not take; raises `UsageError` if none takes one."""
-    known = {name: {field.name for field in fields(METHODS[name])} for name in names}
     notes = []
+    known = {name: {field.name for field in fields(METHODS[name])} for name in names}
     for option, given, sign in (("epsilon", asked.budgets, "ε"), ("delta", asked.delta, "δ")):
-        without = [name for name in names if option not in known.get(name, ())]
+        without = [name for name in names if option not in known[name]]
         told = f"{', '.join(without)} {'takes' if len(without) == 1 else 'take'} no {sign}"
         if given and len(without) == len(names):
             raise UsageError(told, hint=f"leave out --{option}")
         if given and without and option == "epsilon":
             notes.append(f"{told}: --epsilon changes nothing there")
-    return notes
+    alone = "everybody is in one photo, and attackers have that photo itself"
+    notes += [f"{one.name}: {alone}" for one in sets if one.has_single_photos]
+    if asked.most_photos != asked.photos:
+        notes.append(f"of each person at most {FULL_PHOTOS} photos are taken: --photos says how many")
+    # as the default does, some keep nothing unless they are told, and then cost nothing
+    free = [name for name in names if () in METHODS[name].budgets and asked.methods and not asked.budgets]
+    choice = Choice(
+        names=(*(name for name in PLAIN if name not in names), *(one for one in names if one not in free)),
+        budgets=asked.budgets or (("1", "10", "100") if asked.full else QUICK["budgets"]),
+        neighbourhoods=neighbourhoods_of(asked.neighbourhoods or ("16",)),
+        delta=asked.delta,
+        block=number(asked.block),
+        metric=asked.metric,
+    )
+    lines, more = lines_of(choice, every=asked.full and not asked.methods, options=options)
+    methods = dict.fromkeys(one for line in lines for one in line.methods if one is not None)
+    methods |= dict.fromkeys(build(name, {}) for name in free)
+    own = [Setting(one, asked.regions, releases=asked.releases) for one in methods]
+    return [Setting(None), *own], [*notes, *more]
 
 
 def attacks_on(
@@ -140,36 +121,31 @@ def attacks_on(
     """Return the attacks with these names, or the usual ones on the `chosen` settings, and notes on those
     that cannot run; one that was asked for is refused.
     """
+    usual = [name for name in ATTACKS if name not in SEVERAL] if asked.full else [*QUICK["attacks"]]
+    if asked.releases > 1:
+        usual += SEVERAL
+    if asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen):
+        usual += AROUND
     made: list[Attack] = []
     notes: list[str] = []
-    for name in dict.fromkeys(names or _default_attacks(asked, chosen)):
-        one = attack(name)
+    for name in dict.fromkeys(names or usual):
+        one, refused = attack(name), None
         if split == "people" and not one.enrols:
-            if names:
-                raise UsageError(f"the attack {name} cannot enrol new people", hint="--split photos")
-            notes.append(f"the attack {name} is left out: it cannot enrol new people")
-        elif not (lacking := missing(one)):
+            refused = "cannot enrol new people", "--split photos"
+        elif lacking := missing(one):
+            refused = "needs what is not installed", f"pip install 'dpveil[{','.join(lacking)}]'"
+        if refused is None:
             made.append(one)
         elif names:
-            raise UsageError(f"the attack {name} needs what is not installed", hint=_install(lacking))
+            raise UsageError(f"the attack {name} {refused[0]}", hint=refused[1])
         else:
-            notes.append(f"the attack {name} is left out: {_install(lacking)}")
+            notes.append(f"the attack {name} is left out, as it {refused[0]}: {refused[1]}")
     return tuple(made), notes
-
-
-def _default_attacks(asked: Asked, chosen: Sequence[Setting]) -> tuple[str, ...]:
-    usual = [name for name in ATTACKS if name not in SEVERAL] if asked.full else QUICK["attacks"]
-    around = asked.regions not in (None, "whole") or any(one.name in FACES.rows for one in chosen)
-    return (*usual, *(SEVERAL * (asked.releases > 1)), *(AROUND * around))
-
-
-def _install(extras: Sequence[str]) -> str:
-    return f"pip install 'dpveil[{','.join(extras)}]'"
 
 
 def command() -> str:
     """Return the command line without the folders of its paths: where they lie is nobody's business."""
-    text = f"dpveil {shlex.join(_without_folders(word) for word in sys.argv[1:])}"
+    text = f"dpveil {shlex.join(map(_without_folders, sys.argv[1:]))}"
     return text.encode("utf-8", "replace").decode()  # names of files may be no text
 
 
@@ -277,34 +253,33 @@ def evaluate_command(
         full=full,
         photos=photos,
     )
-    sets = _sets(data, people, asked.most_photos, split)
-    chosen, notes = settings(asked, sets, options_of(context))
-    attacks, left = attacks_on(attack or (), asked=asked, chosen=chosen, split=split)
-    check_readable(sets)
-    work = [Job(one, each, _about(attacks, one, every=bool(attack)), seed) for one in sets for each in chosen]
-    replaced = begin(out, [key for job in work for key in job.keys])
-    for text in (*replaced, *notes, *left):
-        say.note(f"note: {text}")
-    cells = _run(work, out, jobs or cores(), quiet=quiet)
-    table = finish(out, cells, command(), (*notes, *left))
-    return _print_results(table, out, json)
-
-
-def _sets(folders: Sequence[Path], people: int | None, photos: int | None, divided: str) -> list[Dataset]:
-    """Return the data sets; raises `UsageError` for those that cannot be split, and two of one name."""
-    if divided not in SPLITS:
-        raise UsageError(f"--split {divided} is none", hint=" or ".join(SPLITS))
-    sets = [replace(load(folder, people=people, photos=photos), split=divided) for folder in folders]
+    if split not in SPLITS:
+        raise UsageError(f"--split {split} is none", hint=" or ".join(SPLITS))
+    loaded = [load(folder, people=people, photos=asked.most_photos) for folder in data]
+    sets = [replace(one, split=split) for one in loaded]
     if len({one.name for one in sets}) < len(sets):
         raise UsageError("two data sets have the same name", hint="rename one folder, or run them apart")
     for one in sets:
-        split(one)
-    return sets
-
-
-def _about(attacks: tuple[Attack, ...], dataset: Dataset, *, every: bool) -> tuple[Attack, ...]:
-    """Return the attacks on what a data set shows, and those that were asked for in any case."""
-    return tuple(one for one in attacks if every or one.about in ("", dataset.subject))
+        split_people(one)  # refuses what cannot be split
+    chosen, notes = settings(asked, sets, options_of(context))
+    attacks, left = attacks_on(attack or (), asked=asked, chosen=chosen, split=split)
+    check_readable(sets)
+    work = []
+    for one in sets:  # attacks on what a data set shows, and those that were asked for in any case
+        about = tuple(each for each in attacks if attack or each.about in ("", one.subject))
+        work += [Job(one, each, about, seed) for each in chosen]
+    replaced = begin(out, [key for job in work for key in job.keys])
+    for text in (*replaced, *notes, *left):
+        say.note(f"note: {text}")
+    try:
+        with bar(len(work), "settings", quiet=quiet) as step:
+            cells = run(work, out, processes=jobs or cores(), step=step)
+    except KeyboardInterrupt as error:
+        done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
+        hint = "the same command computes the others"
+        raise Interrupted(f"interrupted; {done} are done and kept", hint=hint) from error
+    table = finish(out, cells, command(), (*notes, *left))
+    return _print_results(table, out, json)
 
 
 def _print_results(table: Sequence[Row], out: Path, json: bool) -> int:
@@ -327,17 +302,6 @@ def _print_results(table: Sequence[Row], out: Path, json: bool) -> int:
     for text in broken:
         say.note(text)
     return exits.INCOMPLETE if broken else exits.DONE
-
-
-def _run(work: Sequence[Job], out: Path, processes: int, *, quiet: bool) -> list[Cell]:
-    """Return the cells of all jobs; says on Ctrl-C how many are there, and how the others come."""
-    try:
-        with bar(len(work), "settings", quiet=quiet) as step:
-            return run(work, out, processes=processes, step=step)
-    except KeyboardInterrupt as error:
-        done = f"{count(work, out)} of {sum(len(job.keys) for job in work)} cells"
-        told = f"interrupted; {done} are done and kept"
-        raise Interrupted(told, hint="the same command computes the others") from error
 
 
 def _check(folder: Path, json: bool) -> int:

@@ -67,7 +67,7 @@ def methods_command(
         say.answer(_line(row["name"], row["kinds"], row["summary"]))
         if names:
             for name, (metavar, words) in parameter_help(METHODS[row["name"]]).items():
-                say.answer(f"    {f'{_option(name)} {metavar}'.strip()}: {words}")
+                say.answer(f"    {f'--{name} {metavar}'.replace('_', '-').strip()}: {words}")
             say.answer(f"    source: {row['source']}")
     if mechanisms:
         say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
@@ -87,19 +87,14 @@ def _line(name: str, kinds: list[str], summary: str) -> str:
     return f"{name:<22}{', '.join(kinds):<25} {summary}"
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def _option_text(name: str, default: object) -> str:
-    option = _option(name)
+    option = "--" + name.replace("_", "-")
     if default is None or default is False:
         return f"{option} (optional)"
     return f"{option} (required)" if default == REQUIRED else f"{option} {default}"
 
 
-USUAL = "128x128"
-"""Default size for face methods, whose guarantee does not depend on it."""
+USUAL = "128x128"  # default size for face methods, whose guarantee does not depend on it
 
 
 @takes_regions
@@ -197,7 +192,6 @@ def _tell(explanation: Explanation, size: str) -> None:
         say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
     if not guarantee.free:
         _tell_bounds(explanation)
-    _tell_distances(explanation)
     where = " for any two faces, however far apart" if explanation.metric else ""
     for need in explanation.needs:
         numbers = ", ".join(f"{name} {value:.4g}" for name, value in (need.budget or {}).items())
@@ -227,12 +221,9 @@ def _tell_bounds(explanation: Explanation) -> None:
     for alarm, detection in explanation.curve[1:6]:
         named = f"with {100 * alarm:>4.3g} % false alarms"
         say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
-
-
-def _tell_distances(explanation: Explanation) -> None:
-    """Print what ε·d means at several distances; the bounds above are for the largest one."""
     if explanation.metric is None:
         return
+    # what ε·d means at several distances; the bounds above are for the largest one
     for one in (*explanation.metric.at, *explanation.metric.people):
         factor = "more than 1e308" if math.isinf(one.factor) else show(Fraction(one.factor))
         whom = "" if one.share is None else f"; {100 * one.share:g} % of pairs of people lie no further apart"

@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import NOTHING, AsJson, Chosen, MaxPixels, is_default, takes_method, takes_regions
+from dpveil.cli.options import (
+    NOTHING,
+    AsJson,
+    Chosen,
+    Force,
+    MaxPixels,
+    is_default,
+    takes_method,
+    takes_regions,
+)
 from dpveil.cli.review import Shown, check_apart_from, draw_preview
 from dpveil.core.guarantee import count_noun
 from dpveil.core.region import Region
@@ -32,15 +41,10 @@ OTHERWISE: Final = (
     "these are the numbers of methods that replace heads; a method of pixels, such as dp-pix, numbers these"
     " faces in another order: name it with --method to see its numbers"
 )
-
 BOXES: Final = (
     "the boxes are those that were detected; to see what dpveil obfuscate replaces by default, add"
     " --method attributes"
 )
-
-
-NONE: Final = "no face was found: lower --threshold or --smallest, and check yourself"
-DOUBTFUL: Final = "may be a face, and is not hidden: {place}"
 
 
 @partial(takes_regions, faces_only=True)
@@ -54,7 +58,7 @@ def faces_command(
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
     ] = None,
     regions: Chosen = NOTHING,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing preview.")] = False,
+    force: Force = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
@@ -66,10 +70,10 @@ def faces_command(
       dpveil faces group.jpg --method attributes --preview planned.png
       dpveil faces photos
 
-    With --method, one of its options, --only or --except, the boxes are what would be replaced, and faces
-    that stay are told apart; without, the detected boxes with their margin. No budget is needed.
-    Scores are between 0 and 1. A face without a box would stay visible: lower --threshold or --smallest,
-    or give its box yourself. Exit code 1: in a photo no face was found.
+    With --method, or one of its options, the boxes are what would be replaced; without, they are those that
+    were detected, with their margin. Faces that --only or --except leaves are told apart. No budget is
+    needed. Scores are between 0 and 1. A face without a box would stay visible: lower --threshold or
+    --smallest, or give its box yourself. Exit code 1: in a photo no face was found.
     """
     from dpveil.batch.tasks import photos_in
 
@@ -80,7 +84,7 @@ def faces_command(
         hint = "name one photo, or use --review of dpveil obfuscate, which shows all of them"
         raise UsageError("--preview is for one photo, and there may be several", hint=hint)
     check_apart_from(photos, {"--preview": preview}, replace=force)
-    alone = is_default(context) and not (finder.only or finder.exclude or finder.likeness)
+    detected = is_default(context)  # no method is named of which regions could be shown
     looks, failed = list[_Look](), list[tuple[Path, DPVeilError]]()
     found = photos_in(photos) if several else photos
     if not found:
@@ -88,7 +92,7 @@ def faces_command(
     for path in found:
         try:
             picture = read(path, max_pixels=max_pixels)
-            looks.append(_Look.at(path, picture, finder, None if alone else method, method))
+            looks.append(_Look.at(path, picture, finder, method, detected=detected))
         except (PhotoError, RegionError) as error:
             if not several:
                 raise
@@ -104,7 +108,7 @@ def faces_command(
     for look in looks:
         for line in look.lines():
             (say.note if json else say.answer)(f"{show_path(look.path)}: {line}" if several else line)
-    _tell(looks, failed, finder, several=several, boxes=alone and preview is not None)
+    _tell(looks, failed, finder, several=several, boxes=detected and preview is not None)
     if not looks and all(isinstance(error, PhotoError) for _, error in failed):
         return exits.IMPOSSIBLE
     return exits.INCOMPLETE if failed or not all(look.found for look in looks) else exits.DONE
@@ -127,27 +131,29 @@ class _Look:
     kept: Sequence[Shown] = ()
 
     @classmethod
-    def at(cls, path: Path, photo: Photo, finder: Faces, planned: Method | None, numbered: Method) -> _Look:
-        """Return what is found: what the method `planned` replaces, or the boxes of the detector.
+    def at(cls, path: Path, photo: Photo, finder: Faces, method: Method, *, detected: bool) -> _Look:
+        """Return what is found: the regions that a method replaces, or the boxes that the detector gave.
 
-        The faces have the numbers of the method `numbered`.
+        The faces have the method's numbers.
         """
         from dpveil.release.plan import plan
 
-        detected = finder.detect(photo, numbered.order)
-        regions = [Region(face.box, score=face.score) for face in detected]
-        found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+        boxes = finder.detect(photo, method.order)
+        regions = [Region(face.box, score=face.score) for face in boxes]
+        found = [Shown(n, face.box, face.score) for n, face in enumerate(boxes, 1)]
         kept: list[Shown] = []
-        if found and planned is not None:
-            made = plan(photo, planned, regions=finder)
-            regions = list(made.regions)
-            numbers = {region.origin.number for region in regions}
-            stay = {one.origin.number: one.box for region in regions for one in region.kept}
-            left = [face for face in found if face.number not in numbers]
-            kept = [replace(face, kept=True, box=stay.get(face.number, face.box)) for face in left]
-            found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in regions]
+        if found and (not detected or finder.only or finder.exclude or finder.likeness):
+            placed = plan(photo, method, regions=finder).regions
+            numbers = {region.origin.number for region in placed}
+            stay = {one.origin.number: one.box for region in placed for one in region.kept}
+            kept = [replace(face, kept=True) for face in found if face.number not in numbers]
+            found = [face for face in found if face.number in numbers]
+            if not detected:
+                regions = list(placed)
+                kept = [replace(face, box=stay.get(face.number, face.box)) for face in kept]
+                found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in placed]
         places = [Shown(None, r.box, r.score) for r in doubtful_places(photo, [finder], regions)]
-        other = planned is None and finder.detect(photo) != detected
+        other = detected and finder.detect(photo) != boxes
         return cls(path, found, places, finder.smallest_in(photo), other, kept)
 
     def lines(self) -> Iterator[str]:
@@ -184,8 +190,10 @@ def _tell(
     if any(look.otherwise for look in looks):
         say.note(OTHERWISE)
     for look in looks:
-        places = [DOUBTFUL.format(place=_place(place)) for place in look.doubtful]
-        for text in (*[NONE] * (not look.found), *places):
+        texts = [f"may be a face, and is not hidden: {_place(place)}" for place in look.doubtful]
+        if not look.found:
+            texts.insert(0, "no face was found: lower --threshold or --smallest, and check yourself")
+        for text in texts:
             say.note(f"{show_path(look.path)}: {text}")
     for path, error in failed:
         say.note(f"{show_path(path)}: {say.one_line(error)}")
@@ -201,5 +209,4 @@ def _place(face: Shown) -> str:
 
 
 def _json(face: Shown) -> dict[str, Any]:
-    """Return a face's left, top, width and height in pixels, and its score."""
     return {"box": [face.box.x, face.box.y, face.box.w, face.box.h], "score": face.score}

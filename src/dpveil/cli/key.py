@@ -17,7 +17,6 @@ from dpveil.errors import UsageError
 
 if TYPE_CHECKING:
     from dpveil.release.keys import PublicKey, SigningKey
-    from dpveil.release.marking import Marker
 
 
 PASSPHRASE: Final = "DPVEIL_PASSPHRASE"  # noqa: S105  the name of a variable
@@ -60,7 +59,11 @@ def new_command(
     """
     from dpveil.release.keys import SigningKey
 
-    passphrase = _choose_passphrase() if encrypt else None
+    passphrase = _ask_passphrase("Passphrase: ") if encrypt else None
+    if passphrase == "":
+        raise UsageError("the passphrase is empty", hint="choose one, or leave out --encrypt")
+    if encrypt and PASSPHRASE not in os.environ and _ask_passphrase("The same again: ") != passphrase:
+        raise UsageError("the two passphrases differ", hint="type the same one twice")
     key = SigningKey.generate()
     public = key.write(keyfile, passphrase)
     _tell(key.public, json, {"private": str(keyfile), "public": str(public)})
@@ -91,58 +94,37 @@ def show_command(
 
 
 def read_key(path: Path, *, argument: str = "sign") -> SigningKey:
-    """Return the private key in a file; asks for the passphrase of an encrypted one.
-
-    Raises `InvalidParameter`, and `UsageError` if nobody can be asked.
-    """
+    """Return the private key in a file; asks for the passphrase of an encrypted one."""
     from dpveil.release.keys import SigningKey, needs_passphrase
 
-    needed = needs_passphrase(path, argument=argument)
-    return SigningKey.read(
-        path, _ask_passphrase(f"Passphrase of {path}: ") if needed else None, argument=argument
-    )
+    locked = needs_passphrase(path, argument=argument)
+    words = _ask_passphrase(f"Passphrase of {path}: ") if locked else None
+    return SigningKey.read(path, words, argument=argument)
 
 
 def keys(sign: Path | None, chain: Path | None, key: Path | None) -> dict[str, Any]:
     """Return `sign` and `mark` of `Choices`, by the options --sign, --c2pa and --c2pa-key."""
-    return {"sign": None if sign is None else read_key(sign), "mark": _marker(chain, key)}
-
-
-def _marker(chain: Path | None, key: Path | None) -> Marker | None:
-    """Return what adds C2PA manifests, by the options --c2pa and --c2pa-key; None without them.
-
-    Raises `UsageError` if one of them is missing, and the errors of `Marker.read`.
-    """
+    signing = None if sign is None else read_key(sign)
+    if chain is None and key is None:
+        return {"sign": signing, "mark": None}
     if chain is None or key is None:
-        if chain != key:
-            here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
-            raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
-        return None
+        here, missing = ("--c2pa", "--c2pa-key") if key is None else ("--c2pa-key", "--c2pa")
+        raise UsageError(f"{here} is given without {missing}", hint="give a certificate and its key")
     from dpveil.release.keys import needs_passphrase
     from dpveil.release.marking import Marker
 
     locked = needs_passphrase(key, argument="c2pa_key")
-    return Marker.read(chain, key, _ask_passphrase(f"Passphrase of {key}: ") if locked else None)
+    words = _ask_passphrase(f"Passphrase of {key}: ") if locked else None
+    return {"sign": signing, "mark": Marker.read(chain, key, words)}
 
 
 def _ask_passphrase(words: str) -> str:
-    """Return the passphrase in the environment, or what is typed on the terminal, which does not show it."""
     given = os.environ.get(PASSPHRASE)
     if given is not None:
         return given
     if not sys.stdin.isatty():
         raise UsageError("the key is encrypted, and nobody can be asked", hint=f"set {PASSPHRASE}")
     return getpass.getpass(say.escape_controls(words))
-
-
-def _choose_passphrase() -> str:
-    """Return a new passphrase, typed twice; raises `UsageError` if it is empty or the two differ."""
-    passphrase = _ask_passphrase("Passphrase: ")
-    if not passphrase:
-        raise UsageError("the passphrase is empty", hint="choose one, or leave out --encrypt")
-    if PASSPHRASE not in os.environ and _ask_passphrase("The same again: ") != passphrase:
-        raise UsageError("the two passphrases differ", hint="type the same one twice")
-    return passphrase
 
 
 def _tell(public: PublicKey, json: bool, files: dict[str, Any]) -> None:

@@ -6,7 +6,6 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -28,10 +27,10 @@ from dpveil.errors import (
 from dpveil.io import MAX_PIXELS
 from dpveil.io.folders import walk
 from dpveil.io.names import escape_text, show_path
-from dpveil.ledger import Account, Ledger, Limit
+from dpveil.ledger import Ledger, Limit
 from dpveil.ledger.amounts import Total, read_relation
 from dpveil.ledger.database import is_server, target_of
-from dpveil.ledger.entries import Debit, LimitSet, Open, Stored
+from dpveil.ledger.entries import Debit, LimitSet, Open
 from dpveil.ledger.limits import amounts_in_words, check_subject
 from dpveil.release.saving import certificate_path, image_path
 
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from dpveil.release.verification import Verification
 
 
+COUNTS: Final = ("head", "entries", "debits", "files", "unstored", "other_regions")
 UNPAID: Final = "do not publish it"
 NOBODY: Final = "nobody paid for it from this ledger"
 UNPROTECTED: Final = "it is an unprotected copy"
@@ -83,28 +83,19 @@ def check_command(
             raise PhotoError("no release is there to look up", hint=hint)
     failed = [each for each in files if "error" in each]
     if json:
-        counts = {
-            "head": found.head,
-            "entries": found.entries,
-            "debits": found.debits,
-            "files": found.files,
-            "unstored": found.unstored,
-            "other_regions": found.other_regions,
-            "head_kept": found.kept,
-        }
+        counts = {name: getattr(found, name) for name in COUNTS} | {"head_kept": found.kept}
         say.document({"paid": [each for each in files if "error" not in each], "failed": failed, **counts})
     else:
         say.answer(f"head {found.head}")
-        inside = Counter[tuple[str, str]]()
+        inside = Counter[str]()
         for each in files:
             told = each.get("error") or f"paid by {', '.join(each['paid_by'])}"
-            if "inside" in each and "error" not in each:  # a file of many releases has few lines
-                inside[each["inside"], told] += 1
-            else:
-                say.answer(escape_text(f"{show_path(each['output'])}: {told}"))
-        for (file, told), count in inside.items():
-            many = f"{count_noun(count, 'release')}: {escape_text(told)}"
-            say.answer(f"{escape_text(show_path(file))}  {many}")
+            within = "inside" in each and "error" not in each  # a file of many releases has few lines
+            inside[
+                f"{show_path(each['inside'])}: {told}" if within else f"{show_path(each['output'])}: {told}"
+            ] += 1
+        for line, count in inside.items():
+            say.answer(escape_text(line if count == 1 else f"{line} ({count_noun(count, 'release')})"))
     told = f"{found.debits:,} debits, all within their limits; {found.files:,} stored files, all paid for"
     say.note(f"{told}; {found.unstored:,} debits without a stored file")
     if not found.kept:
@@ -161,17 +152,6 @@ def place_of(url: str) -> str:
     return target_of(url)[1] if is_server(url) else say.escape_controls(url)
 
 
-def account_of(ledger: Ledger, subject: str) -> Account:
-    """Return the account of a subject; raises `UnknownName`, with a name that is like it, if there is none
-    and no limit is on its path.
-    """
-    account = ledger.show(subject)
-    if not account.known and not account.limited:
-        hint = f"{_similar_name(ledger, account.subject)}dpveil ledger subjects lists those of the ledger"
-        raise UnknownName("subject", account.subject, (), hint=hint)
-    return account
-
-
 def check_limited(ledger: Ledger, subject: str) -> None:
     """Raise `BudgetRefused` if no limit is on the path of a subject, with a name that is like it."""
     if not ledger.show(subject).limited:
@@ -185,27 +165,21 @@ def _similar_name(ledger: Ledger, subject: str) -> str:
 
 def event_in_words(event: Any) -> str:
     """Return what an entry says."""
-    if isinstance(event, Open):
-        return f"opened {event.name}"
-    if isinstance(event, LimitSet):
-        return f"{event.subject}  {'removed' if event.removed else 'set'} limit {event.limit.in_words()}"
-    if isinstance(event, Debit):
-        others = "  other regions" * (event.part is not None and event.part.other_regions)
-        amounts = amounts_in_words(event.cost)
-        return f"{event.subject}  debit {amounts}  unit {event.unit[:12]} draw {event.draw}{others}"
-    if isinstance(event, Stored):
-        return f"{event.subject}  stored {event.sha256}  unit {event.unit[:12]} draw {event.draw}"
-    return ""
+    match event:
+        case Open():
+            return f"opened {event.name}"
+        case LimitSet():
+            return f"{event.subject}  {'removed' if event.removed else 'set'} limit {event.limit.in_words()}"
+        case Debit():
+            others = "  other regions" * (event.part is not None and event.part.other_regions)
+            amounts = amounts_in_words(event.cost)
+            return f"{event.subject}  debit {amounts}  unit {event.unit[:12]} draw {event.draw}{others}"
+        case _:
+            return f"{event.subject}  stored {event.sha256}  unit {event.unit[:12]} draw {event.draw}"
 
 
-DAY: Final = 86_400
-"""Seconds of a day in UTC."""
 Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="A path, such as studio/album-7.")]
 Some = Annotated[Text, typer.Argument(metavar="[SUBJECT]", help="Only this one and those below it.")]
-Moment = Annotated[Text, typer.Option(metavar="TIME", help="Such as 2027-01-31 or 2027-01-31T18:00, in UTC.")]
-
-Until = Annotated[Text, typer.Option(metavar="TIME", help="The same; a day counts to its end.")]
-
 ledger_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
@@ -236,8 +210,6 @@ def limit_command(
     relation: Annotated[
         Text, typer.Option(metavar="NAME", help="Neighbours, such as any-image or m-pixels:16; default: any.")
     ] = None,
-    not_before: Moment = None,
-    not_after: Until = None,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the limit of this kind instead.")] = False,
 ) -> int:
     """Set what all releases about a subject, and about those below it, may cost together.
@@ -249,7 +221,16 @@ def limit_command(
     A limit replaces one of the same kind and relation. Several all hold. Nothing that was spent comes back,
     also not with a new limit. Nothing may be spent for a subject without a limit on its path.
     """
-    wanted = _limit(epsilon, delta, rho, concentrated, relation, (not_before, not_after))
+    if (epsilon is None) == (rho is None):
+        raise UsageError("a limit is on --epsilon, or on --rho", hint="give one of them, such as --epsilon 3")
+    about = None if relation is None else _relation(relation)
+    if concentrated:
+        if epsilon is None or delta is None:
+            raise UsageError("--concentrated needs --epsilon and --delta", hint="or give --rho itself")
+        wanted = Limit.concentrated(epsilon, delta, about)
+    else:
+        kind = "zcdp" if rho is not None else "pure" if delta is None else "approximate"
+        wanted = Limit(kind, epsilon=epsilon, delta=delta, rho=rho, relation=about)
     check_subject(subject)
     with Ledger(ledger, create=not remove) as opened:
         if opened.created:
@@ -268,7 +249,10 @@ def show_command(subject: Subject, ledger: Url, json: AsJson = False) -> int:
       dpveil ledger show album-7 --ledger sqlite:///budget.db --json
     """
     with Ledger(ledger) as opened:
-        account = account_of(opened, subject)
+        account = opened.show(subject)
+        if not account.known and not account.limited:
+            hint = f"{_similar_name(opened, subject)}dpveil ledger subjects lists those of the ledger"
+            raise UnknownName("subject", account.subject, (), hint=hint)
     if json:
         say.document(account.to_json())
     else:
@@ -324,46 +308,9 @@ ledger_app.command("check", cls=Command, short_help="Prove from the entries that
 )
 
 
-def _limit(
-    epsilon: Text, delta: Text, rho: Text, concentrated: bool, relation: Text, window: tuple[Text, Text]
-) -> Limit:
-    """Return the limit that the options describe."""
-    if (epsilon is None) == (rho is None):
-        raise UsageError("a limit is on --epsilon, or on --rho", hint="give one of them, such as --epsilon 3")
-    begin, end = (_moment(text, name) for text, name in zip(window, ("not_before", "not_after"), strict=True))
-    more: dict[str, Any] = {"relation": _relation(relation), "not_before": begin, "not_after": end}
-    if concentrated:
-        if epsilon is None or delta is None:
-            raise UsageError("--concentrated needs --epsilon and --delta", hint="or give --rho itself")
-        return Limit.concentrated(epsilon, delta, **more)
-    kind = "zcdp" if rho is not None else "pure" if delta is None else "approximate"
-    return Limit(kind, epsilon=epsilon, delta=delta, rho=rho, **more)
-
-
-def _relation(text: Text) -> Relation | None:
+def _relation(text: str) -> Relation:
     try:
-        return None if text is None else read_relation(text)
+        return read_relation(text)
     except ValueError as error:
         names = ", ".join(f"{name}:16" if name == "m-pixels" else name for name in RELATIONS)
         raise InvalidParameter("relation", text, "is unknown", hint=f"one of {names}") from error
-
-
-def _moment(text: Text, name: str) -> int | None:
-    if text is None:
-        return None
-    try:
-        found = datetime.fromisoformat(text)
-        second = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
-        return second + DAY - 1 if name == "not_after" and _is_day(text) else second
-    except (ValueError, OverflowError) as error:
-        raise InvalidParameter(
-            name, text, "is no time", hint="write 2027-01-31 or 2027-01-31T18:00"
-        ) from error
-
-
-def _is_day(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True

@@ -18,7 +18,7 @@ from dpveil import numbers
 from dpveil.accounting import compose
 from dpveil.cli import exits, say
 from dpveil.cli.command import Command
-from dpveil.cli.options import AsJson, LedgerUrl, number
+from dpveil.cli.options import AsJson, LedgerUrl, Payer, Seed, Text, number
 from dpveil.cli.run_report import check_payer
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import float_above, show, to_json
@@ -34,74 +34,57 @@ from dpveil.numbers import Answer, Plan, build
 
 SEEDED = "NOT FOR PUBLICATION: the bits follow from --seed, so whoever knows it can take the noise off"
 
-Name = Annotated[str | None, typer.Option(metavar="NAME", help="See `dpveil mechanism list`.")]
+Name = Annotated[Text, typer.Option(metavar="NAME", help="See `dpveil mechanism list`.")]
 Allowed = Annotated[
-    str | None,
-    typer.Option(
-        "--range",
-        metavar="LOW:HIGH",
-        help="Known range of answers, and of responses: 0:5, --range=-5:5, or 0: without an end.",
-    ),
+    Text,
+    typer.Option("--range", metavar="LOW:HIGH", help="Known range: 0:5, --range=-5:5, or 0: without an end."),
 ]
 Gap = Annotated[
     list[str] | None,
-    typer.Option(metavar="LOW:HIGH", help="A part of the range that holds no answers; repeatable."),
+    typer.Option(metavar="LOW:HIGH", help="A part of the range that holds no answers. Repeatable."),
 ]
 Sensitivity = Annotated[
-    str | None, typer.Option(metavar="DF", help="ΔF, the most that one record moves the answer. No default.")
+    Text, typer.Option(metavar="DF", help="ΔF, the most that one record moves the answer. No default.")
 ]
-Epsilon = Annotated[str | None, typer.Option(metavar="E", help="The budget of each answer. No default.")]
+Epsilon = Annotated[Text, typer.Option(metavar="E", help="The budget of each answer. No default.")]
 RelationOption = Annotated[
-    str | None,
+    Text,
     typer.Option(
-        metavar="NAME",
-        help="database-record (ε for one record) or any-database (ε for every ΔF between answers).",
+        metavar="NAME", help="database-record (ε for one record), or any-database (ε for every ΔF)."
     ),
 ]
-Step = Annotated[
-    str | None, typer.Option(metavar="S", help="Spacing of the points that answers are rounded to.")
-]
-Seed = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Reproduce: bits follow from it. NOT FOR PUBLICATION.")
-]
+Step = Annotated[Text, typer.Option(metavar="S", help="Round answers to multiples of this.")]
 
 
-def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
-    """Return the range written as LOW:HIGH with its gaps; raises `InvalidParameter`."""
+def built(
+    name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **given: str | None
+) -> ScalarMechanism:
+    """Return the mechanism of that name, from options as the user wrote them."""
+    query = {key: number(value) for key, value in given.items() if value is not None}
+    if name is None:
+        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
+    return build(name, **query, range=_range(allowed, gaps), relation=relation)
+
+
+def _range(text: str | None, gaps: list[str] | None = None) -> Range:
     if text is None:
         hint = f"what is publicly known of the answer; {HINT}"
         raise InvalidParameter("--range", None, "is missing", hint=hint)
     return Range.parse(text, gaps or ())
 
 
-def built(
-    name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **numbers: str | None
-) -> ScalarMechanism:
-    """Return the mechanism of that name, from options as the user wrote them.
-
-    Raises `InvalidParameter` and `UnknownName`.
-    """
-    given = {name: number(value) for name, value in numbers.items() if value is not None}
-    query = {**given, "range": range_of(allowed, gaps), "relation": relation}
-    if name is None:
-        raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
-    return build(name, **query)
-
-
-def source(seed: int | None) -> BitSource:
-    """Return a secure bit source, or a seeded one."""
+def _source(seed: int | None) -> BitSource:
     return SecureBits() if seed is None else SeededBits(seed, "mechanism")
 
 
-def parse_numbers(text: str | None, name: str) -> list[Any] | None:
-    """Return the numbers of a comma-separated list, or None; raises `InvalidParameter`."""
+def _numbers(text: str | None, name: str) -> list[Any] | None:
     parts = [part.strip() for part in (text or "").split(",")]
     if text is not None and not all(parts):
         raise InvalidParameter(name, text, "is not a list of numbers", hint="such as 0,1,2.5")
     return None if text is None else [number(part) for part in parts]
 
 
-def tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[str]) -> None:
+def _tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[str]) -> None:
     """Print what belongs to an answer, and what it promises and does not hide."""
     say.answer("")
     for name, text in {**first, "guarantee": guarantee}.items():
@@ -121,13 +104,8 @@ def list_command(json: AsJson = False) -> int:
     """
     if json:
         rows = [
-            {
-                "name": name,
-                "relations": list(kind.relations),
-                "both_ends": kind.finite_only,
-                "summary": kind.summary,
-                "source": kind.source,
-            }
+            {"name": name, "relations": list(kind.relations), "both_ends": kind.finite_only}
+            | {"summary": kind.summary, "source": kind.source}
             for name, kind in TABLE.items()
         ]
         say.document({"mechanisms": rows})
@@ -167,8 +145,8 @@ def release_command(
             raise UsageError(f"no such option: {text}", hint="see dpveil mechanism release --help")
     query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
     chosen = built(mechanism, range_, gap, relation, **query)
-    chosen.prepare()
-    bits = source(seed)
+    chosen.prepare()  # fails before a bit is drawn, if at all
+    bits = _source(seed)
     responses = chosen.release(np.array(answers, dtype=object), bits).tolist()
     each = chosen.guarantee()
     total, words = total_of(each, len(answers))
@@ -183,7 +161,7 @@ def release_command(
     for response in responses:
         say.answer(f"{response:.15g}")
     first = {"composition": words} if len(answers) > 1 else {}
-    tell(total, {**first, "neighbours": total.relation.in_words()}, warnings)
+    _tell(total, {**first, "neighbours": total.relation.in_words()}, warnings)
     return exits.DONE
 
 
@@ -202,7 +180,6 @@ def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
     return total, words + distance
 
 
-NO_RANGE = "give what is publicly known of the values, never what the data show, such as 0:120"
 QUERIES: dict[str, Callable[..., Plan]] = {
     "mean": numbers.mean,
     "sum": numbers.total,
@@ -216,51 +193,40 @@ QUERIES: dict[str, Callable[..., Plan]] = {
 
 
 def query_command(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA.csv", help="A CSV file with a header line, in UTF-8.")
-    ],
-    column: Annotated[str | None, typer.Option(metavar="NAME", help="The column to ask about.")] = None,
-    query: Annotated[str | None, typer.Option(metavar="QUERY", help=f"One of {', '.join(QUERIES)}.")] = None,
+    data: Annotated[Path, typer.Argument(metavar="DATA.csv", help="A CSV file with a header line.")],
+    column: Annotated[Text, typer.Option(metavar="NAME", help="The column to ask about.")] = None,
+    query: Annotated[Text, typer.Option(metavar="QUERY", help=f"One of {', '.join(QUERIES)}.")] = None,
     range_: Annotated[
-        str | None,
-        typer.Option(
-            "--range",
-            metavar="LOW:HIGH",
-            help="Range of the values: from public knowledge, never from the data. Others are clipped.",
-        ),
+        Text,
+        typer.Option("--range", metavar="LOW:HIGH", help="Publicly known range; other values are clipped."),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The budget. No default.")] = None,
+    epsilon: Annotated[Text, typer.Option(metavar="E", help="The budget. No default.")] = None,
     mechanism: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="See `dpveil mechanism list`. Default: the least expected error."),
+        Text, typer.Option(metavar="NAME", help="See `dpveil mechanism list`. Default: the least error.")
     ] = None,
     relation: Annotated[
         str, typer.Option(metavar="NAME", help="database-record, or any-database, which is stronger.")
-    ] = "database-record",
+    ] = RECORD,
     missing: Annotated[
-        str | None, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
+        Text, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
     ] = None,
     bins: Annotated[
-        str | None, typer.Option(metavar="K|A,B,...", help="Histogram: how many equal bins, or their edges.")
+        Text, typer.Option(metavar="K|A,B,...", help="Histogram: how many bins, or their edges.")
     ] = None,
-    equals: Annotated[str | None, typer.Option(metavar="VALUE", help="Count rows with this value.")] = None,
-    above: Annotated[str | None, typer.Option(metavar="X", help="Count rows above this number.")] = None,
-    below: Annotated[str | None, typer.Option(metavar="X", help="Count rows below this number.")] = None,
-    q: Annotated[str | None, typer.Option(metavar="Q", help="Quantile: the share of rows below it.")] = None,
-    groups: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Sum: the column of groups, each with its own sum.")
-    ] = None,
+    equals: Annotated[Text, typer.Option(metavar="VALUE", help="Count rows with this value.")] = None,
+    above: Annotated[Text, typer.Option(metavar="X", help="Count rows above this number.")] = None,
+    below: Annotated[Text, typer.Option(metavar="X", help="Count rows below this number.")] = None,
+    q: Annotated[Text, typer.Option(metavar="Q", help="Quantile: the share of rows below it.")] = None,
+    groups: Annotated[Text, typer.Option(metavar="NAME", help="Sum: the column of groups.")] = None,
     categories: Annotated[
-        str | None, typer.Option(metavar="A,B,...", help="The groups: known publicly, never from the data.")
+        Text, typer.Option(metavar="A,B,...", help="The groups: known publicly, never from the data.")
     ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Count-by: a second column, to count pairs.")
-    ] = None,
-    by_categories: Annotated[str | None, typer.Option(metavar="A,B,...", help="Its groups.")] = None,
+    by: Annotated[Text, typer.Option(metavar="NAME", help="Count-by: a second column.")] = None,
+    by_categories: Annotated[Text, typer.Option(metavar="A,B,...", help="Its groups.")] = None,
     step: Step = None,
     delimiter: Annotated[str, typer.Option(metavar="C", help="Separator between cells.")] = ",",
     ledger: LedgerUrl = None,
-    subject: Annotated[str | None, typer.Option(metavar="NAME", help="Who pays from the ledger.")] = None,
+    subject: Payer = None,
     json: AsJson = False,
     seed: Seed = None,
 ) -> int:
@@ -278,23 +244,23 @@ def query_command(
     The number of rows is public, and neighbours have one record replaced. What goes wrong with a value is
     said on stderr alone, since it is about the data.
     """
-    given = {"range": range_, "missing": missing, "bins": bins, "step": step}
-    given |= {"equals": equals, "above": above, "below": below, "q": q}
-    given |= {"groups": groups, "categories": categories, "by": by, "by-categories": by_categories}
-    given |= {"mechanism": mechanism, "relation": None if relation == RECORD else relation}
+    given = {"range": range_, "missing": missing, "bins": bins, "step": step, "equals": equals}
+    given |= {"above": above, "below": below, "q": q, "groups": groups, "categories": categories, "by": by}
+    given |= {"by-categories": by_categories, "mechanism": mechanism}
+    given |= {"relation": None if relation == RECORD else relation}
     check_payer(ledger, subject, seed)
     settings = _settings(query, {name: text for name, text in given.items() if text is not None})
-    if column is None:
-        raise InvalidParameter("--column", None, "is missing", hint="the name of a column of the table")
-    if epsilon is None:
-        raise InvalidParameter("epsilon", None, "is missing", hint=SCALE)
-    settings |= {"epsilon": number(epsilon)}
+    for name, value in (("--column", column), ("epsilon", epsilon)):
+        if value is None:
+            hint = SCALE if name == "epsilon" else "the name of a column of the table"
+            raise InvalidParameter(name, None, "is missing", hint=hint)
+    settings |= {"epsilon": number(str(epsilon))}
     try:
-        plan = _plan(data, column, str(query), delimiter, settings)
+        plan = _plan(data, str(column), str(query), delimiter, settings)
         if ledger is not None:
             with Ledger(ledger) as book:  # every answer is drawn anew, so none has been paid for
                 book.debit(str(subject), plan.guarantee, token_hex(32))
-        answer = plan.release(source(seed))
+        answer = plan.release(_source(seed))
     except DataError as error:
         if error.private:
             say.note(f"dpveil: private, not for publication: {error.private}")
@@ -302,7 +268,7 @@ def query_command(
     if json:
         say.document({"column": column, **answer.to_json()})
     else:
-        _tell_answer(answer, column)
+        _tell_answer(answer, str(column))
     return exits.DONE
 
 
@@ -317,7 +283,7 @@ def _plan(data: Path, column: str, query: str, delimiter: str, settings: dict[st
 
 
 NEEDS: dict[str, str] = {
-    "range": NO_RANGE,
+    "range": "give what is publicly known of the values, never what the data show, such as 0:120",
     "bins": "how many, or edges such as 0,18,65,120",
     "q": "the share of rows below, such as 0.9",
     "categories": "such as yes,no,unsure",
@@ -326,9 +292,7 @@ NEEDS: dict[str, str] = {
 
 
 def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
-    """Return the query's settings; raises `InvalidParameter` for options of other queries and missing
-    ones.
-    """
+    """Return the query's settings; raises for options of other queries and for missing ones."""
     if query is None:
         raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
     if query not in QUERIES:
@@ -345,18 +309,14 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
     for name, hint in NEEDS.items():
         if name in taken and taken[name].default is inspect.Parameter.empty and name not in given:
             raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
-    read: dict[str, Any] = {"range": range_of, "bins": _bins, "categories": _words, "by-categories": _words}
+    words = dict.fromkeys(("categories", "by-categories"), lambda text: text.split(","))
+    read: dict[str, Any] = {"range": _range, "bins": _bins, **words}
     read |= dict.fromkeys(("groups", "by", "equals", "mechanism", "relation"), str)
     return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
 
 
-def _words(text: str) -> list[str]:
-    return text.split(",")
-
-
 def _bins(text: str) -> Any:
-    """Return a number of bins, or their edges."""
-    edges = parse_numbers(text, "bins")
+    edges = _numbers(text, "bins")
     return edges[0] if edges and len(edges) == 1 and isinstance(edges[0], int) else edges
 
 
@@ -372,11 +332,10 @@ def _tell_answer(answer: Answer, column: str) -> None:
     told = {"mechanism": f"{answer.mechanism.name}, range {answer.mechanism.range}"}
     if answer.expected_error is not None:
         told["error"] = f"{answer.expected_error:.3g} expected (absolute, on average over the range)"
-    tell(answer.guarantee, {**told, "about": answer.guarantee.scope.covers}, answer.warnings)
+    _tell(answer.guarantee, {**told, "about": answer.guarantee.scope.covers}, answer.warnings)
 
 
-WIDE = 12
-"""Columns shown on a terminal; the JSON document has all of them."""
+WIDE = 12  # columns shown on a terminal; the JSON document has all of them
 
 
 def matrix_command(
@@ -406,12 +365,18 @@ def matrix_command(
     """
     query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
     chosen = built(mechanism, range_, gap, relation, **query)
-    rows = _points(chosen, "responses", responses)
-    columns = _points(chosen, "answers", answers)
+    given = {"responses": _numbers(responses, "responses"), "answers": _numbers(answers, "answers")}
+    rows, columns = (chosen.numbers(name, points) for name, points in given.items())
+    for name, points in (("responses", rows), ("answers", columns)):
+        if any(a >= b for a, b in pairwise(points)):
+            hint = "each larger than the last, such as 0,1,2"
+            raise InvalidParameter(name, None, "are not in order", hint=hint)
     matrix = chosen.matrix(responses=rows, answers=columns).tolist()
     found = chosen.certificate
-    names = ("epsilon", "per_distance", "overall")
-    counted = None if found is None else {name: float_above(getattr(found, name)) for name in names}
+    counted = None
+    if found is not None:
+        names = ("epsilon", "per_distance", "overall")
+        counted = {name: float_above(getattr(found, name)) for name in names}
     if json:
         document = {
             "matrix": matrix,
@@ -425,8 +390,7 @@ def matrix_command(
         say.document(document)
         return exits.DONE
     say.answer(f"{chosen.name} on {chosen.range}: {chosen.guarantee()}")
-    say.answer("rows are responses, columns true answers")
-    say.answer("")
+    say.answer("rows are responses, columns true answers\n")
     lines = [["", *(show(column, 6) for column in columns[:WIDE])]]
     for response, chances in zip(rows, matrix, strict=True):
         cells = (f"{one:.3e}" if 0 < one < 5e-4 else f"{one:.4f}" for one in chances[:WIDE])
@@ -434,25 +398,13 @@ def matrix_command(
     say.table(lines, numbers=True)
     if len(columns) > WIDE:
         say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
-    say.answer("")
     if counted is None:
-        say.answer("certificate   none: the law has no end, and its proof takes the place of a table")
+        say.answer("\ncertificate   none: the law has no end, and its proof takes the place of a table")
         return exits.DONE
-    say.answer(f"certificate   {counted['epsilon']:.9g} for one record, as counted over the whole table")
+    say.answer(f"\ncertificate   {counted['epsilon']:.9g} for one record, as counted over the whole table")
     say.answer(f"              {counted['per_distance']:.9g} for each sensitivity between two answers")
     say.answer(f"              {counted['overall']:.9g} for any two answers")
     return exits.DONE
-
-
-def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fraction]:
-    """Return the numbers given by the user, or else the mechanism's; raises `InvalidParameter` if
-    unordered.
-    """
-    given = chosen.numbers(name, parse_numbers(text, name))
-    if any(a >= b for a, b in pairwise(given)):
-        hint = "each larger than the last, such as 0,1,2"
-        raise InvalidParameter(name, text, "are not in order", hint=hint)
-    return given
 
 
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,7 +13,7 @@ import typer
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
 from dpveil.batch.releasing import is_priced, release_all
-from dpveil.batch.report import Report
+from dpveil.batch.report import Entry, Report
 from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
@@ -23,10 +24,15 @@ from dpveil.cli.options import (
     AsJson,
     AtLeast,
     Chosen,
+    Force,
     LedgerUrl,
     MaxPixels,
+    OtherRegions,
+    Payer,
     PostProcessing,
     Preset,
+    Seed,
+    Sign,
     Silent,
     Text,
     Verbose,
@@ -67,42 +73,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
-TEXT_STAYS = (
-    "text in documents is not looked for, and stays readable: --regions text or faces+text replaces it"
-)
 MAY_NAME = "what was kept of captions and copyright may name people: read it before publishing"
-Dpi = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Draw the pages of PDF files at so many pixels per inch, from 36 to 1200, and write PDF files at"
-        " as many; default: 200.",
-    ),
-]
-Pages = Annotated[
-    str | None, typer.Option(metavar="1-3,7", help="Release these pages of each PDF or multi-page TIFF.")
-]
-
-
-def check_documents(
-    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, voice: Voice
-) -> None:
-    """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked.
-
-    Says that text in documents stays readable if faces are looked for and text is not.
-    """
-    scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
-    if not scanned and (dpi, pages) != (None, None):
-        given = "--pages" if dpi is None else "--dpi"
-        raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
-    kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
-    if FACE in kinds and TEXT not in kinds:
-        voice.note(f"warning: {TEXT_STAYS}")
-    if choices.mark is not None and any(task.shard is not None for task in scanned):
-        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
-        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
-
-
 Inputs = Annotated[
     list[Any],  # of Path: Typer would make a plain one of each
     typer.Argument(
@@ -112,7 +83,6 @@ Inputs = Annotated[
         " folders; photos, shards and Parquet files also by URL (s3://).",
     ),
 ]
-"""What is released."""
 Out = Annotated[
     Any,
     typer.Option(
@@ -120,23 +90,9 @@ Out = Annotated[
         "-o",
         metavar="PATH",
         parser=place,
-        help="A folder, made if missing, or a prefix (s3://); for one input, also a file, in a folder"
-        " that exists.",
+        help="A folder, made if missing, or a prefix (s3://). For one input also a file.",
     ),
 ]
-"""Where releases go."""
-
-
-def notes_on(tasks: Sequence[Task]) -> list[str]:
-    """Return a note on outputs whose names may be of people; raises `PhotoError` if there are no tasks."""
-    if not tasks:
-        raise PhotoError(
-            "there are no photos among the inputs",
-            hint="name image files, or folders that contain some, without links and hidden files",
-        )
-    named = [task.output.name for task in tasks if may_name_a_person(task.output)]
-    which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}" if named else ""
-    return [f"{which} may name a person: --names number, or another file name, tells none"] * bool(named)
 
 
 @takes_clips
@@ -154,94 +110,78 @@ def obfuscate_command(
         Text,
         typer.Option(
             metavar="others|whole|copy",
-            help="If a region is not found, replace the whole photo (by one large face, if --method replaces"
-            " faces), or copy it unprotected; or, with others, replace what other --regions found, and if"
-            " nothing was found, refuse, or do as others+whole or others+copy say. Default: refuse.",
+            help="If a region is not found: whole replaces the whole photo, copy copies it unprotected,"
+            " others replaces what other --regions found (others+whole or others+copy if none was)."
+            " Default: refuse.",
         ),
     ] = None,
     clip: ClipOptions = NO_CLIPS,
     at_least: AtLeast = None,
     names: Annotated[
-        str,
-        typer.Option(metavar="keep|number", help="Name outputs like inputs, or number them."),
+        str, typer.Option(metavar="keep|number", help="Name outputs like inputs, or number them.")
     ] = "keep",
     format_: Annotated[
         Text,
         typer.Option(
             "--format",
             metavar="jpeg|png|webp|tiff|bmp",
-            help="Format of outputs in a folder. Default: JPEG, PNG and BMP stay so, and all else is PNG.",
+            help="Format of outputs in a folder. Default: JPEG, PNG and BMP stay so, all else is PNG.",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Also write what a COCO or CVAT file, or a folder of YOLO or Pascal VOC files, says of the"
-            " released photos, without keypoints in what was replaced, and without attributes.",
+            help="Also write the labels in a COCO or CVAT file, or a YOLO or Pascal VOC folder, without"
+            " attributes, and without keypoints in what was replaced.",
         ),
     ] = None,
     new_points: Annotated[
         bool,
-        typer.Option(
-            "--new-points",
-            help="In COCO labels, give a new face the eyes, nose and mouth found on it; what was replaced"
-            " has no points else.",
-        ),
+        typer.Option("--new-points", help="In COCO labels, give a new face the eyes, nose and mouth on it."),
     ] = False,
     keep_metadata: Annotated[
         Text,
         typer.Option(
             metavar="date,copyright,caption",
-            help="What of a photo's EXIF stays, in a JPEG or PNG, as its certificate states; nothing else"
-            " does. Texts may name people. (The orientation stays in any case.)",
+            help="Keep these of a photo's EXIF, in a JPEG or PNG, as its certificate states. Texts may name"
+            " people. The orientation stays in any case.",
         ),
     ] = None,
     keep_columns: Annotated[
         Text,
         typer.Option(
             metavar="NAME,NAME",
-            help="What else of a sample in a shard (suffixes, such as txt) or Parquet file (columns) goes"
-            " along, in the clear, as its certificate states; nothing else does.",
+            help="Keep these of a sample, in the clear: suffixes in a shard, such as txt, or columns of a"
+            " Parquet file.",
         ),
     ] = None,
     manifest: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
+        Path | None, typer.Option(metavar="FILE", help="Write a row for each input to this .csv or .jsonl.")
     ] = None,
     review: Annotated[
         Path | None,
         typer.Option(metavar="PAGE.html", help="Write a page to check releases by eye. Keep it private."),
     ] = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY", help="Sign certificates with this private key (dpveil key new)."),
-    ] = None,
+    sign: Sign = None,
     c2pa: Annotated[
         Path | None,
         typer.Option(
             metavar="CHAIN.pem",
             help="Mark pictures as made by a machine, in a C2PA manifest signed by the owner of this X.509"
-            " certificate. Needs --c2pa-key.",
+            " certificate.",
         ),
     ] = None,
     c2pa_key: Annotated[
         Path | None, typer.Option(metavar="KEY.pem", help="The private key of --c2pa.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
+    force: Force = False,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=256,
-            help="Release photos in so many processes at once. Default: one for each core, where there are"
-            " enough photos.",
-        ),
+        typer.Option(metavar="N", min=1, max=256, help="So many processes. Default: one a core, if it pays."),
     ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Plan all photos and say what each costs; draw, pay, write nothing."),
+        bool, typer.Option("--dry-run", help="Say what each photo costs; draw, pay and write nothing.")
     ] = False,
     quiet: Silent = False,
     verbose: Verbose = False,
@@ -249,42 +189,30 @@ def obfuscate_command(
         Text,
         typer.Option(
             metavar="ray",
-            help="Release photos by the machines of a Ray cluster (RAY_ADDRESS) into a store, --out, that all"
-            " of them see; --jobs is then how many actors.",
+            help="Release by the machines of a Ray cluster (RAY_ADDRESS) into a store, --out, that all see.",
         ),
     ] = None,
     json: AsJson = False,
     ledger: LedgerUrl = None,
-    subject: Annotated[
-        Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
-    ] = None,
-    other_regions: Annotated[
-        bool,
-        typer.Option(
-            "--other-regions",
-            help="With --ledger: take photos whose earlier releases replaced other regions; their sum holds"
-            " for what all of them replaced.",
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            help="Reproduce: bits follow from this and each output's name. NOT FOR PUBLICATION.",
-        ),
-    ] = None,
+    subject: Payer = None,
+    other_regions: OtherRegions = False,
+    seed: Seed = None,
     max_pixels: MaxPixels = 100_000_000,
     trust_source: Annotated[
         Text,
         typer.Option(
             metavar="lossless",
-            help="You say that reducing its colours lost nothing, of a GIF, a palette, 1 to 4 bits, or a PDF."
-            " Else a palette's few colours may show what is hidden, and releases are not publishable.",
+            help="You say that a GIF, a palette, 1 to 4 bits or a PDF lost nothing when it was made. Else its"
+            " few colours may show what is hidden, and releases are not publishable.",
         ),
     ] = None,
-    dpi: Dpi = None,
-    pages: Pages = None,
+    dpi: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Pixels per inch of PDF pages, from 36 to 1200. Default: 200."),
+    ] = None,
+    pages: Annotated[
+        Text, typer.Option(metavar="1-3,7", help="Release these pages of each PDF or multi-page TIFF.")
+    ] = None,
 ) -> int:
     """Release photos and clips with differential privacy, each with a certificate beside it.
 
@@ -342,14 +270,15 @@ def obfuscate_command(
     tasks, photos, clips = planned_clips(inputs, out, names, format_, clip, Scan.of(dpi, pages))
     if review is not None and clips and not photos:
         raise UsageError("--review shows no clips", hint="leave it out; dpveil video analyze shows tracks")
-    check_documents(tasks, dpi, pages, choices, voice)
-    notes = notes_on(tasks)
-    _check_metadata(tasks, choices)
+    if not tasks:
+        hint = "name image files, or folders that contain some, without links and hidden files"
+        raise PhotoError("there are no photos among the inputs", hint=hint)
+    _check_documents(tasks, dpi, pages, choices, voice)
+    _check_kept(tasks, choices)
     _check_written(manifest, review, tasks, choices, out)
     if new_points and labels is None:
-        raise UsageError(
-            "--new-points is about labels, and there are none", hint="add --labels, or leave it out"
-        )
+        hint = "add --labels, or leave it out"
+        raise UsageError("--new-points is about labels, and there are none", hint=hint)
     labelled = None if labels is None else Labels(labels, inputs, photos, out, new_points=new_points)
     many = min(jobs or (1 if getattr(method, "link", False) else usual_jobs(photos)), len(photos))
     heard = context.with_resource(heard_to_the_end(many))  # no Ctrl-C ends the run before its report is told
@@ -357,7 +286,10 @@ def obfuscate_command(
     see = ignore_release if review is None else review_part
     report = _release_all(context, photos, choices, many, heard, voice, see, parts)
     release_clips(report, clips, choices, clip, heard, voice)
-    report.notes += notes
+    if named := [task.output.name for task in tasks if may_name_a_person(task.output)]:
+        which = f"{count_noun(len(named), 'output')} such as {show_path(named[0])}"
+        report.notes.append(f"{which} may name a person: --names number, or another file name, tells none")
+    report.entries = [_with_missing(entry, choices) for entry in report.entries]
     if any(entry.promise and {*FREE} & {*entry.promise.kept} for entry in report.released):
         report.notes.append(MAY_NAME)
     listed = max(
@@ -378,28 +310,52 @@ def obfuscate_command(
     return max(exit_code(report), listed, exits.INTERRUPTED if heard.presses else exits.DONE)
 
 
-def _check_metadata(tasks: Sequence[Task], choices: Choices) -> None:
-    """Raise `UsageError` for metadata of what is no photo in a file of its own, or is no JPEG or PNG then.
+def _with_missing(entry: Entry, choices: Choices) -> Entry:
+    """Return an entry that says which metadata was to be kept and is not in its photo."""
+    if entry.promise is None or entry.output is None:
+        return entry
+    if not (missing := [name for name in choices.metadata if name not in entry.promise.kept]):
+        return entry
+    text = f"the photo states no {' and no '.join(missing)}, so that none was kept"
+    return replace(entry, warnings=(*entry.warnings, text))
 
-    So do columns of what is in no shard or Parquet file.
+
+def _check_documents(
+    tasks: Sequence[Task], dpi: int | None, pages: str | None, choices: Choices, voice: Voice
+) -> None:
+    """Raise `UsageError` for options about documents where there are none, and a PDF that is to be marked.
+
+    Says that text in documents stays readable if faces are looked for and text is not.
     """
-    for task in tasks if choices.columns else ():
-        if task.inside is None or task.inside.shard.scan is not None:
-            problem = f"{show_path(task.source)} is in no shard or Parquet file, and has no columns"
-            raise UsageError(problem, hint="leave out --keep-columns, or name shards and Parquet files alone")
-    for task in tasks if choices.metadata else ():
-        if task.inside is not None or is_clip(task.source):
-            problem = f"no metadata is kept of {show_path(task.source)}"
-            raise UsageError(problem, hint="name photos alone, each in a file of its own")
-        if format_of(task.output) not in PLACES:
-            problem = f"no metadata is kept in {show_path(task.output)}"
-            raise UsageError(problem, hint=f"write {' or '.join(PLACES)}")
+    scanned = [task for task in tasks if task.inside is not None and task.inside.shard.scan is not None]
+    if not scanned and (dpi, pages) != (None, None):
+        given = "--pages" if dpi is None else "--dpi"
+        raise UsageError(f"{given} is about documents, and there are none", hint="leave it out")
+    kinds = [kind_of(finder.description) for finder in choices.regions] if scanned else []
+    if FACE in kinds and TEXT not in kinds:
+        instead = "--regions text or faces+text replaces it"
+        voice.note(f"warning: text in documents is not looked for, and stays readable: {instead}")
+    if choices.mark is not None and any(task.shard is not None for task in scanned):
+        hint = "leave out --c2pa, or name a folder, in which each page is a picture"
+        raise UsageError("a PDF of pictures holds no C2PA manifests", hint=hint)
+
+
+def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
+    for task in tasks:
+        name, output = show_path(task.source), show_path(task.output)
+        if choices.columns and (task.inside is None or task.inside.shard.scan is not None):
+            hint = "leave out --keep-columns, or name shards and Parquet files alone"
+            raise UsageError(f"{name} is in no shard or Parquet file, and has no columns", hint=hint)
+        if choices.metadata and (task.inside is not None or is_clip(task.source)):
+            hint = "name photos alone, each in a file of its own"
+            raise UsageError(f"no metadata is kept of {name}", hint=hint)
+        if choices.metadata and format_of(task.output) not in PLACES:
+            raise UsageError(f"no metadata is kept in {output}", hint=f"write {' or '.join(PLACES)}")
 
 
 def _check_written(
     manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: Choices, out: Path
 ) -> None:
-    """Raise any error that would prevent writing what is asked for about the run."""
     from dpveil.batch.report import check_manifest
     from dpveil.cli.review import check_review
 

@@ -1,11 +1,11 @@
-"""Options that several commands share, and the method built from them."""
+"""Options that several commands share, and the method and the finders built from them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_args
 
@@ -26,44 +26,65 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.")]
 Silent = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print all details.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 PostProcessing = Annotated[
     list[str] | None,
     typer.Option(
         metavar="STEP",
-        help="Applied to each released region: gaussian:1, median:3, non-local-means:10 or total-variation:1;"
-        " free and repeatable.",
+        help="Smooth what was released, at no cost: gaussian:1, median:3, non-local-means:10 or"
+        " total-variation:1. Repeatable.",
     ),
 ]
 AtLeast = Annotated[
-    Text,
-    typer.Option(metavar="STRENGTH", help="Refuse anything weaker than this: weak, moderate or strong."),
+    Text, typer.Option(metavar="STRENGTH", help="Refuse what is weaker: weak, moderate or strong.")
 ]
-
 Trust = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="PUBLIC_KEY",
-        help="Refuse what the owner of this key (a file of dpveil key new) did not sign; repeatable.",
+        help="Refuse what the owner of this key did not sign (dpveil key new). Repeatable.",
     ),
 ]
-
+Sign = Annotated[
+    Path | None, typer.Option(metavar="KEY", help="Sign certificates with this key (dpveil key new).")
+]
 MaxPixels = Annotated[
     int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
 ]
-
 LedgerUrl = Annotated[
-    Text, typer.Option("--ledger", metavar="URL", help="The ledger, such as sqlite:///budget.db.")
+    Text, typer.Option("--ledger", metavar="URL", help="Pay from this ledger, such as sqlite:///budget.db.")
+]
+Payer = Annotated[Text, typer.Option(metavar="NAME", help="Who pays, such as studio/album-7.")]
+OtherRegions = Annotated[
+    bool,
+    typer.Option(
+        "--other-regions",
+        help="With --ledger: take photos of which earlier releases replaced something else. The sum of their"
+        " costs holds for what all of them replaced.",
+    ),
+]
+Seed = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Repeat the same draw. NOT FOR PUBLICATION.")
 ]
 
 COVER: Final = "fill"
 COVERED: Final = ("text", "plates", "codes", "eyes", "irises", "detected")
-"""The default method for these regions alone, as of `release.asked`."""
-FLAG: Final = ""
-"""The metavar of options without a value."""
+"""The default method for these regions alone, as of `release.plan`."""
 NAME: Final = "dpveil.method"
 OPTIONS: Final = "dpveil.options"
-GIVEN: Final = "dpveil.parameters"
-"""Keys of a context for the method's name, its options, and their values."""
+GIVEN: Final = "dpveil.parameters"  # keys of a context for the method's name, its options, and their values
+METHOD: Final = Annotated[
+    Text,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help="How regions are replaced (dpveil methods). With --help, shows its options. Default: every face"
+        " becomes a synthetic one.",
+    ),
+]
+NO_OUT: Final = (
+    "this command writes no release; dpveil obfuscate does, and --preview of dpveil faces draws boxes"
+)
 
 
 def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable[..., int]:
@@ -73,26 +94,17 @@ def takes_method(command: Callable[..., int], *, free: bool = False) -> Callable
     default method if none is named. A command that is `free` spends nothing, and needs no budget.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
-    words = (
-        "See `dpveil methods`; with --help, shows the method's own options as well. Default: every face"
-        " becomes a synthetic one."
-    )
-    name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
     def build_it(given: dict[str, Any], options: Mapping[str, Any]) -> Method:
         method, own = given.get("method"), options["context"].meta.get(GIVEN, {})
         if method is None and not any(own.values()):
-            method = _method_for_objects(options.get("regions"))
+            specs = [part.strip() for spec in options["regions"].specs for part in spec.split("+")]
+            method = COVER if specs and set(specs).issubset(COVERED) else None
         return build_method(method, **(_with_typical(method, own) if free else own))
 
-    with_method = splice_options(command, "method", {"method": name}, build_it)
+    with_method = splice_options(command, "method", {"method": METHOD}, build_it)
     with_method.command_class = MethodCommand  # type: ignore[attr-defined]
     return with_method
-
-
-NO_OUT: Final = (
-    "this command writes no release; dpveil obfuscate does, and --preview of dpveil faces draws boxes"
-)
 
 
 class MethodCommand(Command):
@@ -120,11 +132,28 @@ class MethodCommand(Command):
             option = str(getattr(error, "option_name", ""))
             if option in ("--out", "-o"):
                 raise UsageError(f"no such option: {option}", hint=NO_OUT) from error
-            if refusal := _foreign(option, name, ctx):
+            if refusal := _option_of_others(option, name, ctx.command_path):
                 raise refusal from error
             raise
         ctx.meta[GIVEN] = {option.name: ctx.params.pop(option.name) for option in options}
         return rest
+
+
+def _option_of_others(option: str, name: str | None, command: str) -> UsageError | None:
+    """Return the error for an option of other methods, which names them; None for an unknown option."""
+    from dpveil.catalogue import options
+    from dpveil.core.registry import METHODS
+
+    parameter = option.removeprefix("--").replace("-", "_")
+    owners = [each for each, kind in METHODS.usable() if parameter in options(kind)]
+    if not owners:
+        return None
+    others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
+    problem, hint = f"not of {name}", f"see {command} --method {owners[0]} --help"
+    if name is None:
+        one_of = "and one of " * (len(owners) > 1) + ", ".join(owners)
+        problem, hint = "and no method is named", f"add --method {one_of}, or leave it out"
+    return UsageError(f"{option} is an option of {owners[0]}{others}, {problem}", hint=hint)
 
 
 PRESETS: Final[Mapping[str, Sequence[str]]] = {
@@ -141,15 +170,13 @@ Preset = Annotated[
         metavar="|".join(PRESETS),
         help="Options for a purpose: "
         + "; ".join(f"{name} is {' '.join(options)}" for name, options in PRESETS.items())
-        + ". Options of yours win.",
+        + ". Yours win.",
     ),
 ]
 
 
 def with_preset(arguments: Sequence[str]) -> list[str]:
     """Return a command line with the options of its --preset before its own, but for those it has.
-
-    Raises `UnknownName`.
 
     >>> with_preset(["a.png", "--preset", "dataset", "--protect", "box"])[:4]
     ['--regions', 'faces', '--names', 'number']
@@ -194,10 +221,7 @@ def last_value(option: str, arguments: Sequence[str]) -> str | None:
 
 
 def method_options(name: str | None) -> list[Any]:
-    """Return the options of one method, from its parameters, or of the default method.
-
-    Raises `UnknownName`.
-    """
+    """Return the options of one method, from its parameters, or of the default method."""
     from dpveil.catalogue import DEFAULT
     from dpveil.core.registry import METHODS
 
@@ -205,9 +229,13 @@ def method_options(name: str | None) -> list[Any]:
         raise UnknownName("method", name, METHODS)
 
     def carrier(**parameters: Any) -> None:
-        """Carry a signature."""
+        """Carry a signature, of which Typer makes options."""
 
-    options = [_option(each, *told) for each, told in parameter_help(METHODS[name or DEFAULT]).items()]
+    options = []
+    for each, (metavar, words) in parameter_help(METHODS[name or DEFAULT]).items():
+        more: Any = {"metavar": metavar} if metavar else {}  # without a placeholder it is a flag
+        kind: Any = Annotated[Text if metavar else bool | None, typer.Option(_flag(each), help=words, **more)]
+        options.append(inspect.Parameter(each, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind))
     carrier.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
     app.command()(carrier)
@@ -232,46 +260,16 @@ def _mark(name: str, row: MethodRow) -> str:
     """
     from dpveil.catalogue import REQUIRED
 
+    def flags(parameters: Sequence[str]) -> str:
+        return " and ".join(map(_flag, parameters))
+
     value, (usual, *others) = row["parameters"].get(name), row["budgets"] or [[]]
     if value == REQUIRED:
-        instead = "".join(f", or {_names(other)}" for other in others if name not in other)
-        return f"  [required{instead}]"
+        return f"  [required{''.join(f', or {flags(other)}' for other in others if name not in other)}]"
     if budget := next((budget for budget in others if name in budget), None):
         beside = [each for each in budget if each != name]
-        return f"  [with {_names(beside)}]" if beside else f"  [instead of {_names(usual)}]"
+        return f"  [with {flags(beside)}]" if beside else f"  [instead of {flags(usual)}]"
     return "" if value is None or value is False else f"  [default: {value}]"
-
-
-def _names(parameters: Sequence[str]) -> str:
-    return " and ".join(map(_option_name, parameters))
-
-
-def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
-    """Return the error for an option of other methods, which names them; None for an unknown option."""
-    from dpveil.catalogue import options
-    from dpveil.core.registry import METHODS
-
-    parameter = option.removeprefix("--").replace("-", "_")
-    owners = [each for each, kind in METHODS.usable() if parameter in options(kind)]
-    if not owners:
-        return None
-    others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
-    if name is None:
-        return UsageError(
-            f"{option} is an option of {owners[0]}{others}, and no method is named",
-            hint=f"add --method {'and one of ' * (len(owners) > 1)}{', '.join(owners)}, or leave it out",
-        )
-    return UsageError(
-        f"{option} is an option of {owners[0]}{others}, not of {name}",
-        hint=f"see {context.command_path} --method {owners[0]} --help",
-    )
-
-
-def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
-    flag, written = metavar == FLAG, _option_name(name)
-    kind = typer.Option(written, help=words) if flag else typer.Option(written, metavar=metavar, help=words)
-    annotation: Any = Annotated[bool | None if flag else Text, kind]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def build_method(name: Text, /, **options: Text | bool) -> Method:
@@ -289,19 +287,13 @@ def _with_typical(name: Text, given: Mapping[str, Text | bool]) -> dict[str, Tex
 
     if name is None:
         return {**given}
-    kind = METHODS[name]
-    row = row_of(kind)
-    needed = [each for each, value in row["parameters"].items() if value == REQUIRED]
-    if any(given.get(each) is not None for budget in row["budgets"] for each in budget):
-        needed = [each for each in needed if not any(each in budget for budget in row["budgets"])]
-    usual: dict[str, Text | bool] = {each: str(kind.typical.get(each, 1)) for each in needed}
-    return {**usual, **{each: value for each, value in given.items() if value is not None}}
-
-
-def _method_for_objects(regions: Any) -> Text:
-    """Return the method for regions of text and the like alone; None for the default method."""
-    specs = [part.strip() for spec in getattr(regions, "specs", ()) for part in spec.split("+")]
-    return COVER if specs and all(spec in COVERED for spec in specs) else None
+    row = row_of(METHODS[name])
+    needed = {each for each, value in row["parameters"].items() if value == REQUIRED}
+    budget = {each for names in row["budgets"] for each in names}
+    if any(given.get(each) is not None for each in budget):
+        needed -= budget
+    usual: dict[str, Text | bool] = {each: str(METHODS[name].typical.get(each, 1)) for each in needed}
+    return usual | {each: value for each, value in given.items() if value is not None}
 
 
 def number(text: str) -> int | str:
@@ -316,95 +308,83 @@ REGIONS: Final = Annotated[
     typer.Option(
         "--regions",
         metavar="SPEC",
-        help="whole, faces, text, plates, codes, eyes, irises, faces+text, detected (with --detector-model),"
-        " x,y,w,h, object:x,y,w,h, or a mask image; repeatable. Default: by the method.",
+        help="What is replaced: whole, faces, text, plates, codes, eyes, irises, faces+text, detected (with"
+        " --detector-model), a box x,y,w,h or object:x,y,w,h, or a mask image. Repeatable. Default: by the"
+        " method.",
     ),
 ]
 RUNS_ON: Final = Annotated[
-    str | None,
+    Text,
     typer.Option(
         metavar="auto|cpu|NAME",
-        help="Run networks on this: cuda, coreml, directml, openvino or cpu. Default: auto, the first of them"
-        " that onnxruntime has.",
+        help="Run networks on cuda, coreml, directml, openvino or cpu. Default: auto, the first that"
+        " onnxruntime has.",
     ),
 ]
 SEARCH: Final[Mapping[str, Any]] = {
     "threshold": Annotated[
-        str | None,
-        typer.Option(metavar="S", help="Lowest score of a face, 0 to 1; default: the detector's own."),
+        Text, typer.Option(metavar="S", help="Lowest score of a face, 0 to 1. Default: the detector's own.")
     ],
     "margin": Annotated[
-        str | None,
+        Text,
         typer.Option(
             metavar="F",
-            help="Margin on each side, relative to the face's size. Default: 0.3; not for face methods.",
+            help="Margin on each side as a share of the size; not for face methods. Default: 0.3.",
         ),
     ],
     "min_face": Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1."),
+        Text, typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1.")
     ],
     "long_side": Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="Scale the photo down to this long side for the search. Default: 1920."
-        ),
+        Text, typer.Option(metavar="N", help="Search a copy with this long side in pixels. Default: 1920.")
     ],
     "smallest": Annotated[
-        str | None,
+        Text,
         typer.Option(
             metavar="N",
-            help="Look for faces from N pixels of height, in tiles: 12 at least with CenterFace."
-            " Default: 24, more above 16 megapixels.",
+            help="Look for faces from this height in pixels; 12 at least with CenterFace. Default: 24, more"
+            " above 16 megapixels.",
         ),
     ],
     "detector": Annotated[
-        str | None, typer.Option(metavar="NAME", help="centerface, dlib, or auto. Default: auto.")
+        Text, typer.Option(metavar="NAME", help="centerface, dlib, or auto. Default: auto.")
     ],
     "detector_model": Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="An ONNX file (YOLO, RT-DETR) for --regions detected.",
-        ),
+        typer.Option(metavar="FILE", help="An ONNX file (YOLO, RT-DETR) for --regions detected."),
     ],
     "text_like": Annotated[
-        str | None,
+        Text,
         typer.Option(
             metavar="RULE",
-            help="Of --regions text, let lines stay that clearly say something else than names, numbers, or"
-            " what a regular expression finds.",
+            help="Of --regions text, replace lines that may say names, numbers, or a regular expression.",
         ),
     ],
     "classes": Annotated[
-        str | None,
+        Text,
         typer.Option(metavar="NAME,NAME", help="What --regions detected looks for, by name. Default: all."),
     ],
 }
 """Options of the search for faces, and for other things where no faces are searched for."""
 CHOICE: Final[Mapping[str, Any]] = {
-    "only": Annotated[str | None, typer.Option(metavar="N,N", help="Protect only these faces.")],
+    "only": Annotated[Text, typer.Option(metavar="N,N", help="Replace these faces only.")],
     "except_": Annotated[
-        str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
+        Text, typer.Option("--except", metavar="N,N", help="Keep these faces (dpveil faces numbers them).")
     ],
     "keep_like": Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="PHOTO",
-            help="Protect all faces but those that are clearly of the person in this photo; repeatable.",
-        ),
+        typer.Option(metavar="PHOTO", help="Keep faces that are clearly of this person. Repeatable."),
     ],
     "replace_like": Annotated[
         list[Path] | None,
         typer.Option(
-            metavar="PHOTO",
-            help="Protect the person in this photo, and all who are not clearly somebody else; repeatable.",
+            metavar="PHOTO", help="Replace this person, and all who may be this person. Repeatable."
         ),
     ],
 }
 """Options that select among the detected faces."""
 NAMES: Final = {"except_": "exclude", "detector_model": "model", "text_like": "like"}
-"""Parameters of `Faces` for options whose names differ."""
+"""Parameters of finders for options whose names differ."""
 FACES: Final = "faces"
 OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "text": ("threshold", "margin", "smallest", "text_like"),
@@ -415,10 +395,8 @@ OTHERS: Final[Mapping[str, Sequence[str]]] = {
     "detected": ("threshold", "margin", "detector_model", "classes"),
 }
 """The options of finders of what is no face."""
-OWN: Final = ("detector_model", "classes", "text_like")
-"""Those that they take beside faces, too."""
-WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
-"""Options whose values are integers."""
+OWN: Final = ("detector_model", "classes", "text_like")  # those that they take beside faces, too
+WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")  # options whose values are integers
 
 
 @dataclass(frozen=True)
@@ -431,66 +409,61 @@ class Chosen:
     @property
     def given_options(self) -> tuple[str, ...]:
         """The options that were given, such as --regions."""
-        return (*["--regions"] * bool(self.specs), *map(_option_name, self.settings))
+        return (*["--regions"] * bool(self.specs), *map(_flag, self.settings))
 
     def faces(self) -> Faces:
         """Return the finder of faces with these settings; raises `InvalidParameter`."""
-        from dpveil.regions import Faces
-
-        given: dict[str, Any] = {
-            n: _parse_pixels(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()
-        }
-        references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
-        if any(references):
-            from dpveil.faces.likeness import Likeness
-
-            given["likeness"] = Likeness.of(*references)
-        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})
-
-    def build_finder(self, name: str) -> Finder:
-        """Return the finder of that name with these settings, as far as they are for it."""
-        from dpveil.regions import Codes, Detected, Eyes, Plates, Text
-
-        if name == "faces":
-            return self.faces()
-        given = {n: v for n, v in self.settings.items() if n in OTHERS[name]}
-        if "smallest" in given:
-            given["smallest"] = _parse_pixels("smallest", given["smallest"])  # type: ignore[assignment]
-        kinds: dict[str, Any] = {"text": Text, "plates": Plates, "codes": Codes, "detected": Detected}
-        kinds |= {"eyes": Eyes, "irises": partial(Eyes, iris=True)}
-        found: Finder = kinds[name](**{NAMES.get(n, n): value for n, value in given.items()})
-        return found
+        faces: Any = _finder(FACES, self.settings)
+        return faces  # type: ignore[no-any-return]
 
     def finders(self, usual: Sequence[str]) -> list[Finder]:
         """Return the finders for --regions, or without it for the `usual` regions.
 
         The settings apply to faces where these are among the regions, and else to what is searched for.
-        `classes`, and the model of "detected", are for that alone. Raises `InvalidParameter` for settings of
-        nothing, and as `parse`.
         """
         from dpveil.regions import parse
         from dpveil.regions.spec import split_choices
 
         specs = [str(part) for spec in self.specs or usual for part in split_choices(spec.strip())]
-        takes = {spec: self._for(spec, specs) for spec in specs if spec in (FACES, *OTHERS)}
+        beside = FACES in specs
+        takes: dict[str, list[str]] = {
+            spec: [name for name in own if not beside or name in OWN]
+            for spec, own in OTHERS.items()
+            if spec in specs
+        }
+        if beside:
+            takes[FACES] = [name for name in (*CHOICE, *SEARCH) if name not in OWN]
         for name in self.settings:
             if not any(name in taken for taken in takes.values()):
                 kind = {"classes": "detected", "text_like": "text"}.get(name, FACES)
                 instead = f"use --regions {kind} in place of {', '.join(specs)}"
                 hint = f"{instead if self.specs else f'add --regions {kind}'}, or leave it out"
-                raise InvalidParameter(_option_name(name), None, f"is only for {kind}", hint=hint)
+                raise InvalidParameter(_flag(name), None, f"is only for {kind}", hint=hint)
         given = {spec: {n: v for n, v in self.settings.items() if n in own} for spec, own in takes.items()}
-        return [parse(Chosen((), given[s]).build_finder(s) if s in given else s) for s in specs]
-
-    def _for(self, spec: str, specs: Sequence[str]) -> Sequence[str]:
-        """Return the settings that one of the chosen regions takes."""
-        beside = FACES in specs
-        if spec != FACES:
-            return [n for n in OTHERS[spec] if not beside or n in OWN]
-        return [n for n in (*CHOICE, *SEARCH) if n not in ("classes", "text_like", "detector_model")]
+        return [parse(_finder(spec, given[spec]) if spec in given else spec) for spec in specs]
 
 
 NOTHING: Final = Chosen((), {})
+
+
+def _finder(kind: str, settings: Mapping[str, str | Path]) -> Finder:
+    from dpveil import regions
+
+    given: dict[str, Any] = {NAMES.get(name, name): value for name, value in settings.items()}
+    for name in given.keys() & {*WHOLE_NUMBERS}:
+        if not isinstance(value := number(str(given[name])), int) or value < 0:
+            hint = "write it as 40 or 1920"
+            raise InvalidParameter(name, given[name], "is not a whole number of pixels", hint=hint)
+        given[name] = value
+    references = [given.pop(name, ()) for name in ("keep_like", "replace_like")]
+    if any(references):
+        from dpveil.faces.likeness import Likeness
+
+        given["likeness"] = Likeness.of(*references)
+    if kind == "irises":
+        return regions.Eyes(iris=True, **given)
+    finder: Finder = getattr(regions, kind.capitalize())(**given)  # Faces, Text, Plates, Codes, ...
+    return finder
 
 
 def splice_options(
@@ -511,14 +484,14 @@ def splice_options(
         chosen = {name: value for name, value in values.items() if value not in (None, False, [])}
         return command(**{parameter: build(chosen, options)}, **options)
 
-    kept, only = list(given.parameters.values()), inspect.Parameter.KEYWORD_ONLY
-    place = next(n for n, each in enumerate(kept) if each.name == parameter)
+    only = inspect.Parameter.KEYWORD_ONLY
     own = [
         inspect.Parameter(name, only, default=False if get_args(kind)[0] is bool else None, annotation=kind)
         for name, kind in table.items()
     ]
-    after = [each.replace(kind=only) for each in kept[place + 1 :]]
-    parameters = [*(each.replace(kind=only) for each in kept[:place]), *own, *after]
+    parameters: list[inspect.Parameter] = []
+    for each in given.parameters.values():
+        parameters += own if each.name == parameter else [each.replace(kind=only)]
     with_options.__signature__ = given.replace(parameters=parameters)  # type: ignore[attr-defined]
     return with_options
 
@@ -542,13 +515,5 @@ def takes_regions(command: Callable[..., int], *, faces_only: bool = False) -> C
     return splice_options(command, "regions", own, build)
 
 
-def _option_name(name: str) -> str:
+def _flag(name: str) -> str:
     return "--" + name.rstrip("_").replace("_", "-")
-
-
-def _parse_pixels(name: str, value: str | Path) -> int:
-    text = str(value).strip()
-    if not (text.isascii() and text.isdigit() and len(text) < 20):
-        hint = "write it as 40 or 1920"
-        raise InvalidParameter(name, text, "is not a whole number of pixels", hint=hint)
-    return int(text)

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.cli import exits, say
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
 
 
-EVERY: Final = 30.0
-"""Least seconds between two lines of a log."""
+EVERY: Final = 30.0  # least seconds between two lines of a log
 
 Progress = Callable[[str, int, int], None]
 """Called with a stage ("analyzing", "rendering"), how much of it is done, and of how much."""
@@ -104,16 +102,8 @@ def in_words(seconds: float) -> str:
     >>> in_words(29.5), in_words(61), in_words(7201)
     ('30 s', '2 min', '3 h')
     """
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{-int(-seconds // size)} {unit}"
-    return f"{-int(-seconds // 1)} s"
-
-
-FINISHING: Final = "\nstopping: what is being drawn is finished and saved first{again}\n"
-AGAIN: Final = "; Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
-ALONE: Final = "; photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
-"""What a single process, whose threads read photos, cannot leave undone."""
+    size, unit = (3600, "h") if seconds >= 3600 else (60, "min") if seconds >= 60 else (1, "s")
+    return f"{-int(-seconds // size)} {unit}"
 
 
 class Interrupted(DPVeilError):
@@ -135,11 +125,14 @@ def heard_to_the_end(jobs: int) -> Interrupts:
     """Return what hears Ctrl-C for a run by `jobs` processes, and says that it was heard."""
     from dpveil.batch.interrupts import Interrupts
 
-    text = FINISHING.format(again=AGAIN if jobs > 1 else ALONE)
-    return Interrupts(partial(_write, text.encode()))
+    again = "Ctrl-C again ends at once, and photos that are paid for and not saved yet are lost"
+    if jobs == 1:  # the threads of this process, which read photos, cannot be left
+        again = "photos that are being read are waited for: if their disk hangs, only kill -9 ends that"
+    text = f"\nstopping: what is being drawn is finished and saved first; {again}\n".encode()
 
+    def tell() -> None:
+        # past stderr's buffer, in which a signal's handler may have interrupted a line
+        with suppress(OSError):
+            os.write(2, text)
 
-def _write(text: bytes) -> None:
-    """Write to stderr past its buffer, in which a signal's handler may have interrupted a line."""
-    with suppress(OSError):
-        os.write(2, text)
+    return Interrupts(tell)

@@ -41,14 +41,12 @@ if TYPE_CHECKING:
     from dpveil.release.plan import Plan
 
 
-LEAST: Final = 800
-"""Least longer side of a preview in pixels: smaller photos are enlarged so that labels fit."""
+LEAST: Final = 800  # least longer side of a preview in pixels: smaller photos are enlarged so that labels fit
 
 Place = tuple[int, int, int, int]
 """Left, top, right and bottom of a rectangle on the page, in pixels, all of them in it."""
 EDGE: Final = (255, 214, 10)
-KEPT: Final = (90, 200, 250)
-"""The colours of what is replaced, and of faces that are chosen to stay."""
+KEPT: Final = (90, 200, 250)  # the colours of what is replaced, and of faces that are chosen to stay
 INK: Final = (20, 20, 20)
 
 
@@ -119,7 +117,6 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
 
 
 def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int, int]) -> None:
-    """Draw the number and, smaller, the score on a plate at the upper left of a box, within the page."""
     from PIL import ImageFont
 
     number = "?" if face.number is None else f"{face.number}"
@@ -136,16 +133,11 @@ def _label(draw: ImageDraw.ImageDraw, face: Shown, place: Place, page: tuple[int
     draw.text((after, y + size), score, font=small, fill=INK, anchor="ls")
 
 
-LONG_SIDE: Final = 640
-"""Longer side of a whole photo on the page, in pixels: a page is up to twice as wide."""
-CLOSE: Final = 160
-"""Longer side of a region on the page, in pixels."""
-QUALITY: Final = 60
-"""WebP quality of the pictures, out of 100."""
-LEFT: Final = "may be a face, and is not hidden"
-"""What a place that the detector was not sure of is called."""
-START: Final = b"<!doctype html><!-- dpveil review -->"
-"""The first bytes of the page (review.html)."""
+LONG_SIDE: Final = 640  # longer side of a whole photo on the page, in pixels: a page is up to twice as wide
+CLOSE: Final = 160  # longer side of a region on the page, in pixels
+QUALITY: Final = 60  # WebP quality of the pictures, out of 100
+LEFT: Final = "may be a face, and is not hidden"  # what a place that the detector was not sure of is called
+START: Final = b"<!doctype html><!-- dpveil review -->"  # the first bytes of the page (review.html)
 
 
 Part = tuple[float, bytes, str]
@@ -164,15 +156,12 @@ def review_part(task: Task, plan: Plan, release: Release | None) -> Part | None:
 
 
 def _entry(source: Path, plan: Plan, release: Release) -> tuple[float, bytes]:
-    """Return a photo's part of the page: before and after, its regions, and places that may be faces."""
     photo, missing = plan.photo, release.certificate.missing
     rows, left = sorted(plan.regions, key=_doubt), sorted(plan.doubtful, key=_doubt)
-    lacks = "".join(
-        f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>" for text in missing
-    )
-    whole = _image(_draw_frames(photo, plan.regions, left), "original") + _image(
-        downscale(release.image, LONG_SIDE), "release"
-    )
+    lack = "<p class=missing>Not found, and left as it is: "
+    lacks = "".join(f"{lack}{html.escape(text)}</p>" for text in missing)
+    whole = _image(_draw_frames(photo, plan.regions, left), "original")
+    whole += _image(downscale(release.image, LONG_SIDE), "release")
     parts = [(region, region.label) for region in rows] + [(place, LEFT) for place in left]
     close = "".join(_close(photo.image, release.image, *each) for each in parts)
     close = f"<ul>{close}</ul>" if close else ""
@@ -188,19 +177,11 @@ def _doubt(region: Region) -> float:
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
-    """Raise any error that would prevent writing the page, before anything is drawn.
-
-    Raises `InvalidParameter` for a suffix other than .html, `UsageError` if the page would be among the
-    releases, and as `check_private`.
-    """
+    """Raise any error that would prevent writing the page, before anything is drawn."""
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
-    among = any(
-        is_beside_output(path, task) or real(path).is_relative_to(real(out))
-        for task in tasks
-        if task.output != out
-    )
-    if among:
+    inside = real(path).is_relative_to(real(out))
+    if any(task.output != out and (inside or is_beside_output(path, task)) for task in tasks):
         problem = f"the review {show_path(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="review", start=None, replace=replace)
@@ -235,35 +216,29 @@ def _draw_frames(
     stay have frames of another colour.
     """
     small = downscale(photo.image, LONG_SIDE)
-    numbers = [region.origin.number or n for n, region in enumerate(regions, start=1)]
-    stay = {one.origin.number: one for region in regions for one in region.kept}
-    frames = []
-    for number, region in zip([*[None] * len(doubtful), *numbers], (*doubtful, *regions), strict=True):
-        box, mask = _downscale(region, photo, small)
-        frames.append(Shown(number, box, None, mask))
-    frames += [Shown(n, _downscale(one, photo, small)[0], None, kept=True) for n, one in stay.items()]
-    return downscale(draw_preview(Photo(small), frames), LONG_SIDE)
-
-
-def _downscale(
-    region: Region, photo: Photo, small: UInt8[np.ndarray, "r q 3"]
-) -> tuple[Box, Bool[np.ndarray, "h w"] | None]:
-    """Return the box of a region in a downscaled photo, and its mask if it has one."""
     down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
-    left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
-    top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
-    left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
-    box = Box(left, top, max(1, right - left), max(1, bottom - top))
-    if region.mask is None:
-        return box, None
-    mask = cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST)
-    return box, mask > 0
+
+    def shown(number: int | None, region: Region, *, kept: bool = False) -> Shown:
+        one = region.box
+        left, right = round(one.x * across), round((one.x + one.w) * across)
+        top, bottom = round(one.y * down), round((one.y + one.h) * down)
+        left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
+        box, mask = Box(left, top, max(1, right - left), max(1, bottom - top)), None
+        if region.mask is not None and not kept:
+            size = (box.w, box.h)
+            mask = cv2.resize(region.mask.astype(np.uint8), size, interpolation=cv2.INTER_NEAREST) > 0
+        return Shown(number, box, None, mask, kept)
+
+    frames = [shown(None, region) for region in doubtful]
+    frames += [shown(region.origin.number or n, region) for n, region in enumerate(regions, start=1)]
+    stay = {one.origin.number: one for region in regions for one in region.kept}
+    frames += [shown(n, one, kept=True) for n, one in stay.items()]
+    return downscale(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
 def _close(
     before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region, label: str
 ) -> str:
-    """Return the HTML of a region before and after, with a quarter of its size around it."""
     box = region.box
     aside, above = box.w // 4 + 2, box.h // 4 + 2
     part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]

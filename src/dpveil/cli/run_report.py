@@ -44,19 +44,8 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
-MOST_REFUSED: Final = 20
-"""Most photos whose refusals are printed."""
+MOST_REFUSED: Final = 20  # most photos whose refusals are printed
 NUMBER: Final = re.compile(r"[0-9]+")
-WAITS: Final = "waits for the rest of its document"
-DRY: Final = "; a dry run draws, pays and writes nothing"
-SKIPPED: Final = (
-    "skipped {photos}: released before with these settings, and the certificate is valid; --force releases"
-    " anew"
-)
-DISCARDED: Final = (
-    "warning: {photos}: paid and discarded, as it could not be written or another run was faster; nothing is"
-    " refunded"
-)
 STOPPED: Final = {
     INTERRUPTED: exits.INTERRUPTED,
     UNWRITABLE: exits.IMPOSSIBLE,
@@ -65,6 +54,15 @@ STOPPED: Final = {
     UNSTARTED: exits.IMPOSSIBLE,
 }
 """Exit codes of runs that ended early, by reason."""
+NOUNS: Final[Mapping[str, tuple[str, str]]] = {
+    TEXT: ("line of text", "lines of text"),
+    PLATE: ("number plate", "number plates"),
+    MASK: ("masked region", "masked regions"),
+    WHOLE: ("whole photo", "whole photos"),
+    "box": ("box", "boxes"),
+}
+"""What regions of a kind are called, one and many, where that is not the kind itself."""
+PAGES: Final = (".pdf", ".tif", ".tiff")  # how documents are called, whose pages are no photos
 
 
 def exit_code(report: Report) -> int:
@@ -75,9 +73,7 @@ def exit_code(report: Report) -> int:
     if any(issubclass(error, BudgetRefused | TooWeak) for error in errors):
         return exits.BUDGET
     fruitless = errors and not (report.released or report.skipped or report.priced)
-    if fruitless and any(
-        all(issubclass(error, kind) for error in errors) for kind in (PhotoError, OutputError)
-    ):
+    if fruitless and any(all(issubclass(e, kind) for e in errors) for kind in (PhotoError, OutputError)):
         return exits.IMPOSSIBLE
     return exits.INCOMPLETE if errors else exits.DONE
 
@@ -91,11 +87,18 @@ def print_report(
     """
     if json:
         say.document(report.to_json())
-    else:
-        if not voice.quiet:
-            _tell_each(report, voice)
-            if text := summary(report, out, seeded=seeded):
-                say.answer(text)
+    elif not voice.quiet:
+        for entry in report.released if voice.verbose else ():
+            if entry.promise is not None:
+                waits = "waits for the rest of its document"
+                place = waits if entry.output is None else show_path(str(entry.output))
+                say.answer(f"{show_path(entry.source)} → {place}  {entry.kept or cost(entry.promise)}")
+        for entry in report.priced:
+            if entry.promise is not None:
+                say.answer(f"{show_path(entry.source)}  {entry.kept or cost(entry.promise)}")
+        if text := summary(report, out, seeded=seeded):
+            say.answer(text)
+    if not json:
         _tell_refused(report)
     for text in report.wrote:
         voice.note(f"wrote {text}")
@@ -105,14 +108,29 @@ def print_report(
         voice.note(f"warning: {text}")
     warn(report.released, voice)
     if report.skipped:
-        voice.note(SKIPPED.format(photos=_first(report.skipped)))
+        valid = "released before with these settings, and the certificate is valid; --force releases anew"
+        voice.note(f"skipped {_first(report.skipped)}: {valid}")
     for text in (text for entry in report.skipped for text in entry.warnings):
         if isinstance(text, Unfinished):
             voice.note(text)
     if lost := report.discarded:
-        voice.note(DISCARDED.format(photos=_first(lost)))
+        why = "paid and discarded, as it could not be written or another run was faster; nothing is refunded"
+        voice.note(f"warning: {_first(lost)}: {why}")
     if report.dry or (len(report.entries) > 1 and len(report.released) < len(report.entries)):
-        voice.note(_counts(report))
+        _tell_counts(report, voice)
+
+
+def _tell_counts(report: Report, voice: Voice) -> None:
+    """Say how many of all inputs were released, and what became of the others."""
+    what, count = _sources(report.entries), len(report.released)
+    if report.dry:
+        count = 0 if report.stopped == UNAFFORDABLE else len(report.priced)
+    counts = {"failed": report.failed, "were released before": report.skipped, "not tried": report.untried}
+    told = [f"{'would release' if report.dry else 'released'} {count:,} of {what}"]
+    told += [f"{len(entries):,} {name}" for name, entries in counts.items() if entries]
+    told += [f"in {len(report.no_region):,} nothing was found to replace"] * bool(report.no_region)
+    told += ["a dry run draws, pays and writes nothing"] * report.dry
+    voice.note("; ".join(told))
 
 
 def write_file(path: Path | None, write: Callable[[Path], None]) -> int:
@@ -126,28 +144,22 @@ def write_file(path: Path | None, write: Callable[[Path], None]) -> int:
     return exits.DONE
 
 
-NOUNS: Final[Mapping[str, tuple[str, str]]] = {
-    TEXT: ("line of text", "lines of text"),
-    PLATE: ("number plate", "number plates"),
-    MASK: ("masked region", "masked regions"),
-    WHOLE: ("whole photo", "whole photos"),
-    "box": ("box", "boxes"),
-}
-"""What regions of a kind are called, one and many, where that is not the kind itself."""
-PAGES: Final = (".pdf", ".tif", ".tiff")
-"""How documents are called, whose pages are no photos."""
-VECTORS: Final = ", and the singular vectors of what was replaced"
+def _noun(kind: str, count: int) -> str:
+    return NOUNS.get(kind, (kind, f"{kind}s"))[count != 1]
 
 
-def _kinds(promises: Iterable[Promise]) -> Counter[str]:
-    """Return how many regions of each kind were replaced."""
-    return Counter(kind for promise in promises for kind in promise.kinds)
+def _counted(kinds: Mapping[str, int]) -> str:
+    return " and ".join(f"{count:,} {_noun(kind, count)}" for kind, count in kinds.items())
 
 
-def _regions(kinds: Mapping[str, int]) -> str:
-    """Return how many regions there are of each kind, such as 2 lines of text."""
-    nouns = {kind: NOUNS.get(kind, (kind, f"{kind}s"))[count != 1] for kind, count in kinds.items()}
-    return " and ".join(f"{count:,} {nouns[kind]}" for kind, count in kinds.items())
+def _sources(entries: Sequence[Entry]) -> str:
+    """Return how many photos, pages and clips these are, in words."""
+    return _counted(
+        Counter(
+            "clip" if is_clip(e.source) else "page" if e.source.parent.suffix.lower() in PAGES else "photo"
+            for e in entries
+        )
+    )
 
 
 def _first(entries: Iterable[Entry]) -> str:
@@ -164,7 +176,7 @@ def cost(promise: Promise) -> str:
     """
     if promise.total is None:
         return "UNPROTECTED COPY"
-    what = _regions(_kinds([promise]))
+    what = _counted(Counter(promise.kinds))
     if promise.total.formal and promise.total.free:
         return f"{what}: {in_short(promise.total, of='')}"
     total = f"{in_short(promise.total)} ({promise.strength})" if promise.total.formal else NO_PROMISE
@@ -191,7 +203,11 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
         said += [f"{text}." for text in _kept_pages(kept)]
         are = "it is" if len(copies) == 1 else "they are"
         said += [f"{_sources(copies)} {would}copied as {are}."] * bool(copies)
-    return " ".join([*said, _target(entries, out)]).strip() if said else ""
+    places = {str(entry.output) for entry in entries if entry.output is not None}
+    if said and places:
+        place = places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent)
+        said.append(f"→ {show_path(place)}")
+    return " ".join(said)
 
 
 def _kept_pages(kept: Sequence[Entry]) -> list[str]:
@@ -210,107 +226,61 @@ def _kept_pages(kept: Sequence[Entry]) -> list[str]:
     ]
 
 
-def _sources(entries: Sequence[Entry]) -> str:
-    """Return how many photos, pages and clips these are, in words."""
-    kinds = Counter(
-        "clip" if is_clip(e.source) else "page" if e.source.parent.suffix.lower() in PAGES else "photo"
-        for e in entries
-    )
-    return _regions(kinds)
-
-
 def _promised(drawn: Sequence[Entry], would: str, *, seeded: bool) -> str:
     """Return what was replaced, and what of it is kept at most, in one sentence."""
     promises = [entry.promise for entry in drawn if entry.promise is not None]
-    kinds, worst = _kinds(promises), costliest(promises)
-    one = kinds.total() == 1
-    them, limited = "it" if one else "them", f"{would or 'is '}limited"
-    what = f"{_regions(kinds)} {would}replaced in {_sources(drawn)}"
+    kinds, worst = Counter(kind for promise in promises for kind in promise.kinds), costliest(promises)
+    them, photos = "it" if kinds.total() == 1 else "them", _sources(drawn)
+    what = f"{_counted(kinds)} {would}replaced in {photos}"
     if {*kinds} == {WHOLE}:
-        what = f"{_sources(drawn)} {would}replaced as a whole"
+        what = f"{photos} {would}replaced as a whole"
     if seeded or worst is None or worst.total is None:
         return f"{what}; nothing is promised, as --seed repeats the draw."
     if not worst.total.formal:
         return f"{what}; {NO_PROMISE} about {them}."
     if worst.total.free:
-        kept = f"{'would be' if would else 'is'} kept{but_linked(worst.total)}"
+        kept = f"{would or 'is '}kept{but_linked(worst.total)}"
         return f"{what}; nothing of {them} {kept} (ε = 0)."
-    among = f", in the worst of {_sources(drawn)}" if len(drawn) > 1 else ""
-    limit = f"{in_short(worst.total)} ({worst.strength})"
-    return f"{what}; what shows of {them} {limited} to {limit}{among}."
+    among = f", in the worst of {photos}" if len(drawn) > 1 else ""
+    limit = f"{would or 'is '}limited to {in_short(worst.total)} ({worst.strength})"
+    return f"{what}; what shows of {them} {limit}{among}."
 
 
 def _not_hidden(drawn: Sequence[Entry]) -> str:
-    """Return what is not hidden, in one sentence."""
     promises = [entry.promise for entry in drawn if entry.promise is not None]
-    kinds, totals = _kinds(promises), [promise.total for promise in promises]
-    vectors = VECTORS * any(
-        total is not None and total.relation.name == "singular-values" for total in totals
-    )
+    kinds, totals = Counter(kind for p in promises for kind in p.kinds), [p.total for p in promises]
+    svd = any(total is not None and total.relation.name == "singular-values" for total in totals)
+    vectors = ", and the singular vectors of what was replaced" * svd
     texts = dict.fromkeys(name for promise in promises for name in promise.kept)
     kept = f" Kept: {', '.join(texts)}." if texts else ""
     if {*kinds} == {WHOLE}:
         return f"Not hidden: sizes, and whether there is colour{vectors}.{kept}"
-    kind, one = (next(iter(kinds)) if len(kinds) == 1 else "region"), kinds.total() == 1
-    place = NOUNS.get(kind, (kind, f"{kind}s"))[not one]
-    clips = any(is_clip(entry.source) for entry in drawn)
+    place = _noun(next(iter(kinds)) if len(kinds) == 1 else "region", kinds.total())
+    one, clips = kinds.total() == 1, any(is_clip(entry.source) for entry in drawn)
     moved = f" and how {'it' if one else 'they'} moved" * clips
     where = f"where the {place} {'was' if one else 'were'}{moved}{vectors}"
     return f"Not hidden: everything else, and {where}.{kept}"
 
 
-def _target(entries: Sequence[Entry], out: object) -> str:
-    """Return where releases are."""
-    places = {str(entry.output) for entry in entries if entry.output is not None}
-    if not places:
-        return ""
-    return f"→ {show_path(places.pop() if len(places) == 1 else str(out or Path(places.pop()).parent))}"
-
-
-def _counts(report: Report) -> str:
-    """Return how many of all inputs were released, and what became of the others."""
-    what = _sources(report.entries)
-    if report.dry:
-        count = 0 if report.stopped == UNAFFORDABLE else len(report.priced)
-        first = f"would release {count:,} of {what}"
-    else:
-        first = f"released {len(report.released):,} of {what}"
-    counts = {"failed": report.failed, "were released before": report.skipped, "not tried": report.untried}
-    told = [f"{len(entries):,} {name}" for name, entries in counts.items() if entries]
-    told += [f"in {len(report.no_region):,} nothing was found to replace"] * bool(report.no_region)
-    return "; ".join([first, *told]) + (DRY if report.dry else "")
-
-
-def _tell_each(report: Report, voice: Voice) -> None:
-    """Print a line for each release, if that is asked for, and for each price of a dry run."""
-    for entry in report.released if voice.verbose else ():
-        if entry.promise is not None:
-            place = WAITS if entry.output is None else show_path(str(entry.output))
-            say.answer(f"{show_path(entry.source)} → {place}  {entry.kept or cost(entry.promise)}")
-    for entry in report.priced:
-        if entry.promise is not None:
-            say.answer(f"{show_path(entry.source)}  {entry.kept or cost(entry.promise)}")
-
-
 def _tell_refused(report: Report) -> None:
     """Print why photos were not released; those with the same reason share a line."""
+
+    def why(entry: Entry) -> str:
+        failure = entry.failure
+        return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
+
     refused: dict[str, list[str]] = {}
     for entry in report.entries:
         if entry.failure and entry.status != UNTRIED:
             name = show_path(entry.source)
-            refused.setdefault(_failure_text(entry).removeprefix(f"{name} "), []).append(name)
-    for why, names in [*refused.items()][:MOST_REFUSED]:
-        say.note(f"{say.first_and_count(names)}: {why}")
+            refused.setdefault(why(entry).removeprefix(f"{name} "), []).append(name)
+    for text, names in [*refused.items()][:MOST_REFUSED]:
+        say.note(f"{say.first_and_count(names)}: {text}")
     if left := [name for names in [*refused.values()][MOST_REFUSED:] for name in names]:
         say.note(f"and {count_noun(len(left), 'more photo')}: --json and --manifest name all")
     if untried := report.untried:
         what = "nothing was drawn" if report.stopped == UNAFFORDABLE else _first(untried)
-        say.note(f"{what}: {_failure_text(untried[0])}")
-
-
-def _failure_text(entry: Entry) -> str:
-    failure = entry.failure
-    return "" if failure is None else str(DPVeilError(failure.message, hint=failure.hint))
+        say.note(f"{what}: {why(untried[0])}")
 
 
 def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> None:
@@ -323,7 +293,12 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
     for entry in entries:
         for text in entry.warnings:
             about.setdefault(NUMBER.sub("0", text), {}).setdefault(show_path(entry.source), text)
-    for photos in sorted(about.values(), key=lambda photos: _rank(next(iter(photos.values())))):
+
+    def rank(photos: Mapping[str, str]) -> int:
+        text = next(iter(photos.values()))
+        return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
+
+    for photos in sorted(about.values(), key=rank):
         texts = [*photos.values()]
         told = texts[0] + " (and others alike)" * (len({*texts}) > 1)
         alike = len(photos) == len(entries) and len({*texts}) == 1
@@ -334,13 +309,6 @@ def warn(entries: Sequence[Entry], voice: Voice, start: str = "warning: ") -> No
             voice.note(f"{start}{named}{told}")
 
 
-def _rank(text: str) -> int:
-    return 0 if isinstance(text, Caution) else 2 if isinstance(text, Aside) else 1
-
-
-LEFT: Final = "not hidden: {places}, in {photos}: {look}, and --threshold {least} replaces all of them"
-
-
 def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -> None:
     """Print the places that may be faces and are not replaced, by photo, `before` their release or after."""
     if places := [place for entry in entries for place in entry.left]:
@@ -349,7 +317,8 @@ def tell_left(entries: Sequence[Entry], voice: Voice, *, before: bool = False) -
         many = count_noun(len(places), "place") + " that may show a face"
         look = "dpveil faces shows each" if before else "--review shows each"
         photos = _first(entry for entry in entries if entry.left)
-        voice.note(LEFT.format(places=many, photos=photos, look=look, least=lowest(places)))
+        least = f"--threshold {lowest(places)} replaces all of them"
+        voice.note(f"not hidden: {many}, in {photos}: {look}, and {least}")
 
 
 def tell_clear(promises: Sequence[Promise], voice: Voice) -> None:
@@ -364,7 +333,6 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
 
     One without a formal guarantee costs more than any other. Copies do not count.
     """
-    kept = [promise for promise in promises if promise.total is not None]
 
     def amount(promise: Promise) -> tuple[Any, ...]:
         total: Any = promise.total
@@ -372,7 +340,7 @@ def costliest(promises: Sequence[Promise]) -> Promise | None:
         reach = inf if total.kind == "metric" and total.diameter is None else total.diameter or 0
         return (not total.formal, *paid, reach, len(promise.guarantees))
 
-    return max(kept, key=amount, default=None)
+    return max((promise for promise in promises if promise.total is not None), key=amount, default=None)
 
 
 NON_COMMERCIAL: Final = "non-commercial"
@@ -402,10 +370,6 @@ def tell_chosen(method: Method, voice: Voice) -> None:
 
     if method.set_by_user:
         voice.note(CHOSEN.format(", ".join(method.set_by_user)))
-
-
-PRICE: Final = "price: {what}, {amounts}; {subject}: {limits}"
-YET: Final = "warning: nothing is {done} yet: "
 
 
 def check_payer(url: str | None, subject: str | None, seed: int | None) -> None:
@@ -453,8 +417,8 @@ def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
         tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
-    yet = YET.format(done="drawn" if ledger is None else "paid")
-    warn(dry.priced, voice if choices.dry else voice.brief, yet)
+    yet = f"warning: nothing is {'drawn' if ledger is None else 'paid'} yet: "
+    warn(dry.priced, voice if choices.dry else Voice(voice.quiet), yet)
     tell_left(dry.priced, voice, before=True)
 
 
@@ -472,7 +436,7 @@ def tell_cost(
         cost, account = sum(map(Total.of, totals), Total()), ledger.show(subject)
         amounts = amounts_in_words(cost) + " together" * (len(totals) > 1)
         limits = account.limits_in_words()
-        voice.note(PRICE.format(what=what, amounts=amounts, subject=subject, limits=limits))
+        voice.note(f"price: {what}, {amounts}; {subject}: {limits}")
 
 
 def tell_dry(choices: Choices, report: Report, voice: Voice) -> None:

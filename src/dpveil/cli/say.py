@@ -52,11 +52,6 @@ class Voice:
             raise UsageError("--quiet and --verbose exclude each other", hint="leave one out")
         return cls(quiet, verbose)
 
-    @property
-    def brief(self) -> Voice:
-        """The same without details."""
-        return Voice(self.quiet)
-
     def note(self, text: str) -> None:
         """Print one line to stderr, unless `quiet`."""
         if not self.quiet:
@@ -75,11 +70,6 @@ def escape_controls(text: str) -> str:
     """Return `text` with control characters escaped, and those that turn letters, which names may contain."""
     shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
     return text if text.isprintable() else "".join(shown)
-
-
-def hash_in_short(sha256: str) -> str:
-    """Return the beginning of a file's SHA-256, by which several commands name the same file."""
-    return f"sha256 {sha256[:12]}"
 
 
 def one_line(error: BaseException) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -12,7 +11,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.ledger import place_of
-from dpveil.cli.options import AsJson, Text
+from dpveil.cli.options import AsJson, LedgerUrl, MaxPixels, Sign
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.service.keys import Keys
@@ -64,15 +63,12 @@ def list_command(keys: FILE, json: AsJson = False) -> int:
       dpveil api-key list --keys keys.json
     """
     found = Keys.read(keys).callers
+    shown = ("number", "name", "rate", "parallel", "subjects")
     if json:
-        shown = ("number", "name", "rate", "parallel", "subjects")
-        rows = [{name: getattr(caller, name) for name in shown} for caller in found]
-        say.document({"keys": rows})
-        return exits.DONE
-    for caller in found:
-        subjects = ", ".join(caller.subjects or ())
+        say.document({"keys": [{name: getattr(caller, name) for name in shown} for caller in found]})
+    for caller in () if json else found:
         limits = f"{caller.rate} a minute, {caller.parallel} at once"
-        say.answer(f"{caller.number}  {caller.name}: {limits}; {subjects}")
+        say.answer(f"{caller.number}  {caller.name}: {limits}; {', '.join(caller.subjects or ())}")
     return exits.DONE
 
 
@@ -103,53 +99,32 @@ def _root() -> None:
     """
 
 
-STOPPED: Final = "dpveil has stopped; what was paid for was finished, and all else was cancelled at no cost"
-STARTS: Final = "starting the service, which takes a few seconds"
-"""What is said at once: to import what serves, and what finds faces, takes the time."""
-
-
 def serve_command(
     host: Annotated[
         str, typer.Option(metavar="ADDRESS", help="Where to listen; others than this machine's need keys.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 chooses one.")] = 8000,
-    ledger: Annotated[
-        Text,
-        typer.Option(metavar="URL", help="The ledger that pays for releases, such as sqlite:///budget.db."),
-    ] = None,
+    ledger: LedgerUrl = None,
     keys: Annotated[
         Path | None,
         typer.Option(metavar="FILE", readable=False, help="The API keys, which dpveil api-key new makes."),
     ] = None,
     hostname: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="A name by which the service is reached; repeatable."),
+        typer.Option(metavar="NAME", help="A name by which the service is reached. Repeatable."),
     ] = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            readable=False,
-            help="Keep results in this database, not in memory: a restart finds them.",
-        ),
+        typer.Option(metavar="FILE", readable=False, help="Keep results in this database, not in memory."),
     ] = None,
     workers: Annotated[
         int | None, typer.Option(metavar="N", min=1, max=1024, help="Workers; default: one more than cores.")
     ] = None,
-    max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
-    ] = 50_000_000,
+    max_pixels: MaxPixels = 50_000_000,
     keep: Annotated[
         int, typer.Option(metavar="SECONDS", min=1, max=10**7, help="How long results are kept.")
     ] = 3600,
-    sign: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="KEY",
-            readable=False,
-            help="Sign certificates with this private key (dpveil key new), which no worker gets.",
-        ),
-    ] = None,
+    sign: Sign = None,
 ) -> int:
     """Plan and release photos over HTTP, for applications on this machine, or with keys for others.
 
@@ -164,7 +139,7 @@ def serve_command(
     """
     from dpveil.ledger import Ledger
 
-    say.note(STARTS)
+    say.note("starting the service, which takes a few seconds")  # for imports
     try:
         from dpveil.service.run import Setup, serve
     except ImportError as error:
@@ -183,8 +158,8 @@ def serve_command(
     address = f"[{host}]" if ":" in host.strip("[]") and "[" not in host else host
 
     def begins(service: Service) -> None:
-        for line in _about(setup, ledger, service):
-            say.note(line)
+        for name, text in _about(setup, ledger, service).items():
+            say.note(f"{name}: {text}")
 
     serve(
         setup,
@@ -192,31 +167,25 @@ def serve_command(
         begins,
         lambda port: say.note(f"dpveil serves the page and the API at http://{address}:{port}"),
     )
-    say.note(STOPPED)
+    say.note("dpveil has stopped; what was paid for was finished, and all else was cancelled at no cost")
     return exits.DONE
 
 
-def _about(setup: Setup, ledger: Text, service: Service) -> Iterator[str]:
-    """Yield where everything is that the service uses, a line each."""
-    yield (
-        f"ledger: {place_of(ledger)}, which pays for every release"
-        if ledger
-        else "ledger: none, so nobody remembers what is spent; --ledger names one"
-    )
+def _about(setup: Setup, ledger: str | None, service: Service) -> dict[str, str]:
     kept = f"kept for {setup.limits.result_seconds:g} s"
-    yield (
-        f"results: {setup.results}, {kept}; a restart finds them"
-        if setup.results
-        else f"results: in memory, {kept}; they end with the service"
-    )
-    yield (
-        "keys: none is needed on this machine; nobody else reaches the service"
-        if setup.keys is None
-        else f"keys: {setup.keys}, which has {count_noun(service.keys or 0, 'key')}"
-    )
-    yield (
-        "certificates: not signed"
-        if setup.sign is None
-        else f"certificates: signed by {setup.sign.public.fingerprint}"
-    )
-    yield f"workers: {service.jobs.workers.count}, which start when they are needed"
+    told = {
+        "ledger": "none, so nobody remembers what is spent; --ledger names one",
+        "results": f"in memory, {kept}; they end with the service",
+        "keys": "none is needed on this machine; nobody else reaches the service",
+        "certificates": "not signed",
+        "workers": f"{service.jobs.workers.count}, which start when they are needed",
+    }
+    if ledger:
+        told["ledger"] = f"{place_of(ledger)}, which pays for every release"
+    if setup.results:
+        told["results"] = f"{setup.results}, {kept}; a restart finds them"
+    if setup.keys is not None:
+        told["keys"] = f"{setup.keys}, which has {count_noun(service.keys or 0, 'key')}"
+    if setup.sign is not None:
+        told["certificates"] = f"signed by {setup.sign.public.fingerprint}"
+    return told

@@ -14,25 +14,17 @@ from dpveil.core.arrays import UInt8
 from dpveil.core.envelope import PUBLISHABLE
 from dpveil.core.region import Box
 
-SIDE: Final = 264
-"""Default side of a picture. This and all lengths below are in pixels."""
+SIDE: Final = 264  # default side of a picture. This and all lengths below are in pixels
 GAP: Final = 16
-LINE: Final = 23
-"""Height of a line of a caption."""
+LINE: Final = 23  # height of a line of a caption
 MARGIN: Final = 44
-LABELS: Final = 210
-"""Least width of the rows' labels."""
+LABELS: Final = 210  # least width of the rows' labels
 HEADER: Final = 260
-HEADS: Final = 84
-"""Heights of the header, at least, and of the column heads."""
-THUMBNAIL: Final = (256, 192)
-"""Largest width and height of the original."""
-LEAST_WIDTH: Final = 1100
-"""Least width of the page."""
-LABEL: Final = 142
-"""Height of a row's label: a title and up to three lines."""
-BANNER: Final = 50
-"""Height of the warning."""
+HEADS: Final = 84  # heights of the header, at least, and of the column heads
+THUMBNAIL: Final = (256, 192)  # largest width and height of the original
+LEAST_WIDTH: Final = 1100  # least width of the page
+LABEL: Final = 142  # height of a row's label: a title and up to three lines
+BANNER: Final = 50  # height of the warning
 PAPER: Final = (250, 249, 246)
 INK: Final = (28, 30, 34)
 SOFT: Final = (104, 108, 116)
@@ -148,7 +140,6 @@ def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
 
 
 def _thumbnail(sheet: Sheet) -> Image.Image:
-    """Return the original, as large as it fits, with its boxes outlined."""
     small = fit_picture(sheet.original, THUMBNAIL)
     ratio, draw = small.width / sheet.original.shape[1], ImageDraw.Draw(small)
     for box in sheet.boxes:

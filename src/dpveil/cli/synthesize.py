@@ -15,10 +15,10 @@ import typer
 
 from dpveil.batch.interrupts import Interrupts
 from dpveil.bench.items import Item
-from dpveil.bench.layouts import LAYOUTS, Layout, items_of, layout_of, one_person_each
+from dpveil.bench.layouts import LAYOUTS, items_of, layout_of, one_person_each
 from dpveil.cli import exits, say
 from dpveil.cli.ledger import check_limited
-from dpveil.cli.options import AsJson, LedgerUrl, Quiet, Text
+from dpveil.cli.options import AsJson, LedgerUrl, Payer, Quiet, Seed, Text
 from dpveil.cli.progress import Interrupted, bar, stopping
 from dpveil.cli.run_report import check_payer, tell_cost
 from dpveil.core.arrays import Int64
@@ -60,27 +60,12 @@ def _paying(url: str | None, subject: str, plan: Plan, out: Path) -> Iterator[Re
         raise Interrupted("interrupted", hint=f"the set was paid, and {out} is complete")
 
 
-def _check_price(url: str, subject: str, plan: Plan, *, dry: bool) -> None:
-    """Say what a set will cost; raise `BudgetRefused` if that is more than is left, and then say it only in a
-    `dry` run.
-    """
-    with Ledger(url) as opened:  # closed again: photos are read next, and no file of it may be among them
-        check_limited(opened, subject)
-        price = f"a set of {count_noun(plan.pictures, 'picture')}", [plan.guarantee], opened, subject
-        if dry:
-            tell_cost(*price)
-        opened.check_room(subject, [plan.guarantee])
-        if not dry:
-            tell_cost(*price)
-
-
 Crop = Callable[[Photo], Image]
 NOBODY = (
     "{} photos have no person's name and count as a person each: somebody in several of them is protected in"
     " one of them only; if somebody may be, give each person a folder"
 )
-FOLDERS = "folders"
-"""The value of --people for folders that are people."""
+FOLDERS = "folders"  # the value of --people for folders that are people
 FLAT = "no photo is in a person's folder"
 FOLDED = "each folder is a person, with the folders in it"
 
@@ -105,14 +90,13 @@ class Album:
         Layouts that split a person's photos are read as a folder for each person: one with eyes, where each
         eye is one, and UTKFace with photos in folders. With `folders` these are people, whatever the layout
         looks like.
-
-        Raises `UsageError` for what is no folder, `PhotoError` if there is no photo, and `DataError` for a
-        photo in no person's folder, where `folders` are people.
         """
         if not folder.is_dir():
             hint = "give a folder with a folder for each person, or the one that shards are in"
             raise UsageError(f"{show_path(folder)} is not a folder", hint=hint)
-        layout = LAYOUTS[-1] if folders else _layout(folder)
+        layout = LAYOUTS[-1] if folders else layout_of(folder)
+        if layout.subject != "faces" or layout.name == "UTKFace":
+            layout = LAYOUTS[-1]  # never one that gives photos of a folder several people
         beside = one_person_each(folder) if layout is LAYOUTS[-1] else []
         if beside and folders:
             told = f"{count_noun(len(beside), 'photo')} of {show_path(folder)} in no person's folder"
@@ -163,12 +147,6 @@ def check_apart(out: Path, folder: Path) -> None:
             raise UsageError(problem, hint="name the folder of the photos, and keep sets apart from them")
 
 
-def _layout(folder: Path) -> Layout:
-    """Return the layout of a folder of people: never one that gives photos of a folder several of them."""
-    found = layout_of(folder)
-    return found if found.subject == "faces" and found.name != "UTKFace" else LAYOUTS[-1]
-
-
 def embed_photos(
     album: Album, crop: Crop, simulator: Simulator, *, quiet: bool = False
 ) -> tuple[Embedded, Int64[np.ndarray, " n"], list[str]]:
@@ -189,16 +167,6 @@ def embed_photos(
                 failed.append(say.one_line(error))
             step()
     return np.concatenate(rows), np.array(people, np.int64), failed
-
-
-def crop_of(plan: Plan, simulator: Simulator) -> Crop:
-    """Return what makes the crop of a photo; raises `UsageError` if nothing finds faces here."""
-    side = simulator.codec.canvas[0]
-    frame = Frame(side)
-    if plan.crop == "face":
-        choose("auto")
-        return lambda photo: canonical(photo, frame)
-    return lambda photo: centred(photo, (side, side, 3))
 
 
 @stopping("nothing was made, and nothing is paid")
@@ -239,12 +207,8 @@ def synthesize_command(
         typer.Option(metavar=FOLDERS, help="Folders are people, whatever their names."),
     ] = None,
     ledger: LedgerUrl = None,
-    subject: Annotated[
-        Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", help="Reproducible, so not for publication.")
-    ] = None,
+    subject: Payer = None,
+    seed: Seed = None,
     dry_run: Annotated[
         bool,
         typer.Option(
@@ -278,12 +242,29 @@ def synthesize_command(
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
     plan = Plan(people=album.people, **settings)
-    for text in (*album.notes, *_expectations(plan)):
+    vote, among = "votes" if plan.people == 1 else "vote", count_noun(plan.rounds, "round")
+    expected = (
+        f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in {among}:"
+        f" {plan.people / plan.chosen:.1f} votes each on average, under noise with a standard deviation of"
+        f" {plan.noise:.2g}"
+    )
+    for text in (*album.notes, expected, *[FAINT] * plan.faint, sentence(plan.guarantee)):
         say.note(f"note: {text}")
     if ledger is not None:
-        _check_price(ledger, str(subject), plan, dry=dry_run)
+        with Ledger(ledger) as opened:  # closed again: none of its files may be among the photos
+            check_limited(opened, str(subject))
+            price = f"a set of {count_noun(plan.pictures, 'picture')}", [plan.guarantee], opened, str(subject)
+            tell_cost(*price)
+            opened.check_room(str(subject), [plan.guarantee])
     simulator = Simulator(plan.codec.held)
-    cropped = crop_of(plan, simulator)
+    side = simulator.codec.canvas[0]
+    frame = Frame(side)
+    if plan.crop == "face":
+        choose("auto")  # refuses, if nothing finds faces here
+
+    def cropped(photo: Photo) -> Image:
+        return canonical(photo, frame) if plan.crop == "face" else centred(photo, (side, side, 3))
+
     if dry_run:
         bits = SECURE if seed is None else SEEDED
         _tell(out, SetCertificate(plan=plan, bits=bits, files={}), json, photos=len(album.items))
@@ -296,17 +277,6 @@ def synthesize_command(
         certificate = save(out, plan, made.pictures, source, paid)
         _tell(out, certificate, json, photos=len(album.items), failed=failed)
     return exits.INCOMPLETE if failed else exits.DONE
-
-
-def _expectations(plan: Plan) -> list[str]:
-    """Return what to expect of a plan, before anything is read."""
-    mean, vote = plan.people / plan.chosen, "votes" if plan.people == 1 else "vote"
-    told = (
-        f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in"
-        f" {count_noun(plan.rounds, 'round')}:"
-        f" {mean:.1f} votes each on average, under noise with a standard deviation of {plan.noise:.2g}"
-    )
-    return [told, *[FAINT] * plan.faint, sentence(plan.guarantee)]
 
 
 def _tell(
@@ -326,7 +296,17 @@ def _tell(
     dry = not certificate.files
     if json:
         sets: dict[str, Any] = {"synthesized": []}
-        sets["priced" if dry else "synthesized"] = [_entry(out, certificate)]
+        entry = {
+            "output": str(out),
+            "guarantee": plan.guarantee.to_json(),
+            "parameters": plan.parameters(),
+            "candidates": plan.chosen,
+            "noise": plan.noise,
+            "strength": certificate.strength,
+            "publishable": certificate.publishable,
+            "warnings": list(certificate.warnings),
+        }
+        sets["priced" if dry else "synthesized"] = [entry]
         say.document({**sets, "photos": photos, "failed": [*failed]})
         return
     would = "would be " * dry
@@ -339,18 +319,3 @@ def _tell(
         say.note(f"warning: {text}")
     look = f"look at {show_path(out / SHEET)}; check the set with: dpveil verify {show_path(out)}"
     say.note("a dry run reads no photo, draws, pays and writes nothing" if would else look)
-
-
-def _entry(out: Path, certificate: SetCertificate) -> dict[str, Any]:
-    """Return a set as JSON."""
-    plan = certificate.plan
-    return {
-        "output": str(out),
-        "guarantee": plan.guarantee.to_json(),
-        "parameters": plan.parameters(),
-        "candidates": plan.chosen,
-        "noise": plan.noise,
-        "strength": certificate.strength,
-        "publishable": certificate.publishable,
-        "warnings": list(certificate.warnings),
-    }

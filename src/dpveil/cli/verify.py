@@ -13,7 +13,7 @@ import typer
 
 from dpveil.accounting.meaning import NONE, STRENGTHS, check_strength_name
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, AtLeast, Silent, Trust, Verbose
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, Silent, Trust, Verbose
 from dpveil.cli.say import Voice
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import INTACT, PhotoError
@@ -23,11 +23,10 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.saving import SUFFIX, certificate_path, image_path, is_clip
 from dpveil.release.verification import Verification
-from dpveil.release.words import in_short, share
+from dpveil.release.words import in_short, passed_notes, share
 from dpveil.verifying import verify, verify_each
 
-SOUND: Final = "unmodified"
-"""What is said of a release that fits its certificate."""
+SOUND: Final = "unmodified"  # what is said of a release that fits its certificate
 WORDS = {
     "inconsistent": "INCONSISTENT",
     "missing": "MISSING",
@@ -35,17 +34,14 @@ WORDS = {
     "unprotected": "UNPROTECTED",
 }
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
-INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
-TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
 HINTS = {
-    "inconsistent": INCONSISTENT_HINT,
+    "inconsistent": f"do not rely on this file; {INTACT}",
     "missing": f"{INTACT}, and keep both side by side",
     "unchecked": "nothing is known of it until it is checked",
     "unprotected": UNPROTECTED_HINT,
 }
 LINK = "it is a symbolic link, and links are not followed"
-UNCHECKED = "signer not checked (use --trust)"
-UNTRUSTED_HINT = "get its signer's public key from a source that you trust, or do not rely on this file"
+MOST_LINES: Final = 10  # most problems in one file that have a line
 
 
 def verify_command(
@@ -58,9 +54,7 @@ def verify_command(
     quiet: Silent = False,
     verbose: Verbose = False,
     json: AsJson = False,
-    max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
-    ] = 100_000_000,
+    max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """Check that released photos and clips are the ones their certificates describe, and recompute every
     guarantee.
@@ -99,13 +93,16 @@ def verify_command(
             _tell_inside(several[0].inside, several, least, voice)
         elif not several[0].sound or not voice.quiet:
             say.answer(_line(several[0], least, voice))
-            for line in clip_lines(several[0]) if voice.verbose else ():
-                say.answer(f"  {line}")
+            if voice.verbose and is_clip(several[0].path) and several[0].status == "consistent":
+                from dpveil.video.words import lines
+
+                for line in lines(several[0].certificate.quote):  # type: ignore[union-attr]
+                    say.answer(f"  {escape_text(line)}")
     bad = failed + len(bare)
     if not (sound or bad):
         hint = "name released images, or folders that contain some"
         raise PhotoError("there is nothing to verify", hint=hint)
-    note = UNCHECKED  # else by whom everything that passed is signed
+    note = "signer not checked (use --trust)"  # else by whom everything that passed is signed
     if trusted is not None:
         first = f"{trusted[0].name} ({trusted[0].fingerprint})"
         note = f"trusted: {first if len(trusted) == 1 else count_noun(len(trusted), 'key')}"
@@ -115,9 +112,10 @@ def verify_command(
         say.document({"verified": verified, "failed": failures, "note": note})
     if bare:
         names = say.first_and_count([escape_text(show_path(path)) for path in bare])
-        voice.note(f"without a certificate: {names}: {KEEP_APART}")
+        apart = "they may be originals, so keep them apart from what you publish"
+        voice.note(f"without a certificate: {names}: {apart}")
     if least is None and sound > 1 and not publishable:
-        voice.note(UNPUBLISHABLE)
+        voice.note("nothing here is publishable, although it is what its certificate says")
     counts = {
         SOUND if least is None else f"at least {least}": sound,
         "of them not publishable": sound - publishable,
@@ -130,40 +128,44 @@ def verify_command(
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-KEEP_APART = "they may be originals, so keep them apart from what you publish"
-UNPUBLISHABLE = "nothing here is publishable, although it is what its certificate says"
-MOST_LINES: Final = 10
-"""Most problems in one file that have a line."""
-ALL: Final = "--json has all of them"
-
-
 def _tell_inside(file: Path, several: Sequence[Verification], least: str | None, voice: Voice) -> None:
     """Print the first problems in a file of many releases, and of the others how many promise what.
 
-    Of a document without a page that is broken one line says what all pages promise together.
+    Of a document one line says what all its pages promise together.
     """
     path = escape_text(show_path(file))
     bad = [result for result in several if not result.sound]
     for result in bad[:MOST_LINES]:
         say.answer(_line(result, least, voice))
     if len(bad) > MOST_LINES:
-        say.answer(f"and {count_noun(len(bad) - MOST_LINES, 'other problem')} in {path}: {ALL}")
+        more = count_noun(len(bad) - MOST_LINES, "other problem")
+        say.answer(f"and {more} in {path}: --json has all of them")
     sound = [result for result in several if result.sound]
     if voice.quiet or not sound:
         return
-    # what releases have in common: not the share of the photo, nor what all promise together
-    parts = [
-        [standing(one, least), *(note for note in one.notes if note not in (_share(one), one.together))]
-        for one in sound
-    ]
     together = next((result.together for result in sound if result.together), "")
-    if together and all(result.status in ("consistent", "unprotected") for result in bad):
-        notes = (note for one, part in zip(sound, parts, strict=True) for note in part[one.publishable :])
-        say.answer(f"{SOUND:<13} {path}  {escape_text('; '.join([together, *dict.fromkeys(notes)]))}")
-        if not voice.verbose:
-            return
-    for text, count in Counter(map("; ".join, parts)).most_common(MOST_LINES):
+    if together:
+        # what is said of one page alone is said of the document with the numbers of pages, or not at all
+        common = dict.fromkeys(
+            note for one in sound for note in one.notes if note not in (one.together, *_of_one(one))
+        )
+        if all(result.status in ("consistent", "unprotected") for result in bad):
+            say.answer(f"{SOUND:<13} {path}  {escape_text('; '.join([together, *common]))}")
+        for result in sound if voice.verbose else ():
+            say.answer(_line(result, least, voice))
+        return
+    parts = (
+        "; ".join([standing(one, least), *(note for note in one.notes if note != _share(one))])
+        for one in sound
+    )
+    for text, count in Counter(parts).most_common(MOST_LINES):
         say.answer(f"{SOUND:<13} {path}  {count_noun(count, 'release')}: {text}")
+
+
+def _of_one(page: Verification) -> tuple[str, ...]:
+    """Return the notes that hold for one page only: its share, and what was not found on it."""
+    stated = page.certificate
+    return () if stated is None else (_share(page), *passed_notes(stated.passed_over))
 
 
 def results(
@@ -242,18 +244,21 @@ def _entry(result: Verification) -> dict[str, Any]:
     }
     if result.status == "consistent":
         if result.untrusted:
-            return entry | {"error": result.untrusted, "hint": UNTRUSTED_HINT}
-        return entry if not result.refused else entry | {"error": result.refused, "hint": TOO_WEAK_HINT}
+            hint = "get its signer's public key from a source that you trust, or do not rely on this file"
+            return entry | {"error": result.untrusted, "hint": hint}
+        hint = "release the photo again with a smaller budget (dpveil explain), or ask for less"
+        return entry | {"error": result.refused, "hint": hint} if result.refused else entry
     unprotected = result.status == "unprotected"
     error = "unprotected copy" if unprotected else "; ".join(result.problems)
     return entry | {"error": error, "hint": HINTS[result.status]}
 
 
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
-    path = escape_text(show_path(result.path))
+    path, page = escape_text(show_path(result.path)), False
     if result.inside not in (None, result.path) and result.inside.suffix.lower() == PDF:
         from dpveil.release.documents import number_of
 
+        page = True
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
@@ -263,7 +268,10 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
     if result.refused:
         return f"TOO WEAK      {path}  {escape_text(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    known = [say.hash_in_short(result.sha256)] if result.sha256 and voice.verbose else []
+    if page and result.certificate is not None and result.certificate.composition is not None:
+        notes = [*filter(None, _of_one(result))]  # whether to publish it, and the rest, is said of all pages
+        return f"{SOUND:<13} {path}  {'; '.join([in_short(result.certificate.composition), *notes])}"
+    known = [f"sha256 {result.sha256[:12]}"] if result.sha256 and voice.verbose else []
     notes = [note for note in result.notes if voice.verbose or note != _share(result)]
     return f"{SOUND:<13} {path}  " + "; ".join([standing(result, least), *notes, *known])
 
@@ -322,13 +330,3 @@ def standing(result: Verification, least: str | None) -> str:
     return f"{in_short(total)}{grade}: " + (
         f"publishable{asked}" if result.publishable else f"not publishable{why}"
     )
-
-
-def clip_lines(result: Verification) -> list[str]:
-    """Return what is said of a clip, a line for each question, recomputed from data; empty for photos."""
-    if not is_clip(result.path) or result.status != "consistent":
-        return []
-    from dpveil.video.words import lines
-
-    quote: Any = getattr(result.certificate, "quote", None)
-    return [] if quote is None else [*map(escape_text, lines(quote))]

@@ -15,7 +15,6 @@ from dpveil.cli.clips import (
     plan_document,
     tell_plan,
     tell_private,
-    tell_written,
 )
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
@@ -24,10 +23,15 @@ from dpveil.cli.options import (
     AsJson,
     AtLeast,
     Chosen,
+    Force,
     LedgerUrl,
     MethodCommand,
+    OtherRegions,
+    Payer,
     PostProcessing,
     Quiet,
+    Seed,
+    Sign,
     Silent,
     Text,
     Verbose,
@@ -54,7 +58,6 @@ Sheet = Annotated[
     Path | None,
     typer.Option(metavar="SHEET.png", help="Write a sheet for your own eyes: it shows the original."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace existing files.")]
 
 
 @video_app.callback()
@@ -125,7 +128,10 @@ def analyze_command(
     if json:
         say.document(plan_document(plan, out, sheet))
     tell_plan(plan, say.note if json else say.answer)
-    tell_written(out, sheet)
+    name = show_path(out)
+    say.note(f"wrote {name}: change it, and release with dpveil video render {name} --out ...")
+    if sheet is not None:
+        tell_private(sheet)
     return exits.DONE
 
 
@@ -155,23 +161,11 @@ def render_command(
         typer.Option(metavar="N,N", help="Also take these tracks as one person; repeatable."),
     ] = None,
     at_least: AtLeast = None,
-    sign: Annotated[
-        Path | None,
-        typer.Option(metavar="KEY", help="Sign the certificate with this private key (dpveil key new)."),
-    ] = None,
+    sign: Sign = None,
     ledger: LedgerUrl = None,
-    subject: Annotated[
-        Text, typer.Option(metavar="NAME", help="Who pays from the ledger, such as studio/album-7.")
-    ] = None,
-    other_regions: Annotated[
-        bool,
-        typer.Option(
-            "--other-regions", help="With --ledger: take a clip whose earlier releases replaced other tracks."
-        ),
-    ] = False,
-    seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Reproduce the bits. NOT FOR PUBLICATION.")
-    ] = None,
+    subject: Payer = None,
+    other_regions: OtherRegions = False,
+    seed: Seed = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it costs and promises; draw, pay and write nothing.")
     ] = False,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from dpveil.cli.options import Text, splice_options
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
 
 COMMON: Final[Mapping[str, Any]] = {
     "keep_audio": Annotated[
@@ -45,17 +45,6 @@ class ClipOptions:
 
     values: Mapping[str, Any]
 
-    @property
-    def given_options(self) -> tuple[str, ...]:
-        """The options that were given, such as --keep-audio."""
-        return tuple("--" + name.replace("_", "-") for name in self.values)
-
-    def check_clips(self, clips: bool) -> None:
-        """Raise `UsageError` if some are given and there are no clips."""
-        if self.given_options and not clips:
-            problem = f"{self.given_options[0]} is for clips, and there is none among the inputs"
-            raise UsageError(problem, hint="leave it out")
-
     def settings(self) -> dict[str, Any]:
         """Return the values as arguments of `video.analyze`; raises `InvalidParameter`."""
         values = dict(self.values)
@@ -86,8 +75,5 @@ def numbers(text: str, option: str, *, fewest: int = 1) -> tuple[int, ...]:
 
 def takes_clips(command: Callable[..., int], *, planning: bool = False) -> Callable[..., int]:
     """Return `command` with these options instead of its parameter `clip`, which gets a `ClipOptions`."""
-    return splice_options(command, "clip", {**COMMON, **(PLANNING if planning else {})}, _clip_options)
-
-
-def _clip_options(given: dict[str, Any], _: Mapping[str, Any]) -> ClipOptions:
-    return ClipOptions(given)
+    table = {**COMMON, **(PLANNING if planning else {})}
+    return splice_options(command, "clip", table, lambda given, _: ClipOptions(given))

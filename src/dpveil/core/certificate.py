@@ -33,10 +33,8 @@ MOST_REGIONS: Final = 10_000
 """Most regions, requested finders, missing finders and post-processing steps of one release."""
 FEW_COLOURS: Final = "the source's few colours may show what is hidden"
 """The objection to releases of sources whose palette or bit depth escapes (`shown_by_colours`)."""
-MANIFEST: Final = "c2pa"
-"""The kind of manifest that may be part of a picture's file."""
-CHANNELS: Final = (1, 3)
-"""Numbers of channels of grey and colour photos."""
+MANIFEST: Final = "c2pa"  # the kind of manifest that may be part of a picture's file
+CHANNELS: Final = (1, 3)  # numbers of channels of grey and colour photos
 NO_SENTENCES: Final = Scope("")
 """The scope of a guarantee as a certificate states it: who shows it makes the sentences."""
 
@@ -228,7 +226,7 @@ def _certificate(data: dict[str, Any]) -> Certificate:
     pose = tuple(_list(data["pose"])) if "pose" in data else None
     return Certificate(
         method=None if data["method"] is None else _text(data["method"]),
-        parameters={name: _single(value) for name, value in _object(data["parameters"]).items()},
+        parameters=_parameters(_object(data["parameters"])),
         request=_texts(data["request"]),
         guarantees=tuple(_guarantee(entry) for entry in _list(data["guarantees"])),
         composition=None if data["composition"] is None else _guarantee(data["composition"]),
@@ -240,7 +238,10 @@ def _certificate(data: dict[str, Any]) -> Certificate:
         columns=_texts(data.get("columns", [])),
         output=None if data["output"] is None else _output(_object(data["output"])),
         tool=data["tool"],
-        regions=tuple(_record(entry) for entry in _list(data["regions"])),
+        regions=tuple(
+            RegionRecord(Box(*_list(region["box"])), Origin.from_json(region["origin"]), region["masked"])
+            for region in map(_object, _list(data["regions"]))
+        ),
         strength=None if data["strength"] is None else _text(data["strength"]),
         missing=_texts(data["missing"]),
         if_none=_text(data["if_none"]) if "if_none" in data else None,
@@ -248,16 +249,17 @@ def _certificate(data: dict[str, Any]) -> Certificate:
     )
 
 
+def _parameters(data: dict[str, Any]) -> dict[str, Json]:
+    if any(isinstance(value, list | dict) for value in data.values()):
+        raise malformed_error("a parameter is not a single value")
+    return data
+
+
 def _output(data: dict[str, Any]) -> Output:
     needed = {name: data[name] for name in ("width", "height", "channels")}
     manifest = _text(data["manifest"]) if "manifest" in data else None
     texts = {name: _text(text) for name, text in _object(data.get("metadata", {})).items()}
     return Output(_text(data["sha256"]), _text(data["format"]), **needed, manifest=manifest, metadata=texts)
-
-
-def _record(data: Any) -> RegionRecord:
-    x, y, w, h = _list(_object(data)["box"])
-    return RegionRecord(Box(x, y, w, h), Origin.from_json(_object(data["origin"])), data["masked"])
 
 
 def _guarantee(data: Any) -> Guarantee:
@@ -279,29 +281,23 @@ def _guarantee(data: Any) -> Guarantee:
     return Guarantee(kind=data["kind"], relation=between, scope=scope, **numbers)
 
 
-def _object(value: object) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise malformed_error("an object is expected")
+def _of_kind(value: Any, kind: type, what: str) -> Any:
+    if not isinstance(value, kind):
+        raise malformed_error(what)
     return value
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], _of_kind(value, dict, "an object is expected"))
 
 
 def _list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise malformed_error("a list is expected")
-    return value
+    return cast(list[Any], _of_kind(value, list, "a list is expected"))
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise malformed_error("a text is not text")
-    return value
+    return cast(str, _of_kind(value, str, "a text is not text"))
 
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(_text(entry) for entry in _list(value))
-
-
-def _single(value: object) -> Json:
-    if isinstance(value, list | dict):
-        raise malformed_error("a parameter is not a single value")
-    return cast(Json, value)

@@ -20,18 +20,16 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, fill_words
 
-ALGORITHM: Final = "ed25519"
 CONTEXT: Final = b"dpveil certificate, signature 1\0"
 """Begins every signed message, so that a signature of a certificate is not one of anything else."""
 KEY_BYTES: Final = 32
 VALUE_BYTES: Final = 64
 HEXADECIMAL: Final = re.compile(r"[0-9a-f]*")
-FINGERPRINT_BYTES: Final = 16
 
 
 def fingerprint(public_key: bytes) -> str:
     """Return the first 32 hexadecimal digits of the SHA-256 of a public key's 32 bytes."""
-    return hashlib.sha256(public_key).digest()[:FINGERPRINT_BYTES].hex()
+    return hashlib.sha256(public_key).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ class Signature:
         given: list[tuple[object, int]] = [(self.public_key, KEY_BYTES), (self.value, VALUE_BYTES)]
         for text, size in given:
             if not isinstance(text, str) or len(text) != 2 * size or not HEXADECIMAL.fullmatch(text):
-                raise _signature_error(f"does not have {size} bytes in hexadecimal")
+                raise malformed_error(f"its signature does not have {size} bytes in hexadecimal")
 
     @property
     def signer(self) -> str:
@@ -69,16 +67,12 @@ class Signature:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        return {"algorithm": ALGORITHM, "public_key": self.public_key, "value": self.value}
+        return {"algorithm": "ed25519", "public_key": self.public_key, "value": self.value}
 
 
 def message(text: str) -> bytes:
     """Return the bytes that are signed for a certificate with the unsigned form `text`."""
     return CONTEXT + text.encode()
-
-
-def _signature_error(fault: str) -> CertificateError:
-    return CertificateError(f"the certificate is malformed: its signature {fault}", hint=INTACT)
 
 
 class Note(str):
@@ -124,13 +118,11 @@ def notes_with_options(notes: Iterable[str], options: Mapping[str, str]) -> tupl
 
 
 SCHEMA: Final = "dpveil.certificate/1"
-TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
-"""The name and version of this program."""
+TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")  # the name and version of this program
 HASH: Final = re.compile(r"[0-9a-f]{64}")
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of the composed guarantee with which a release may be published."""
-MOST_BYTES: Final = 1 << 24
-"""Largest certificate in bytes; 10 000 regions take up to 10 MB."""
+MOST_BYTES: Final = 1 << 24  # largest certificate in bytes; 10 000 regions take up to 10 MB
 UNREADABLE: Final = (
     DPVeilError,
     ValueError,
@@ -177,7 +169,10 @@ class Envelope(ABC):
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object."""
-        data = self._content()
+        data: dict[str, Json] = {"schema": SCHEMA, "kind": self.kind, "tool": self.tool}
+        data |= {"publishable": self.publishable, **self.members()}
+        if self.signature is not None:
+            data["signature"] = self.signature.to_json()
         return data | {"checksum": checksum(data)}
 
     def to_text(self) -> str:
@@ -191,16 +186,6 @@ class Envelope(ABC):
     def signature_fits(self) -> bool:
         """Whether the certificate is not signed, or by the key that its signature names."""
         return self.signature is None or self.signature.fits(self.unsigned_text())
-
-    def _content(self) -> dict[str, Json]:
-        signed = {} if self.signature is None else {"signature": self.signature.to_json()}
-        own: dict[str, Json] = {
-            "schema": SCHEMA,
-            "kind": self.kind,
-            "tool": self.tool,
-            "publishable": self.publishable,
-        }
-        return {**own, **self.members(), **signed}
 
 
 Sealed = TypeVar("Sealed", bound=Envelope)
@@ -227,7 +212,15 @@ def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Seale
     except (CertificateError, MissingPlugin):
         raise
     except UNREADABLE as error:
-        raise malformed_error(_fault(error)) from error
+        # what is wrong is not quoted: it is untrusted
+        fault = "a value is of another kind than dpveil writes"
+        if isinstance(error, InvalidParameter):
+            fault = f"its {error.name} is not as dpveil writes it"
+        elif type(error) is KeyError:
+            fault = f"it has no {error.args[0]!r}"
+        elif isinstance(error, json.JSONDecodeError | RecursionError):
+            fault = "it is not the JSON of one"
+        raise malformed_error(fault) from error
     if as_written != text:
         raise CertificateError(
             "the certificate was edited: its text or checksum is not what dpveil wrote",
@@ -241,17 +234,6 @@ def malformed_error(fault: str) -> CertificateError:
     return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
 
 
-def _fault(error: BaseException) -> str:
-    """Return what is wrong with a certificate without quoting it: it is untrusted."""
-    if isinstance(error, InvalidParameter):
-        return f"its {error.name} is not as dpveil writes it"
-    if type(error) is KeyError:
-        return f"it has no {error.args[0]!r}"
-    if isinstance(error, json.JSONDecodeError | RecursionError):
-        return "it is not the JSON of one"
-    return "a value is of another kind than dpveil writes"
-
-
 def check_hash(value: object) -> str:
     """Return `value` if it is a SHA-256 in hexadecimal; raises `CertificateError`."""
     if not isinstance(value, str) or not HASH.fullmatch(value):
@@ -261,10 +243,8 @@ def check_hash(value: object) -> str:
 
 def stated_signature(data: Mapping[str, Any]) -> Signature | None:
     """Return the signature that a certificate's JSON object states, if any."""
-    if "signature" not in data:
-        return None
-    given = data["signature"]
-    return Signature(given["public_key"], given["value"])
+    given = data.get("signature")
+    return None if given is None else Signature(given["public_key"], given["value"])
 
 
 def stated_composition(total: Guarantee | None) -> Json:

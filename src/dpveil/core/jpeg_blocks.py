@@ -10,8 +10,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Int16, UInt8, UInt16
 
-SIDE: Final = 8
-"""Side of a block in samples (ITU-T T.81 §A.1.1)."""
+SIDE: Final = 8  # side of a block in samples (ITU-T T.81 §A.1.1)
 COSINES: Final = np.array(
     [
         [math.sqrt((2 - (u == 0)) / SIDE) * math.cos((2 * x + 1) * u * math.pi / 16) for x in range(SIDE)]
@@ -25,8 +24,7 @@ TO_YCC: Final = np.array(
     [[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]], np.float32
 )
 """Luma and the two chroma differences of sRGB levels (JFIF 1.02)."""
-MOST: Final = 1023
-"""Largest coefficient that baseline entropy coding has room for."""
+MOST: Final = 1023  # largest coefficient that baseline entropy coding has room for
 
 
 class Turn(NamedTuple):

@@ -18,8 +18,7 @@ from dpveil.errors import InvalidParameter
 
 M_TRIM_THRESHOLD: Final = -1
 M_MMAP_MAX: Final = -4
-KEPT: Final = 1 << 28
-"""Bytes of freed memory that are kept; what is beyond goes back to the system."""
+KEPT: Final = 1 << 28  # bytes of freed memory that are kept; what is beyond goes back to the system
 
 
 def keep_freed() -> None:
@@ -40,8 +39,7 @@ def keep_freed() -> None:
 Number = int | float | str | Fraction | Decimal
 """Types of numbers that are accepted; floats are read as their shortest decimal, so 0.1 is exactly 1/10."""
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-"""What `json.loads` returns."""
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]  # what `json.loads` returns
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 """Numbers between these are shown with float arithmetic, which has full precision there."""
@@ -160,8 +158,7 @@ def show(value: Fraction, digits: int = 4) -> str:
 
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
-MOST: Final = 16
-"""The largest number of settings of one distance."""
+MOST: Final = 16  # the largest number of settings of one distance
 
 
 @dataclass(frozen=True)

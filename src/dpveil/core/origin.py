@@ -23,16 +23,13 @@ CODE: Final = "code"
 EYE: Final = "eye"
 KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 """Names of kinds of regions: a lower-case noun, such as "licence plate"."""
-CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
-"""Names of lossy formats, such as "JPEG"."""
+CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")  # names of lossy formats, such as "JPEG"
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
 """The end of every sentence of a certificate about something that was chosen by looking at the photo."""
-ROUNDED: Final = "rounded to a public grid"
-"""What certificates say of a placement in a `cell`."""
+ROUNDED: Final = "rounded to a public grid"  # what certificates say of a placement in a `cell`
 EXCEPT: Final = re.compile(r" (?:except=[0-9,]+|(?:keep|replace)-like=[0-9a-f,]+)$")
 """The end of a request that keeps faces, at which all others may be cut."""
-LIKE: Final = "like="
-"""In a request for text, before the rule of what it says."""
+LIKE: Final = "like="  # in a request for text, before the rule of what it says
 BY_LIKENESS: Final = re.compile(r" (?:keep|replace)-like=")
 """In a request for faces of which some stay by their likeness to reference photos."""
 LIKENESS: Final = (
@@ -56,10 +53,8 @@ REDUCED: Final = frozenset({"palette", "1-bit", "2-bit", "4-bit"})
 """Sources of few levels: which ones, and how they are dithered, may follow from all of the original."""
 BLOCKLESS: Final = REDUCED | {"PDF"}
 """Sources without blocks to grow to, though what is hidden may have left traces around it."""
-MOST_CELL: Final = 1 << 24
-"""The largest number of a cell."""
-MOST_LETTERS: Final = 10_000
-"""The longest description of a finder, in characters."""
+MOST_CELL: Final = 1 << 24  # the largest number of a cell
+MOST_LETTERS: Final = 10_000  # the longest description of a finder, in characters
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,8 @@ MISSING_HINTS = {
     "delta": "there is no default: choose well below one over the number of people, such as 1e-6",
     "rho": "there is no default: rho = 0.5 is about epsilon 5 at delta 1e-5",
 }
-CEILING = 2**31
-"""The largest count that is accepted."""
-ALL = "all"
-"""The word for a neighbourhood of all pixels, which is any-image."""
+CEILING = 2**31  # the largest count that is accepted
+ALL = "all"  # the word for a neighbourhood of all pixels, which is any-image
 
 
 class Parameter(Generic[In, Out]):
@@ -148,15 +146,15 @@ class Whole(Value[int, int]):
 
     def check(self, value: int) -> int:
         """Return `value` as an int within the range."""
-        whole: object = value
+        given: object = value
         if (
-            isinstance(whole, bool)
-            or not isinstance(whole, Integral)
-            or not self.low <= int(whole) <= self.high
+            isinstance(given, bool)
+            or not isinstance(given, Integral)
+            or not self.low <= int(given) <= self.high
         ):
             span = f"{self.low} to {self.high}"
             raise InvalidParameter(self.name, value, f"is not a whole number from {span}", hint="such as 127")
-        return int(whole)
+        return int(given)
 
 
 class Count(Value[int, int]):

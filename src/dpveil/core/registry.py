@@ -21,8 +21,7 @@ from dpveil.errors import PluginError, PluginWarning, UnknownName
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
-"""Names of plug-ins: kebab case."""
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")  # names of plug-ins: kebab case
 
 
 class Table(Mapping[str, Any]):
@@ -88,7 +87,6 @@ class Table(Mapping[str, Any]):
         return found
 
     def _load_plugin(self, name: str) -> Any:
-        """Return the class of the plug-in `name`; raises `UnknownName`, and `PluginError` if it fails."""
         if name not in self.plugins:
             raise UnknownName(self.role, str(name), self)
         offers = self.plugins[name]

@@ -16,8 +16,7 @@ from dpveil.errors import UsageError
 SCHEMES: Final = {"memory": False, "s3": True}
 """The only list of schemes to edit, and whether other processes see the same."""
 SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://(.*)", re.DOTALL)
-BEGINS: Final = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.IGNORECASE)
-"""How a URL begins."""
+BEGINS: Final = re.compile(r"\s*[a-z][a-z0-9+.:-]+://", re.IGNORECASE)  # how a URL begins
 SECRET: Final = re.compile(
     r"(?!\s*file:///)\s*[a-z][a-z0-9+.:-]*:/+[^/]*(?:@|:.*@)", re.IGNORECASE | re.DOTALL
 )

@@ -60,7 +60,7 @@ from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
 from dpveil.release.plan import choose_method, plan
-from dpveil.release.saving import Budget, Release, certificate_path, check_payment, complete, read_certificate
+from dpveil.release.saving import Budget, Release, certificate_path, check_payment, read_certificate, tidy
 
 KEY: Final = "key"
 """The file of the secret that names releases, in the cache's folder."""
@@ -161,7 +161,7 @@ class Cache:
         """
         there = _files_present(path)
         if 0 < there < 2:  # it is being written, or its writer was killed
-            complete(path.parent)
+            tidy(path.parent, delete=False)
             there = _files_present(path)
         if not there:
             return None

@@ -18,14 +18,10 @@ from dpveil.core.guarantee import RELATIONS, Guarantee, Relation
 from dpveil.core.numbers import Json, to_json
 from dpveil.errors import BudgetRefused, InvalidParameter, UnsupportedRelation
 
-UNIT: Final = 10**6
-"""Units of ε and ρ in one; of ε² there are UNIT²."""
-DELTA_UNIT: Final = 10**15
-"""Units of δ in one: a δ is usually below a millionth."""
-MOST: Final = 10**9
-"""Largest ε or ρ of a release or a limit; beyond, nothing is protected."""
-NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,59}")
-"""Amounts as text; databases have no integers of this size."""
+UNIT: Final = 10**6  # units of ε and ρ in one; of ε² there are UNIT²
+DELTA_UNIT: Final = 10**15  # units of δ in one: a δ is usually below a millionth
+MOST: Final = 10**9  # largest ε or ρ of a release or a limit; beyond, nothing is protected
+NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,59}")  # amounts as text; databases have no integers of this size
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from dpveil.ledger.tables import Tables
 from dpveil.ledger.tables import entry as parsed
 
 HEAD: Final = re.compile("(?:head +)?([1-9][0-9]{0,15}):([0-9a-f]{64})")
-BEFORE_ALL: Final = -(1 << 63)
-"""Smaller than every number that an entry should have."""
+BEFORE_ALL: Final = -(1 << 63)  # smaller than every number that an entry should have
 REMEDY: Final = "do not rely on it: compare it with a backup, and with a head that was kept elsewhere"
 
 
@@ -92,7 +91,7 @@ class _Replay:
             self.spent[each] += event.cost
             for limit in (self.limits.get(each) or {}).values():
                 try:
-                    limit.check(each, self.spent[each], event.cost.cost, entry.time)
+                    limit.check(each, self.spent[each], event.cost.cost)
                 except BudgetRefused as error:
                     fail(entry.number, f"it was beyond a limit ({error.message})")
         if event.part is not None:
@@ -140,7 +139,6 @@ def check(tables: Tables, anchor: tuple[int, str] | None = None) -> Checked:
 
 
 def _compare(tables: Tables, replay: _Replay) -> None:
-    """Raise `LedgerError` unless the other tables say what follows from the entries."""
     name, secret = tables.identity()
     if replay.first != Open(name, secret_hash(secret)):
         raise LedgerError("the ledger has another name or secret than at its beginning", hint=REMEDY)

@@ -37,10 +37,8 @@ MIGRATIONS: Final = (
     ),
 )
 """The statements of each version of the tables after the one before, which both databases understand."""
-Connection = Any
-"""A connection of `sqlite3`, or `Server`."""
-PATIENCE: Final = 30
-"""Seconds to wait for others that write."""
+Connection = Any  # A connection of `sqlite3`, or `Server`
+PATIENCE: Final = 30  # seconds to wait for others that write
 SETTINGS: Final = ("trusted_schema = OFF", "cell_size_check = ON", "synchronous = FULL")
 FILE_URL: Final = "sqlite:///"
 SCHEMA: Final = "dpveil_ledger"
@@ -348,31 +346,13 @@ def path_of(url: str) -> Path:
     >>> path_of("sqlite:///budget.db").name
     'budget.db'
     """
-    start, name = url[: len(FILE_URL)], url[len(FILE_URL) :]
-    if start.lower() == FILE_URL and _is_plain(name):
+    name = url[len(FILE_URL) :]
+    plain = name[:1] not in ("", ":") and name.isprintable() and not set("?#%") & set(name)
+    if plain and url.lower().startswith(FILE_URL):
         return Path(name)
-    scheme, colon, rest = url.partition(":")
-    ours = (not colon or scheme.lower() == "sqlite") and "@" not in url  # else it may hold a password
-    raise UsageError(
-        f"{show_path(url) if ours else 'this'} is no URL of a ledger",
-        hint=f"{_meant(rest if colon else url) if ours else ''}write sqlite:///budget.db, without any"
-        " parameters, or postgresql://USER@HOST/DATABASE",
-    )
-
-
-def _is_plain(name: str) -> bool:
-    return name[:1] not in ("", ":") and name.isprintable() and not set("?#%") & set(name)
-
-
-def _meant(name: str) -> str:
-    """Return the URL of the file that was named without one, as a question; empty for what is no name.
-
-    >>> _meant("/tmp/budget.db"), _meant("//budget.db"), _meant("a?b")
-    ('did you mean sqlite:////tmp/budget.db? ', 'did you mean sqlite:///budget.db? ', '')
-    """
-    slashes = len(name) - len(name.lstrip("/"))
-    plain = name[slashes - 1 :] if slashes in (1, 4) else name.lstrip("/")
-    return f"did you mean {show_path(FILE_URL + plain)}? " if plain.strip("/") and _is_plain(plain) else ""
+    shown = "this" if "@" in url or (":" in url and not url.lower().startswith("sqlite")) else show_path(url)
+    hint = "write sqlite:///budget.db, without any parameters, or postgresql://USER@HOST/DATABASE"
+    raise UsageError(f"{shown} is no URL of a ledger", hint=hint)
 
 
 def target_of(url: str) -> tuple[dict[str, str], str]:

@@ -17,14 +17,13 @@ from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
-from dpveil.ledger.limits import LATEST, Limit, check_subject
+from dpveil.ledger.limits import Limit, check_subject
 
-START: Final = "0" * 64
-"""The hash before the first entry."""
+START: Final = "0" * 64  # the hash before the first entry
 HASH: Final = re.compile("[0-9a-f]{64}")
 NAME: Final = re.compile("[0-9a-f]{32}")
 FORMAT: Final = "dpveil.ledger/1"
-MOST_DRAWS: Final = 1 << 53
+MOST: Final = 1 << 53  # no number of an entry or a draw, and no time in Unix seconds, is as large
 NAMED: Final = {"secret": "secret_sha256"}
 """Fields that readers are shown by another name; their names in the text of an entry are under its hash."""
 
@@ -104,14 +103,13 @@ def fields(event: Event) -> dict[str, Json]:
 
 
 def _event(data: dict[str, Any]) -> Event:
-    """Return the event of `fields` and its kind; raises `ValueError`, and what wrong types raise."""
     kind = data["kind"]
     if kind == "open":
         return Open(_match(NAME, data["name"]), _match(HASH, data["secret"]))
     subject = check_subject(data["subject"])
     if kind == "limit":
         return LimitSet(subject, Limit.parse(data["limit"]), _flag(data["removed"]))
-    unit, draw = _match(HASH, data["unit"]), number(data["draw"])
+    unit, draw = _match(HASH, data["unit"]), whole(data["draw"], 1)
     if kind == "stored":
         return Stored(subject, unit, draw, _match(HASH, data["sha256"]))
     cost, part = Total.parse(data["cost"], data["relation"]), None
@@ -165,7 +163,7 @@ def make_entry(number: int, now: int, event: Event, before: str) -> Entry:
 
 
 def chain_hash(before: str, text: str) -> str:
-    """Return the hash of the entry with this text after the one with the hash `before`."""
+    """Return the hash of an entry after the one with the hash `before`."""
     return hashlib.sha256(f"{before}\n{text}".encode()).hexdigest()
 
 
@@ -174,9 +172,8 @@ def parse(number_: object, head: object, text: object) -> Entry:
     _check(isinstance(text, str))
     try:
         data = json.loads(str(text))
-        made = Entry(
-            number(data["number"]), second(data["time"]), _event(data), _match(HASH, head), str(text)
-        )
+        number, moment = whole(data["number"], 1), whole(data["time"])
+        made = Entry(number, moment, _event(data), _match(HASH, head), str(text))
         same: dict[str, Any] = {"number": number_, "time": made.time, "kind": made.kind, **fields(made.event)}
     except (KeyError, TypeError, AttributeError, RecursionError, ArithmeticError, ValueError) as error:
         raise ValueError("no entry") from error
@@ -224,15 +221,9 @@ def _canonical(data: dict[str, Json]) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def number(value: object) -> int:
-    """Return a number of an entry or a draw, from 1; raises `ValueError`."""
-    _check(isinstance(value, int) and not isinstance(value, bool) and 1 <= value < MOST_DRAWS)
-    return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def second(value: object) -> int:
-    """Return a time in Unix seconds; raises `ValueError`."""
-    _check(isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LATEST)
+def whole(value: object, least: int = 0) -> int:
+    """Return a whole number of a received text; raises `ValueError` for others, and for too large ones."""
+    _check(type(value) is int and least <= value < MOST)
     return int(value)  # type: ignore[call-overload, no-any-return]
 
 

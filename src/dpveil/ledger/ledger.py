@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.parameters import check_count
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
@@ -69,8 +70,7 @@ def _read(handle: int) -> tuple[int, str] | None:
         return None
 
 
-SECONDS: Final = 600
-"""Seconds after which a reservation expires that was never committed."""
+SECONDS: Final = 600  # seconds after which a reservation expires that was never committed
 
 
 class Ledger:
@@ -158,14 +158,12 @@ class Ledger:
         `LedgerError`.
         """
         wanted = self._requested_debit(subject, guarantee, key, covered, other_regions)
-        given: object = seconds
-        if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_SECONDS:
-            raise InvalidParameter("seconds", None, f"is not in 1..{MOST_SECONDS}", hint=f"such as {SECONDS}")
+        check_count(seconds, "seconds", high=MOST_SECONDS)
         name, now = os.urandom(16).hex(), int(time.time())
         with self._write() as tables:
             held = tables.others(wanted.subject, wanted.unit, now, again=again)
             tables.check_part(wanted.part)
-            tables.check_limits(wanted.subject, wanted.cost, held, now)
+            tables.check_limits(wanted.subject, wanted.cost, held)
             tables.reserve(Reserved(name, wanted.subject, wanted.unit, wanted.cost, now + seconds), now)
         return Reservation(self, name, wanted)
 
@@ -199,8 +197,7 @@ class Ledger:
 
     def knows(self, subject: str, sha256: str) -> bool:
         """Whether this subject paid for a file with this SHA-256."""
-        name = check_subject(subject)
-        return any(paid.subject == name for paid in self.paid_for(sha256))
+        return any(paid.subject == check_subject(subject) for paid in self.paid_for(sha256))
 
     def paid_for(self, sha256: str) -> list[Paid]:
         """Return who paid for a file with this SHA-256; nobody if it is not a release of this ledger."""
@@ -258,9 +255,9 @@ class Ledger:
 
     def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None:
         """Raise as `reserve` does unless releases with all of these would fit; sets nothing aside."""
-        name, cost, now = check_subject(subject), sum(map(Total.of, guarantees), Total()), int(time.time())
+        name, cost = check_subject(subject), sum(map(Total.of, guarantees), Total())
         with self._read() as tables:
-            tables.check_limits(name, cost, tables.reservations(now), now)
+            tables.check_limits(name, cost, tables.reservations(int(time.time())))
 
     def check_regions(self, covered: Covered) -> None:
         """Raise `RegionsDiffer` if earlier debits of this photo, of any subject, are of other pixels."""
@@ -374,8 +371,7 @@ class Reservation:
         """
         if self.draw is None:
             raise UsageError("the reservation is not committed", hint="commit it before anything is drawn")
-        given: object = sha256
-        if not isinstance(given, str) or not HASH.fullmatch(given):
+        if not HASH.fullmatch(str(sha256)):
             hint = "give 64 lower-case hexadecimal digits"
             raise InvalidParameter("sha256", None, "is no SHA-256", hint=hint)
         if sha256 not in self._known:

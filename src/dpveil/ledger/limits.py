@@ -7,9 +7,7 @@ under a bound set beforehand stay valid then: of ε and δ (Rogers, Roth, Ullman
 
 from __future__ import annotations
 
-import time
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import floor, isqrt
@@ -31,10 +29,8 @@ from dpveil.ledger.amounts import (
     relation_text,
 )
 
-LONGEST: Final = 200
-"""Most characters of a subject."""
-DEEPEST: Final = 16
-"""Most levels of a subject."""
+LONGEST: Final = 200  # most characters of a subject
+DEEPEST: Final = 16  # most levels of a subject
 
 
 def check_subject(subject: object) -> str:
@@ -54,10 +50,8 @@ def check_subject(subject: object) -> str:
     if max(len(subject), len(name)) > LONGEST:
         raise InvalidParameter("subject", None, f"has more than {LONGEST} characters", hint=hint)
     parts, problem = name.split("/"), ""
-    if not name.isprintable() or any(not part or part != part.strip() for part in parts):
-        problem = "has empty parts, spaces or control characters"
-    elif not {".", ".."}.isdisjoint(parts):
-        problem, hint = "has a part . or ..", "name it from the top"
+    if not name.isprintable() or any(part in ("", ".", "..") or part != part.strip() for part in parts):
+        problem = "has a part that is empty, . or .., or begins or ends with a space, or control characters"
     elif len(parts) > DEEPEST:
         problem = f"has more than {DEEPEST} levels"
     if problem:
@@ -87,9 +81,7 @@ def is_under(subject: str, other: str) -> bool:
 FIELDS: Final = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}
 """The amounts of each kind of limit."""
 UNITS: Final = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
-LATEST: Final = 1 << 53
-"""Latest time of a window, in Unix seconds."""
-KEYS: Final = frozenset({"kind", "epsilon", "delta", "rho", "relation", "not_before", "not_after"})
+KEYS: Final = ("delta", "epsilon", "kind", "relation", "rho")
 
 
 @dataclass(frozen=True, init=False)
@@ -98,20 +90,17 @@ class Limit:
 
     Of kind pure it bounds Σε, of kind approximate Σε and Σδ, and of kind zcdp Σρ, where pure releases count
     as ε²/2. With a `relation`, every release has to promise something under it; without, all have to share
-    one. Nothing may be spent before `not_before` and after `not_after`,
-    in Unix seconds; nothing that was spent ever comes back. Amounts are rounded down to whole units. Raises
+    one. Nothing that was spent ever comes back. Amounts are rounded down to whole units. Raises
     `InvalidParameter` for amounts that do not belong to the kind, or are not above 0. Source: docs, "Ledger".
 
     >>> limit = Limit("pure", epsilon=3)
     >>> limit.in_words(), limit.fits(Cost.parse("2500000 6250000000000 0 0")), limit.left(Cost())
-    ('epsilon 3', True, Fraction(3, 1))
+    ('epsilon 3', True, {'epsilon': Fraction(3, 1)})
     """
 
     kind: str
     units: tuple[int, ...]
     relation: Relation | None
-    not_before: int | None
-    not_after: int | None
 
     def __init__(
         self,
@@ -121,8 +110,6 @@ class Limit:
         delta: Number | None = None,
         rho: Number | None = None,
         relation: Relation | None = None,
-        not_before: int | None = None,
-        not_after: int | None = None,
     ) -> None:
         if kind not in FIELDS:
             raise InvalidParameter("kind", kind, "has no limits", hint=f"one of {', '.join(FIELDS)}")
@@ -131,14 +118,12 @@ class Limit:
             if (value is not None) != (name in FIELDS[kind]):
                 problem = "is missing" if name in FIELDS[kind] else "does not belong"
                 raise InvalidParameter(name, value, f"{problem} in a limit of kind {kind}", hint="see Limit")
-        units = tuple(_units(given[name], name) for name in FIELDS[kind])
-        window = (_check_second(not_before, "not_before"), _check_second(not_after, "not_after"))
-        values = (kind, units, relation, *window)
-        for name, kept in zip(self.__dataclass_fields__, values, strict=True):
-            object.__setattr__(self, name, kept)
+        object.__setattr__(self, "kind", kind)
+        object.__setattr__(self, "units", tuple(_units(given[name], name) for name in FIELDS[kind]))
+        object.__setattr__(self, "relation", relation)
 
     @classmethod
-    def concentrated(cls, epsilon: Number, delta: Number, **window: Any) -> Limit:
+    def concentrated(cls, epsilon: Number, delta: Number, relation: Relation | None = None) -> Limit:
         """Return the limit on ρ that keeps releases to (ε, δ): the largest such ρ (`zcdp_rho`), rounded down.
 
         It takes more small releases than (ε, δ) itself, and none with a δ of their own.
@@ -146,7 +131,7 @@ class Limit:
         >>> Limit.concentrated(3, "1e-6").in_words()
         'rho 0.185069'
         """
-        return cls("zcdp", rho=zcdp_rho(epsilon, delta), **window)
+        return cls("zcdp", rho=zcdp_rho(epsilon, delta), relation=relation)
 
     @property
     def slot(self) -> tuple[str, str]:
@@ -166,45 +151,25 @@ class Limit:
         most = (*self.units, 0)[1]
         return not cost.rho and cost.epsilon <= self.units[0] and cost.delta <= most
 
-    def left(self, cost: Cost) -> Fraction:
-        """Return the largest ρ (kind zcdp) or pure ε that fits beside `cost`; 0 if none does."""
+    def left(self, cost: Cost) -> dict[str, Fraction]:
+        """Return what fits beside `cost`, by name: of each amount, and the ε of a pure release in any case.
+
+        >>> Limit("approximate", epsilon=12, delta="1e-5").left(Cost(epsilon=10**6, delta=10**9))
+        {'epsilon': Fraction(11, 1), 'delta': Fraction(9, 1000000)}
+        >>> Limit("zcdp", rho=1).left(Cost.parse("500000 250000000000 0 0"))
+        {'rho': Fraction(7, 8), 'epsilon': Fraction(10583, 8000)}
+        """
         if not self.fits(cost):
-            return Fraction(0)
+            return dict.fromkeys((*FIELDS[self.kind], "epsilon"), Fraction(0))
         if self.kind == "zcdp":
-            return Fraction(floor((self.amounts["rho"] - cost.as_rho) * UNIT), UNIT)
-        return Fraction(self.units[0] - cost.epsilon, UNIT)
-
-    def left_epsilon(self, cost: Cost) -> Fraction:
-        """Return the largest ε of a pure release that fits beside `cost`; 0 if none does.
-
-        >>> Limit("zcdp", rho=1).left_epsilon(Cost.parse("500000 250000000000 0 0"))
-        Fraction(10583, 8000)
-        """
-        if self.kind != "zcdp" or not self.fits(cost):
-            return self.left(cost)
-        return Fraction(isqrt(floor((self.amounts["rho"] - cost.as_rho) * 2 * UNIT**2)), UNIT)
-
-    def left_delta(self, cost: Cost) -> Fraction:
-        """Return the largest δ that fits beside `cost`; 0 for a limit that bounds no δ.
-
-        >>> Limit("approximate", epsilon=1, delta="1e-5").left_delta(Cost(delta=10**9))
-        Fraction(9, 1000000)
-        """
-        if self.kind != "approximate" or not self.fits(cost):
-            return Fraction(0)
-        return Fraction(self.units[1] - cost.delta, DELTA_UNIT)
-
-    def left_in_words(self, cost: Cost) -> str:
-        """Return what fits beside `cost`: the amount, or both of a limit with two.
-
-        >>> limit = Limit("approximate", epsilon=12, delta="1e-5")
-        >>> limit.left_in_words(Cost(epsilon=10**6, delta=10**9))
-        'epsilon 11 and delta 9e-06'
-        """
-        left = show_left(self.left(cost))
-        if self.kind != "approximate":
-            return left
-        return f"epsilon {left} and delta {show_left(self.left_delta(cost))}"
+            rest = self.amounts["rho"] - cost.as_rho
+            epsilon = Fraction(isqrt(floor(rest * 2 * UNIT**2)), UNIT)  # ε²/2 = ρ
+            return {"rho": Fraction(floor(rest * UNIT), UNIT), "epsilon": epsilon}
+        spent = {"epsilon": cost.epsilon, "delta": cost.delta}
+        names = FIELDS[self.kind]
+        return {
+            name: Fraction(u - spent[name], UNITS[name]) for name, u in zip(names, self.units, strict=True)
+        }
 
     def exceeded(self, cost: Cost) -> dict[str, Fraction]:
         """Return by how much `cost` is beyond the amounts, by name, as after a limit was lowered."""
@@ -212,16 +177,11 @@ class Limit:
         sums["rho"] = cost.as_rho
         return {name: sums[name] - most for name, most in self.amounts.items() if sums[name] > most}
 
-    def check(self, subject: str, total: Total, asked: Cost, now: int) -> None:
+    def check(self, subject: str, total: Total, asked: Cost) -> None:
         """Raise `BudgetRefused` unless a release fits; `total` is everything together with it.
 
         `BudgetExceeded` if only the amount is too large.
         """
-        begun = self.not_before is None or now >= self.not_before
-        if not begun or (self.not_after is not None and now > self.not_after):
-            day = _day(self.not_after if begun else self.not_before)
-            problem = f"the limit of {subject} {'ended' if begun else 'begins'} at {day}"
-            raise BudgetRefused(problem, hint="a limit does not renew: set another one if you promise more")
         if total.mixed:
             raise BudgetRefused(
                 f"the releases of {subject} have no neighbours in common, so they have no total",
@@ -232,64 +192,69 @@ class Limit:
                 f"the limit of {subject} is for {self.relation}, and {total.relation} promises nothing there",
                 hint="choose another neighbourhood, or a limit for this relation",
             )
-        self._check_kind(subject, total.cost, asked)
-        if not self.fits(total.cost):
-            raise self._budget_error(subject, total.cost, asked)
-
-    def _check_kind(self, subject: str, cost: Cost, asked: Cost) -> None:
-        """Raise `BudgetRefused` for amounts that this kind of limit never bounds."""
+        # amounts that this kind of limit never bounds
         foreign = {"pure": ("rho", "delta"), "approximate": ("rho",), "zcdp": ("delta",)}[self.kind]
-        for name in (each for each in foreign if getattr(cost, each)):
+        for name in (each for each in foreign if getattr(total.cost, each)):
             own = "this release has" if getattr(asked, name) else f"earlier releases of {subject} have"
             raise BudgetRefused(
                 f"the limit of {subject} is for {' and '.join(FIELDS[self.kind])}, and {own} a {name}",
                 hint=f"give releases with a {name} a subject of their own, with a limit for it",
             )
-
-    def _budget_error(self, subject: str, total: Cost, asked: Cost) -> BudgetExceeded:
-        earlier = total - asked
-        if self.kind == "approximate" and total.delta > self.units[1]:
-            left = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
-            price = Fraction(asked.delta, DELTA_UNIT)
-            return BudgetExceeded(subject=subject, asked=show(price), left=show_left(left), unit="delta")
+        if self.fits(total.cost):
+            return
+        earlier = total.cost - asked
+        unit = FIELDS[self.kind][0]
+        left, fits = self.left(earlier), None
         price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
-        pure = self.kind == "zcdp" and not asked.rho
-        fits = f"epsilon {show_left(self.left_epsilon(earlier))}" if pure else None
-        told = {"asked": show(price), "left": show_left(self.left(earlier)), "fits": fits}
-        return BudgetExceeded(subject=subject, **told, unit=FIELDS[self.kind][0])
+        if self.kind == "approximate" and total.cost.delta > self.units[1]:
+            unit, price = "delta", Fraction(asked.delta, DELTA_UNIT)
+            left["delta"] = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
+        elif self.kind == "zcdp" and not asked.rho:
+            fits = f"epsilon {show_left(left['epsilon'])}"
+        raise BudgetExceeded(
+            subject=subject, asked=show(price), left=show_left(left[unit]), unit=unit, fits=fits
+        )
 
     def in_words(self) -> str:
-        """Return the amounts, the relation and the window in one clause."""
-        told = [" and ".join(f"{name} {show(value)}" for name, value in self.amounts.items())]
-        told += [] if self.relation is None else [str(self.relation)]
-        told += [] if self.not_before is None else [f"from {_day(self.not_before)}"]
-        told += [] if self.not_after is None else [f"until {_day(self.not_after)}"]
-        return ", ".join(told)
+        """Return the amounts and the relation in one clause."""
+        told = " and ".join(f"{name} {show(value)}" for name, value in self.amounts.items())
+        return told if self.relation is None else f"{told}, {self.relation}"
 
-    def to_json(self) -> dict[str, Json]:
-        """Return the limit for `dpveil ledger show`."""
+    def standing(self, used: Cost) -> str:
+        """Return the limit in words, with what `used` leaves of it, or by how much it is exceeded."""
+        if over := self.exceeded(used):
+            told = " and ".join(f"{name} {show(value)}" for name, value in over.items())
+            return f"limit {self.in_words()}, exceeded by {told}"
+        left = self.left(used)
+        shown = [show_left(left[name]) for name in FIELDS[self.kind]]
+        told = shown[0] if len(shown) == 1 else f"epsilon {shown[0]} and delta {shown[1]}"
+        return f"limit {self.in_words()}, left {told}"
+
+    def to_json(self, used: Cost | None = None) -> dict[str, Json]:
+        """Return the limit, with what is left beside what was `used`, and by how much that exceeds it."""
         numbers: dict[str, Json] = {name: to_json(value) for name, value in self.amounts.items()}
-        relation = None if self.relation is None else relation_text(self.relation)
-        window = {"not_before": self.not_before, "not_after": self.not_after}
-        return {"kind": self.kind, **numbers, "relation": relation, **window}
+        told = {"kind": self.kind, **numbers, "relation": self.slot[1] or None}
+        if used is None:
+            return told
+        over: dict[str, Json] = {name: to_json(value) for name, value in self.exceeded(used).items()}
+        return {**told, "left": to_json(self.left(used)[FIELDS[self.kind][0]]), "exceeded": over}
 
     def entry(self) -> dict[str, Json]:
         """Return the limit for an entry, in whole units."""
         amounts = dict(zip(FIELDS[self.kind], self.units, strict=True))
-        return {**dict.fromkeys(sorted(KEYS)), **self.to_json(), **amounts}
+        return {**dict.fromkeys(KEYS), **self.to_json(), **amounts}
 
     @classmethod
     def parse(cls, data: Any) -> Limit:
         """Return the limit of `entry`; raises `ValueError` for anything else."""
-        if not isinstance(data, dict) or set(data) != KEYS:
+        if not isinstance(data, dict) or sorted(data) != [*KEYS]:
             raise ValueError("no limit")
         try:
             amounts: dict[str, Any] = {
                 n: None if data[n] is None else Fraction(parse_amount(data[n]), u) for n, u in UNITS.items()
             }
             relation = None if data["relation"] is None else read_relation(data["relation"])
-            window = {name: data[name] for name in ("not_before", "not_after")}
-            return cls(data["kind"], **amounts, relation=relation, **window)
+            return cls(data["kind"], **amounts, relation=relation)
         except (InvalidParameter, UnsupportedRelation, TypeError) as error:
             raise ValueError("no limit") from error
 
@@ -309,29 +274,11 @@ def show_left(amount: Fraction) -> str:
 def _units(value: Number | None, name: str) -> int:
     number = few_digits(exact(value, name), name)
     most = 1 if name == "delta" else MOST
-    if not 0 < number <= most:
-        problem = "is not above 0" if number <= 0 else f"is above {most}"
-        raise InvalidParameter(name, value, problem, hint="such as 3" if name != "delta" else "such as 1e-6")
     units = floor(number * UNITS[name])
-    if not units:
-        raise InvalidParameter(name, value, f"is below the unit 1/{UNITS[name]}", hint="give more")
+    if not 0 < number <= most or not units:
+        problem = "is not above 0" if number <= 0 else f"is not from 1/{UNITS[name]} to {most}"
+        raise InvalidParameter(name, value, problem, hint="such as 3" if name != "delta" else "such as 1e-6")
     return units
-
-
-def _check_second(value: object, name: str) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LATEST:
-        raise InvalidParameter(name, None, "is no time", hint="give whole Unix seconds")
-    return value
-
-
-def _day(second: int | None) -> str:
-    """Return a time in UTC; beyond the calendar, its number."""
-    try:
-        return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(second or 0))
-    except (OverflowError, ValueError, OSError):
-        return f"second {second}"
 
 
 @dataclass(frozen=True)
@@ -365,28 +312,24 @@ class Account:
 
         There is a ρ if all limits bound ρ, a δ if all bound δ, and nothing without a limit.
         """
-        held = [(limit, each.used) for each in (*self.parents, self) for limit in each.limits]
-        found = {"epsilon": min(limit.left_epsilon(used) for limit, used in held)} if held else {}
-        kinds = {limit.kind for limit, _ in held}
-        if kinds == {"zcdp"}:
-            found["rho"] = min(limit.left(used) for limit, used in held)
-        if kinds == {"approximate"}:
-            found["delta"] = min(limit.left_delta(used) for limit, used in held)
-        return found
+        held = [limit.left(each.used) for each in (*self.parents, self) for limit in each.limits]
+        common = [name for name in ("epsilon", "rho", "delta") if held and all(name in one for one in held)]
+        return {name: min(one[name] for one in held) for name in common}
 
     def in_words(self) -> str:
         """Return what was spent and is reserved, every limit on the path, and what all of them leave."""
-        scope = " for what all its releases cover" if _is_some(self.spent) else ""
+        scope = " for what all its releases cover" if self.spent.cost != Cost() else ""
         parts = [f"{self.subject}: spent {amounts_in_words(self.spent)}{scope}"]
-        if _is_some(self.reserved):
+        if self.reserved.cost != Cost():
             parts.append(f"reserved {amounts_in_words(self.reserved)}")
         return "; ".join([*parts, self.limits_in_words()])
 
     def limits_in_words(self) -> str:
         """Return the limits of the whole path, and what all of them leave together."""
-        told = _limits(self.limits, self.used) or ["no limit of its own"]
-        for each in self.parents:
-            told += [f"{each.subject}: {words}" for words in _limits(each.limits, each.used)]
+        told = [limit.standing(self.used) for limit in self.limits] or ["no limit of its own"]
+        told += [
+            f"{each.subject}: {limit.standing(each.used)}" for each in self.parents for limit in each.limits
+        ]
         if self.parents:
             both = " and " if "delta" in self.left else " or "
             left = both.join(f"{name} {show_left(value)}" for name, value in self.left.items())
@@ -398,21 +341,22 @@ class Account:
 
         `left` is what all limits on the path leave, with those of the `parents`.
         """
-        limits = [limit_json(limit, self.used) for limit in self.limits]
+        own = self._own_json()
+        limits: Any = own["limits"]
         return {
-            "subject": self.subject,
-            "spent": self.spent.to_json(),
-            "reserved": self.reserved.to_json(),
+            **own,
             "limit": dict(limits[0]) if limits else {},
-            "limits": list(limits),
             "parents": [each._own_json() for each in self.parents],
             "left": {name: to_json(value) for name, value in self.left.items()},
         }
 
     def _own_json(self) -> dict[str, Json]:
-        """Return the same of a parent, whose own path is that of its subject."""
-        told = self.to_json()
-        return {name: told[name] for name in ("subject", "spent", "reserved", "limits")}
+        return {
+            "subject": self.subject,
+            "spent": self.spent.to_json(),
+            "reserved": self.reserved.to_json(),
+            "limits": [limit.to_json(self.used) for limit in self.limits],
+        }
 
 
 def amounts_in_words(total: Total) -> str:
@@ -421,26 +365,6 @@ def amounts_in_words(total: Total) -> str:
     told = [f"{name} {value}" for name, value in numbers.items() if value or name == "epsilon"]
     about = "no common neighbours" if total.mixed else relation
     return " and ".join(told) + (f" ({about})" if relation else "")
-
-
-def _is_some(total: Total) -> bool:
-    return bool(total.cost.epsilon or total.cost.rho or total.cost.delta)
-
-
-def _limits(limits: Sequence[Limit], used: Cost) -> list[str]:
-    """Return each limit in words, with what is left of it, or by how much it is exceeded."""
-    told = []
-    for limit in limits:
-        over = " and ".join(f"{name} {show(value)}" for name, value in limit.exceeded(used).items())
-        left = f"left {limit.left_in_words(used)}"
-        told.append(f"limit {limit.in_words()}, {f'exceeded by {over}' if over else left}")
-    return told
-
-
-def limit_json(limit: Limit, used: Cost) -> dict[str, Any]:
-    """Return a limit with what is left of it, and by how much it is exceeded."""
-    over = {name: to_json(value) for name, value in limit.exceeded(used).items()}
-    return {**limit.to_json(), "left": to_json(limit.left(used)), "exceeded": over}
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,14 @@ from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, LedgerEr
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.database import Connection
-from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Part, Stored
+from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Part, Stored, whole
 from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 
 MOST_SECONDS: Final = 86_400
 """Longest time of a reservation; one that ends later was made before the clock was set back."""
-MOST_RESERVED: Final = 10_000
-"""Most reservations at once."""
-PAGE: Final = 1000
-"""Entries that are read at once."""
-COLUMNS: Final = {
-    "entry": "SELECT number, head, text FROM entries",
-    "subject": "SELECT subject, cost, relation, limits FROM subjects",
-}
+MOST_RESERVED: Final = 10_000  # most reservations at once
+PAGE: Final = 1000  # entries that are read at once
+SUBJECTS: Final = "SELECT subject, cost, relation, limits FROM subjects"
 DIFFER: Final = (
     "this photo was released with other regions before, and together the releases show what any one of them"
     " leaves in the clear"
@@ -67,16 +62,16 @@ class Tables:
         return list(self._run(sql, values).fetchall())
 
     def _entries(self, which: str, **values: str | int) -> list[Entry]:
-        return [entry(row) for row in self._rows(f"{COLUMNS['entry']} {which}", **values)]
+        sql = f"SELECT number, head, text FROM entries {which}"  # noqa: S608  the clauses below, no others
+        return [entry(row) for row in self._rows(sql, **values)]
 
     def identity(self) -> tuple[str, str]:
         """Return the ledger's name and secret."""
-        values = [value for row in self._rows("SELECT name, secret FROM ledger") for value in row]
-        if len(values) != 2 or not all(isinstance(value, str) for value in values):
-            raise damage_error("it has no name, or several")
-        if not NAME.fullmatch(values[0]) or not HASH.fullmatch(values[1]):
-            raise damage_error("its name or its secret is not as written")
-        return values[0], values[1]
+        rows = self._rows("SELECT name, secret FROM ledger")
+        name, secret = rows[0] if len(rows) == 1 else ("", "")
+        if not NAME.fullmatch(str(name)) or not HASH.fullmatch(str(secret)):
+            raise damage_error("its name or its secret is missing, there twice, or not as written")
+        return name, secret
 
     def open(self, name: str, secret: str, now: int) -> None:
         """Write the first rows."""
@@ -118,9 +113,7 @@ class Tables:
 
     def of_file(self, sha256: str) -> list[Stored]:
         """Return what is stored about a file."""
-        found = [
-            each.event for each in self._entries("WHERE sha256 = :sha256 ORDER BY number", sha256=sha256)
-        ]
+        found = [e.event for e in self._entries("WHERE sha256 = :sha256 ORDER BY number", sha256=sha256)]
         if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
             raise damage_error("entries are listed under another file")
         return found
@@ -137,24 +130,18 @@ class Tables:
         """Return the rows of a subject's ancestors and its own, new ones for those that are missing."""
         names = {f"s{level}": name for level, name in enumerate(path_to(subject))}
         which = f"WHERE subject IN ({', '.join(f':{each}' for each in names)})"
-        found = {
-            row[0]: _balance(row, row[0]) for row in self._rows(f"{COLUMNS['subject']} {which}", **names)
-        }
+        found = {row[0]: _balance(row) for row in self._rows(f"{SUBJECTS} {which}", **names)}
         return [found.get(name, Balance(name, Total(), [], new=True)) for name in names.values()]
 
     def balances(self) -> list[Balance]:
         """Return the rows of all subjects, sorted."""
-        rows = [_balance(row, row[0]) for row in self._rows(COLUMNS["subject"])]
-        return sorted(rows, key=lambda row: row.subject)
+        return sorted(map(_balance, self._rows(SUBJECTS)), key=lambda row: row.subject)
 
     def keep(self, row: Balance) -> None:
         """Write a subject's row."""
-        values = {
-            "subject": row.subject,
-            "relation": row.spent.relation_text(),
-            "cost": row.spent.cost.to_text(),
-        }
-        values["limits"] = json.dumps([limit.entry() for limit in row.limits], sort_keys=True)
+        cost, relation = row.spent.cost.to_text(), row.spent.relation_text()
+        limits = json.dumps([limit.entry() for limit in row.limits], sort_keys=True)
+        values = {"subject": row.subject, "cost": cost, "relation": relation, "limits": limits}
         change = "UPDATE subjects SET cost = :cost, relation = :relation, limits = :limits"
         insert = "INSERT INTO subjects VALUES (:subject, :cost, :relation, :limits)"
         self._run(insert if row.new else f"{change} WHERE subject = :subject", values)
@@ -172,9 +159,7 @@ class Tables:
             raise LedgerError(problem, hint="wait until they expire")
         try:
             return [
-                Reserved(
-                    str(name), str(subject), str(unit), Total.parse(cost, relation), entries.second(expires)
-                )
+                Reserved(str(name), str(subject), str(unit), Total.parse(cost, relation), whole(expires))
                 for name, subject, unit, cost, relation, expires in rows
             ]
         except ValueError as error:
@@ -215,7 +200,7 @@ class Tables:
     def debit(self, wanted: Debit, held: list[Reserved], now: int) -> int:
         """Write a debit as the next draw of its work unit if every limit has room; return the draw."""
         part = self.check_part(wanted.part)
-        rows = self.check_limits(wanted.subject, wanted.cost, held, now)
+        rows = self.check_limits(wanted.subject, wanted.cost, held)
         debits = [each.event.draw for each in self.of_unit(wanted.unit) if isinstance(each.event, Debit)]
         draw = max(debits, default=0) + 1
         self.append(replace(wanted, draw=draw, part=part), now)
@@ -241,21 +226,19 @@ class Tables:
             raise RegionsDiffer(DIFFER, hint=SAME, arguments={"other_regions": "other_regions=True"})
         return replace(part, other_regions=differ)
 
-    def check_limits(self, subject: str, cost: Total, held: list[Reserved], now: int) -> list[Balance]:
+    def check_limits(self, subject: str, cost: Total, held: list[Reserved]) -> list[Balance]:
         """Return the rows of the subject's path; raises `BudgetRefused` unless each limit there has room.
 
-        `held` are the other reservations. A clock that was set back behind the last entry opens no window
-        again.
+        `held` are the other reservations.
         """
         rows = self.path(subject)
         if not any(row.limits for row in rows):
             hint = f"set one with dpveil ledger limit {subject}"
             raise BudgetRefused(f"{subject} has no limit, so nothing may be spent for it", hint=hint)
-        now = max(now, self.last_entry()[2])
         for row in rows:
             reserved = sum((each.cost for each in held if is_under(each.subject, row.subject)), Total())
             for limit in row.limits:
-                limit.check(row.subject, row.spent + reserved + cost, cost.cost, now)
+                limit.check(row.subject, row.spent + reserved + cost, cost.cost)
         return rows
 
 
@@ -281,14 +264,13 @@ def entry(row: Sequence[Any]) -> Entry:
         raise damage_error(f"entry {str(row[0])[:20]!r} is not as written") from error
 
 
-_parsed = lru_cache(maxsize=16, typed=True)(entries.parse)
-"""The last entry is read several times."""
+_parsed = lru_cache(maxsize=16, typed=True)(entries.parse)  # the last entry is read several times
 
 
-def _balance(row: Sequence[Any], subject: object) -> Balance:
+def _balance(row: Sequence[Any]) -> Balance:
     try:
         name, cost, relation, limits = row
-        if name != subject or check_subject(name) != name or not isinstance(limits, str):
+        if check_subject(name) != name:
             raise ValueError("no subject")
         return Balance(name, Total.parse(cost, relation), list(_limits(limits)))
     except (InvalidParameter, ValueError, TypeError, RecursionError) as error:

@@ -30,16 +30,13 @@ from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.words import in_short, kind_of
 
-MOST_BYTES: Final = 1 << 26
-"""Largest certificate of a document, in bytes."""
-MOST_PAGES: Final = 2000
-"""Most pages of one document."""
+MOST_BYTES: Final = 1 << 26  # largest certificate of a document, in bytes
+MOST_PAGES: Final = 2000  # most pages of one document
 COVERS: Final = "what is covered in {} pages, each as its certificate says"
 COUNT: Final = "the number of pages, and the size of each"
 NO_SUM: Final = "no sum over its pages"
 """The objection to documents of which a page is a copy, or whose pages' promises cannot be added."""
-MOST_NAMED: Final = 4
-"""Most pages that are named by their numbers."""
+MOST_NAMED: Final = 4  # most pages that are named by their numbers
 TEXT_STAYS: Final = "text was not looked for, and stays readable"
 MALFORMED: Final = "the certificate is no document's, or is malformed"
 
@@ -154,7 +151,8 @@ class DocumentCertificate(Envelope):
         for page in drawn:
             for text in page.certificate.missing:
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
-        yield from (f"no {kind} found on {pages_text(numbers)}" for kind, numbers in missing.items())
+        for kind, numbers in missing.items():
+            yield f"no {kind} found on {pages_text(numbers)}: what was missed there stays visible"
         legible = [page.number for page in drawn if not _whole_or_text(page)]
         if legible:
             yield TEXT_STAYS + (f" on {pages_text(legible)}" if len(legible) < len(drawn) else "")
@@ -186,11 +184,7 @@ class DocumentCertificate(Envelope):
 
 
 def pages_text(numbers: Sequence[int]) -> str:
-    """Return the first of some pages by their numbers, and how many more there are.
-
-    >>> pages_text([2]), pages_text([2, 3, 5, 7, 11, 13])
-    ('page 2', 'pages 2, 3, 5, 7 and 2 more')
-    """
+    """Return the first of some pages by their numbers, and how many more there are."""
     more = f" and {len(numbers) - MOST_NAMED:,} more" if len(numbers) > MOST_NAMED else ""
     return f"page{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:MOST_NAMED]))}{more}"
 
@@ -225,11 +219,7 @@ def _whole_or_text(page: Page) -> bool:
 
 
 def page_name(number: int) -> str:
-    """Return what the picture of a page is called.
-
-    >>> page_name(12)
-    'page-0012.png'
-    """
+    """Return what the picture of a page is called, such as page-0012.png."""
     return f"page-{number:04}.png"
 
 

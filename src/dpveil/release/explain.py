@@ -45,20 +45,20 @@ class Need:
         return {"budget": budget, "noise_scale": self.noise_scale}
 
 
-def find_need(method: Method, name: str, size: Size) -> Need:
-    """Return what it takes to reach the strength `name` on a region of this size."""
-    budget = _budget(method, name, size)
-    scale = None if budget is None else budget.noise_scale(**size)
-    numbers = None if budget is None else _numbers(budget)
-    return Need(name, numbers, scale)
-
-
 def _numbers(method: Method) -> dict[str, float]:
     given = {name: getattr(method, name, None) for name in ("epsilon", "delta", "rho")}
     return {name: float(value) for name, value in given.items() if value is not None}
 
 
-def _budget(method: Method, name: str, size: Size) -> Method | None:
+def _need(method: Method, name: str, size: Size) -> Need:
+    """Return what it takes to reach the strength `name` on a region of this size."""
+    budget = budget_for(method, name, size)
+    if budget is None:
+        return Need(name, None, None)
+    return Need(name, _numbers(budget), budget.noise_scale(**size))
+
+
+def budget_for(method: Method, name: str, size: Size) -> Method | None:
     """Return the method with the largest ε or ρ, to about two digits, that reaches the strength.
 
     A δ that is too large for the strength is lowered to the largest that it allows. None if none reaches it.
@@ -165,7 +165,10 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
     >>> explain(DPPix(epsilon=1, block=16, neighbourhood=256), height=128, width=128).noise_scale
     765.0
     """
-    _check_method(method)
+    given: object = method
+    if not isinstance(given, Method):
+        hint = "such as DPPix(epsilon=1), from dpveil.mechanisms.pixel"
+        raise InvalidParameter("method", given, "is not a ready-made method", hint=hint)
     check_size(height, width, channels)
     return explain_region(quote_of_sizes(method, [{"height": height, "width": width, "channels": channels}]))
 
@@ -184,16 +187,10 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
-        needs=tuple(find_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
+        needs=tuple(_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=meaning(guarantee, method.pair_distances()) if guarantee.metric else None,
     )
-
-
-def _check_method(method: object) -> None:
-    if not isinstance(method, Method):
-        hint = "such as DPPix(epsilon=1), from dpveil.mechanisms.pixel"
-        raise InvalidParameter("method", method, "is not a ready-made method", hint=hint)
 
 
 def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from dpveil.core.envelope import KEY_BYTES, Envelope, Sealed, Signature, fingerprint, message
 from dpveil.errors import InvalidParameter, OutputError
@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 
 
 SUFFIX: Final = ".pub"
-MOST_BYTES: Final = 1 << 14
-"""Largest key file in bytes."""
-MOST_TRUSTED: Final = 1000
-"""Most keys that one verification trusts."""
+MOST_BYTES: Final = 1 << 14  # largest key file in bytes
+MOST_TRUSTED: Final = 1000  # most keys that one verification trusts
 LABEL: Final = re.compile(rb"\s*-----BEGIN ([A-Z0-9 ]{1,40})-----")
 LOCKED: Final = b"ENCRYPTED PRIVATE KEY"
-OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
-"""Permissions that a private key's file must not give."""
+OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO  # permissions that a private key's file must not give
 NOT_PRIVATE: Final = "is not a private key in PEM (PKCS #8)"
 MAKE: Final = "make one with dpveil key new"
 OWNER: Final = "run this as the user whose it is, who has to be allowed to read it and its folder"
@@ -60,7 +57,7 @@ class PublicKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
-        contents = _contents(path, argument)
+        contents = public_contents(path, argument)
         if _label(contents).endswith(b"PRIVATE KEY"):
             problem = "is a private key, and only its public half may be trusted"
             raise _key_error(argument, path, problem, SEND)
@@ -182,11 +179,6 @@ def private_key(path: str | Path, passphrase: str | None, *, argument: str) -> o
         raise _key_error(argument, path, NOT_PRIVATE, MAKE) from error
 
 
-def public_file(path: str | Path, argument: str) -> bytes:
-    """Return a small plain file; raises `InvalidParameter` about `argument`."""
-    return _contents(path, argument)
-
-
 def signing_key(key: SigningKey | str | Path) -> SigningKey:
     """Return a key as it is, or the one in an unencrypted file of that name; raises `InvalidParameter`."""
     return key if isinstance(key, SigningKey) else SigningKey.read(check_path(key, "give a key file's name"))
@@ -201,16 +193,17 @@ def trusted_keys(
     """
     if trust is None:
         return None
-    listed = list(trust) if isinstance(trust, list | tuple) else [trust]
+    listed: list[Any] = list(trust) if isinstance(trust, list | tuple) else [trust]
     if not 0 < len(listed) <= MOST_TRUSTED:
         hint = f"name from one to {MOST_TRUSTED:,} public keys"
         raise InvalidParameter("trust", None, f"has {len(listed):,} keys", hint=hint)
-    keys = (key if isinstance(key, PublicKey) else PublicKey.read(_trust_path(key)) for key in listed)
-    return tuple(keys)
+    for key in listed:
+        if not isinstance(key, PublicKey | str | Path):
+            raise InvalidParameter("trust", type(key).__name__, "is no public key", hint=SEND)
+    return tuple(key if isinstance(key, PublicKey) else PublicKey.read(key) for key in listed)
 
 
 def _label(contents: bytes) -> bytes:
-    """Return what a PEM file says that it holds, such as PRIVATE KEY; empty if it is none."""
     found = LABEL.match(contents)
     return b"" if found is None else found[1]
 
@@ -222,19 +215,12 @@ def needs_passphrase(path: str | Path, *, argument: str = "sign") -> bool:
 
 def is_private(path: str | Path, *, argument: str) -> bool:
     """Return whether a file says that it is a private key; raises `InvalidParameter` as `SigningKey.read`."""
-    return _label(_contents(path, argument)).endswith(b"PRIVATE KEY")
-
-
-def _trust_path(key: object) -> str | Path:
-    try:
-        return check_path(key, SEND)
-    except InvalidParameter as error:
-        raise InvalidParameter("trust", type(key).__name__, "is no public key", hint=SEND) from error
+    return _label(public_contents(path, argument)).endswith(b"PRIVATE KEY")
 
 
 def _private_contents(path: str | Path, argument: str) -> bytes:
     """Return a private key's file; raises `InvalidParameter` if others may read it, or if it is another."""
-    contents = _contents(path, argument)
+    contents = public_contents(path, argument)
     label = _label(contents)
     if label.endswith(b"PUBLIC KEY"):
         raise _key_error(
@@ -247,7 +233,8 @@ def _private_contents(path: str | Path, argument: str) -> bytes:
     return contents
 
 
-def _contents(path: str | Path, argument: str) -> bytes:
+def public_contents(path: str | Path, argument: str) -> bytes:
+    """Return a small plain file; raises `InvalidParameter` about `argument`."""
     try:
         if not is_present(Path(path)):
             raise Refused("does not exist", "check the name")

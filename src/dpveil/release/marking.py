@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -21,10 +21,7 @@ from dpveil.core.envelope import this_tool
 from dpveil.errors import DPVeilError, InvalidParameter, OutputError, UsageError
 from dpveil.io import encode
 from dpveil.mechanisms.method import ALTERED, DRAWN, TRAINED
-from dpveil.release.keys import private_key, public_file
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from dpveil.release.keys import private_key, public_contents
 
 VOCABULARY: Final = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 TERMS: Final = {
@@ -50,8 +47,7 @@ SETTINGS: Final = {
     "core": {"allowed_network_hosts": []},
 }
 """Settings of the C2PA library: nothing is added, and nothing is fetched."""
-MARKED: Final = ("png", "jpeg", "webp")
-"""Formats that have a place for a manifest, and are written."""
+MARKED: Final = ("png", "jpeg", "webp")  # formats that have a place for a manifest, and are written
 NEEDED: Final = "C2PA manifests need the package c2pa-python"
 CHAIN_HINT: Final = "give the signer's X.509 certificate and those up to its root, in PEM, the signer's first"
 
@@ -99,7 +95,7 @@ class Marker:
         here. Raises `InvalidParameter` about `c2pa` or `c2pa_key`, and `UsageError` without c2pa-python.
         """
         _library()
-        text = public_file(chain, "c2pa").decode("ascii", "replace")
+        text = public_contents(chain, "c2pa").decode("ascii", "replace")
         algorithm, sign = _signer(private_key(key, passphrase, argument="c2pa_key"), key)
         made = cls(text, algorithm, sign)
         try:
@@ -148,28 +144,26 @@ class Marker:
 
 def _signer(private: object, path: str | Path) -> tuple[str, Callable[[bytes], bytes]]:
     """Return a key's algorithm, as the C2PA library names it, and the function that signs with it."""
-    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+    from cryptography.hazmat.primitives.hashes import SHA256
 
     if isinstance(private, Ed25519PrivateKey):
         return "ED25519", private.sign
     if isinstance(private, EllipticCurvePrivateKey) and isinstance(private.curve, SECP256R1):
-        return "ES256", lambda data: _by_curve(private, data)
+
+        def sign(data: bytes) -> bytes:
+            """Return a signature as two numbers of 32 bytes (RFC 9053 §2.1)."""
+            two = decode_dss_signature(private.sign(data, ECDSA(SHA256())))
+            return b"".join(number.to_bytes(32, "big") for number in two)
+
+        return "ES256", sign
     hint = "use an Ed25519 key, or one on the curve P-256"
     raise InvalidParameter("c2pa_key", str(path), "is a key of another kind", hint=hint)
 
 
-def _by_curve(private: EllipticCurvePrivateKey, data: bytes) -> bytes:
-    """Return an ECDSA signature as two numbers of 32 bytes (RFC 9053 §2.1)."""
-    from cryptography.hazmat.primitives.asymmetric.ec import ECDSA
-    from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
-    from cryptography.hazmat.primitives.hashes import SHA256
-
-    return b"".join(n.to_bytes(32, "big") for n in decode_dss_signature(private.sign(data, ECDSA(SHA256()))))
-
-
 def _library() -> Any:
-    """Return the C2PA library; raises `UsageError` if it is not installed."""
     try:
         import c2pa
     except ImportError as error:

@@ -26,7 +26,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Covered, Region
-from dpveil.errors import InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
+from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
@@ -39,7 +39,7 @@ from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.saving import Budget, Release, check_payment, pay, refuse_copy
+from dpveil.release.saving import Budget, Release, check_payment, pay
 
 COVER: Final = "fill"
 """The default method where nothing but text and the like is to be replaced: it costs nothing."""
@@ -74,12 +74,6 @@ def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
     if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
         return [*split_choices(cast(Spec, regions))]
     return [part for spec in cast(Sequence[Spec], regions) for part in split_choices(spec)]
-
-
-ALONE: Final = f"or replace what else is found alone: {{if_none}} {OTHERS}"
-"""The further remedy where one request finds nothing and another one does."""
-NONE: Final = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")
-"""The remedy where no request finds anything, and one that does would be enough."""
 
 
 @dataclass(frozen=True)
@@ -120,12 +114,14 @@ def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion
     error, *more = errors
     if passing and more:
         message = ", and ".join(dict.fromkeys(each.message for each in errors))
-        return NoRegion(message, hint=NONE, arguments=ARGUMENTS)
+        hint = NOTHING.replace(" copy", f" {OTHERS}{JOIN}copy")  # one that finds something is enough
+        return NoRegion(message, hint=hint, arguments=ARGUMENTS)
     if not found:
         return error
     message, hint = error.message_and_hint({name: f"{{{name}}}" for name in error.arguments})
+    alone = f"or replace what else is found alone: {{if_none}} {OTHERS}"
     arguments = {"if_none": "if_none", **error.arguments}
-    return NoRegion(message, hint="; ".join(filter(None, [hint, ALONE])), arguments=arguments)
+    return NoRegion(message, hint="; ".join(filter(None, [hint, alone])), arguments=arguments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,17 +214,17 @@ class Plan:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
-        unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
+        faces = self.method.regions == words.FACES
         origins = [region.origin for region in self.regions]
-        boxes = self.method.regions == words.FACES and any(o.kind == BOX or o.faceless for o in origins)
-        alone = (words.BOXES_ALONE,) * (boxes and FACE not in self.smallest)
-        instead = words.INSTEAD_BY_A_FACE if self.method.regions == words.FACES else words.INSTEAD
-        whole = (instead,) * any(origin.fallback for origin in origins)
-        placed = () if self.placement is None else self.placement.notes
+        notes = [*self.notes, *self.method.notes, *self.photo.notes, *self.grown]
+        if any(origin.fallback for origin in origins):
+            notes.append(words.INSTEAD_BY_A_FACE if faces else words.INSTEAD)
+        if faces and FACE not in self.smallest and any(o.kind == BOX or o.faceless for o in origins):
+            notes.append(words.BOXES_ALONE)
+        notes += () if self.placement is None else self.placement.notes
         kept = words.stays(self.request, () if self.quote is None else self.quote.regions)
-        left = map(Aside, (*kept, *words.passed_notes(self.passed)))
-        about = (*self.notes, *self.method.notes, *self.photo.notes)
-        return (*about, *self.grown, *whole, *alone, *placed, *left, *unseen)
+        notes += map(Aside, (*kept, *words.passed_notes(self.passed)))
+        return (*notes, *(words.not_searched(kind, height) for kind, height in self.smallest.items()))
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak), a region is missing,
@@ -238,14 +234,12 @@ class Plan:
         """
         if least is None:
             return
-        enough = at_least(self.strength, check_strength_name(least))
         coloured = self.quote is not None and shown_by_colours(self.quote.regions)
+        enough = at_least(self.strength, check_strength_name(least))
         if not enough or self.missing or coloured:
             objection = FEW_COLOURS * (enough and coloured)
-            total, missing = self.total, self.missing
-            raise TooWeak(
-                asked=least, strength=self.strength, total=total, missing=missing, objection=objection
-            )
+            stated = {"strength": self.strength, "total": self.total, "missing": self.missing}
+            raise TooWeak(asked=least, **stated, objection=objection)  # type: ignore[arg-type]
 
     def release(
         self,
@@ -271,9 +265,11 @@ class Plan:
         more = {"again": again, "other_regions": other_regions}
         check_payment(ledger, subject, key, source, **more)
         if self.quote is None or self.placement is None:
-            refuse_copy(ledger)
+            if ledger is not None:
+                hint = "replace the whole photo, or leave it out"
+                raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
             _, blocks = keep_blocks(self.photo, self.photo.image, ())
-            return Release(self.photo.image, self._copy_certificate(), self.remarks, blocks=blocks)
+            return Release(self.photo.image, self._certificate(None, "none"), self.remarks, blocks=blocks)
         certificate = self._certificate(self.quote, kind_of(source))
         if self.photo.blocks is not None:
             self.photo.blocks()  # of a JPEG that cannot be written again nothing is paid for
@@ -285,38 +281,34 @@ class Plan:
         image.flags.writeable = False
         return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
 
-    def _certificate(self, quote: Quote, bits: str) -> Certificate:
-        return Certificate(
-            method=self.method.name,
-            parameters=self.method.parameters(),
-            request=self.request,
-            missing=self.missing or self.passed,
-            if_none=OTHERS if self.passed else None,
-            guarantees=quote.guarantees,
-            regions=quote.regions,
-            composition=quote.total,
-            strength=quote.strength,
-            accountant=quote.accountant,
-            bits=bits,
-            post_processing=tuple(step.description for step in self.post_processing),
-            warnings=words.bit_cautions(bits) + self.cautions,
-            terms=terms_of((self.method, *self.post_processing)),
-        )
-
-    def _copy_certificate(self) -> Certificate:
-        return Certificate(
-            method=None,
-            parameters={},
-            request=self.request,
-            missing=self.missing,
-            guarantees=(),
-            regions=(),
-            composition=None,
-            strength=None,
-            accountant=NO_ACCOUNTANT,
-            bits="none",
-            warnings=self.cautions,
-        )
+    def _certificate(self, quote: Quote | None, bits: str) -> Certificate:
+        made: dict[str, Any] = {
+            "method": None,
+            "parameters": {},
+            "guarantees": (),
+            "regions": (),
+            "composition": None,
+            "strength": None,
+            "accountant": NO_ACCOUNTANT,
+            "missing": self.missing,
+            "warnings": self.cautions,
+        }
+        if quote is not None:
+            made = {
+                "method": self.method.name,
+                "parameters": self.method.parameters(),
+                "guarantees": quote.guarantees,
+                "regions": quote.regions,
+                "composition": quote.total,
+                "strength": quote.strength,
+                "accountant": quote.accountant,
+                "missing": self.missing or self.passed,
+                "if_none": OTHERS if self.passed else None,
+                "post_processing": tuple(step.description for step in self.post_processing),
+                "warnings": words.bit_cautions(bits) + self.cautions,
+                "terms": terms_of((self.method, *self.post_processing)),
+            }
+        return Certificate(request=self.request, bits=bits, **made)
 
 
 def plan(
@@ -356,20 +348,23 @@ def plan(
     sought = Sought.by(seen, finders, order, if_none)
     found, passed = sought.regions, sought.passed
     placement = made_by.place(given, found) if found else None
-    check_kept(found, () if placement is None else placement.regions)
+    placed = () if placement is None else placement.regions
+    check_kept(found, placed)
+    chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
+    nobody = (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))
     made = Plan(
         photo=given,
         method=made_by,
         request=tuple(finder.description for finder in finders),
         missing=sought.missing,
         passed=passed,
-        notes=(*(note for finder in finders for note in finder.notes), *_likeness_note(finders, found)),
+        notes=(*(note for finder in finders for note in finder.notes), *nobody),
         post_processing=steps,
         placement=placement,
-        quote=None if placement is None else Quote.of(made_by, placement.regions, given, passed),
-        grown=() if placement is None else _growth_notes(made_by, found, placement.regions),
+        quote=None if placement is None else Quote.of(made_by, placed, given, passed),
+        grown=_growth_notes(made_by, found, placed),
         smallest=smallest_by_kind(seen, finders),
-        doubtful=doubtful_places(seen, finders, () if placement is None else placement.regions),
+        doubtful=doubtful_places(seen, finders, placed),
     )
     made.check_strength(at_least)
     return made
@@ -401,12 +396,6 @@ def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
             raise RegionError(f"the region {region.label} reaches over a face that stays", hint=hint)
 
 
-def _likeness_note(finders: Sequence[Finder], found: Sequence[Region]) -> tuple[str, ...]:
-    """Return a note if faces stay by their likeness, and none of this photo does."""
-    chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
-    return (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))
-
-
 def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
     """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
@@ -419,13 +408,7 @@ def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Regi
     )
 
 
-MOST_PIXELS: Final = 2**31
-"""Most pixels of a size that is explained."""
-
-
-def largest_region(plan: Plan) -> Explanation:
-    """Return what the guarantee of the plan's largest region means; raises `UsageError` for a copy."""
-    return explain_largest(plan.quote)
+MOST_PIXELS: Final = 2**31  # most pixels of a size that is explained
 
 
 def explain_largest(quote: Quote | None) -> Explanation:
@@ -448,18 +431,14 @@ def plan_json(plan: Plan, options: Mapping[str, str]) -> dict[str, Json]:
         "strength": plan.strength,
         "in_the_clear": list(plan.in_the_clear),
         "warnings": list(notes_with_options(plan.warnings, options)),
-        "largest": None if plan.quote is None else largest_region(plan).to_json(),
+        "largest": None if plan.quote is None else explain_largest(plan.quote).to_json(),
     }
 
 
 def size_of(text: str | None) -> tuple[int, int]:
-    """Return width and height in pixels of a size such as "128x128"; raises `InvalidParameter`.
-
-    >>> size_of("128x96")
-    (128, 96)
-    """
+    """Return width and height in pixels of a size such as "128x128"; raises `InvalidParameter`."""
     parts = re.fullmatch(r"\s*([0-9]{1,9})\s*[xX×]\s*([0-9]{1,9})\s*", text or "")
-    if parts is None or "0" in (parts[1].lstrip("0") or "0", parts[2].lstrip("0") or "0"):
+    if parts is None or not int(parts[1]) * int(parts[2]):
         problem = "is missing" if text is None else "is not a size"
         raise InvalidParameter("size", text, problem, hint="width x height in pixels, such as 128x128")
     width, height = int(parts[1]), int(parts[2])

@@ -22,7 +22,6 @@ from dpveil.core.region import Covered
 from dpveil.core.urls import Url
 from dpveil.errors import (
     INTACT,
-    BudgetRefused,
     CertificateError,
     InvalidParameter,
     OutputError,
@@ -116,13 +115,6 @@ def check_payment(
         raise InvalidParameter("bits", type(bits).__name__, problem, hint="leave out bits, or the ledger")
 
 
-def refuse_copy(ledger: Budget | None) -> None:
-    """Raise `BudgetRefused` for a copy of the original with a ledger."""
-    if ledger is not None:
-        hint = "replace the whole photo, or leave it out"
-        raise BudgetRefused("an unprotected copy cannot be paid from a budget", hint=hint)
-
-
 def pay(
     ledger: Budget,
     subject: str | None,
@@ -141,24 +133,17 @@ def pay(
     total = certificate.composition
     if subject is None or total is None or covered is None:
         raise InvalidParameter("subject", None, "is missing", hint="name who pays, such as album-7")
-    unit = content_key(covered, certificate) if key is None else key
-    return ledger.debit(
-        subject, total, unit, again=again or key is None, covered=covered, other_regions=other_regions
-    )
-
-
-def content_key(covered: Covered, certificate: Certificate) -> bytes:
-    """Return a hash of a photo's content and a release's settings, which a ledger keeps as an HMAC only."""
-    settings = json.dumps(certificate.settings, sort_keys=True).encode()
-    return hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest()
+    if key is None:
+        settings = json.dumps(certificate.settings, sort_keys=True).encode()
+        # the photo's content and the settings, of which a ledger keeps an HMAC only
+        key, again = hashlib.sha256(hashlib.sha256(settings).digest() + covered.photo).digest(), True
+    return ledger.debit(subject, total, key, again=again, covered=covered, other_regions=other_regions)
 
 
 MORE: Final = "the image file holds more than a picture, or is not as dpveil writes it"
-NO_GREY: Final = frozenset({"webp"})
-"""Formats that store a grey release with three equal channels."""
+NO_GREY: Final = frozenset({"webp"})  # formats that store a grey release with three equal channels
 
-Read = Callable[[int], bytes]
-"""Returns bytes, at most so many; raises `Refused`."""
+Read = Callable[[int], bytes]  # returns bytes, at most so many; raises `Refused`
 
 
 @dataclass(frozen=True)
@@ -251,9 +236,9 @@ BRANDS: Final = (b"isom", b"iso2", b"iso4", b"iso5", b"iso6", b"mp41", b"mp42", 
 
 def is_clip_head(head: bytes) -> bool:
     """Whether a file that begins so is a clip."""
-    return (head[4:8] == b"ftyp" and head[8:12] in BRANDS) or any(
-        head[start : start + len(text)] == text for start, text in HEADS
-    )
+    if head[4:8] == b"ftyp":
+        return head[8:12] in BRANDS
+    return any(head[start : start + len(text)] == text for start, text in HEADS)
 
 
 def is_clip(path: Path) -> bool:
@@ -425,18 +410,18 @@ class Release:
     def _certificate_for(
         self, format_: str, contents: bytes, texts: Mapping[str, str], manifest: str | None = None
     ) -> Certificate:
-        """Return the certificate with its `output`: the file `contents`, and texts and manifest in it."""
         height, width, channels = self.image.shape
         sha256 = hashlib.sha256(contents).hexdigest()
         output = Output(sha256, format_, width, height, channels, manifest, texts)
         return replace(self.certificate, output=output)
 
 
-def tidy(folder: Path) -> None:
+def tidy(folder: Path, *, delete: bool = True) -> None:
     """Complete or remove what killed processes left in `folder`.
 
     If the image of a certificate still has its temporary name, it gets its own; all other temporary files are
-    deleted. Waits for another process that writes there, and does nothing if the folder cannot be locked.
+    deleted, if wanted. Waits for another process that writes there, and does nothing if the folder cannot be
+    locked.
     """
     if not leftovers(folder):
         return
@@ -445,18 +430,9 @@ def tidy(folder: Path) -> None:
             return
         found = leftovers(folder)
         _finish(folder, found)
-        for path in found:
+        for path in found if delete else ():
             with suppress(OSError):  # it may be a folder
                 path.unlink(missing_ok=True)
-
-
-def complete(folder: Path) -> None:
-    """Give the images whose certificates are in `folder` their names, as `tidy` does, and delete nothing."""
-    if not leftovers(folder):
-        return
-    with suppress(OSError), sole_writer([folder]) as alone:
-        if alone:
-            _finish(folder, leftovers(folder))
 
 
 def _finish(folder: Path, found: Sequence[Path]) -> None:
@@ -464,24 +440,19 @@ def _finish(folder: Path, found: Sequence[Path]) -> None:
 
     Files larger than any of these images can be, or than MAX_PIXELS allows, are not read.
     """
-    without = {output.sha256: (image, output) for image, output in _without_image(folder)}
+    without: dict[str, tuple[Path, Output]] = {}
+    for beside in sorted(_regular_files(folder.glob(f"*{SUFFIX}"))):
+        image = image_path(beside)
+        if image is not None and not os.path.lexists(image):
+            with suppress(CertificateError):
+                if (output := read_certificate(image).output) is not None:
+                    without[output.sha256] = image, output
     pixels = max((output.width * output.height for _, output in without.values()), default=0)
     for path in _regular_files(found) if without else ():
         if path.lstat().st_size <= most_bytes(min(pixels, MAX_PIXELS)):
             image, _ = without.pop(sha256_of(path), (None, None))
             if image is not None:
                 path.replace(image)
-
-
-def _without_image(folder: Path) -> Iterator[tuple[Path, Output]]:
-    for beside in sorted(_regular_files(folder.glob(f"*{SUFFIX}"))):
-        image = image_path(beside)
-        if image is None or os.path.lexists(image):
-            continue
-        with suppress(CertificateError):
-            output = read_certificate(image).output
-            if output is not None:
-                yield image, output
 
 
 def _regular_files(paths: Iterable[Path]) -> Iterator[Path]:

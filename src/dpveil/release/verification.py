@@ -107,44 +107,38 @@ class Verification:
         if self.status != "consistent" or stated is None or stated.composition is None:
             return ()
         known = stated.bits in (SECURE, SEEDED_BITS)
-        notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        notes = [*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition)]
         notes += traces(stated.regions)
         if self.few_only:
-            notes = (*notes, few_only(stated.composition))
-        if stated.output and stated.output.manifest:
-            notes = (*notes, UNREAD)
-        if stated.output and stated.output.metadata:
-            notes = (*notes, f"kept of its EXIF: {', '.join(stated.output.metadata)}")
+            notes.append(few_only(stated.composition))
+        if (output := stated.output) is not None:
+            if output.manifest:
+                notes.append(UNREAD)
+            if output.metadata:
+                notes.append(f"kept of its EXIF: {', '.join(output.metadata)}")
+            if part := share(stated.regions, output.width, output.height):
+                notes.insert(0, part)
         if stated.columns:
             named = escape_text(", ".join(stated.columns))
-            notes = (*notes, f"beside it in the clear, and not checked: {named}")
-        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
-            notes = (part, *notes)
-        passed = map(escape_text, passed_notes(stated.passed_over))
-        notes = (*notes, *stays(stated.request, stated.regions), *passed)
+            notes.append(f"beside it in the clear, and not checked: {named}")
+        notes += stays(stated.request, stated.regions)
+        notes += map(escape_text, passed_notes(stated.passed_over))
         return (*notes, *self.signature, *filter(None, [self.together]))
 
     @property
     def signature(self) -> tuple[str, ...]:
         """By whom the release is signed, in words; empty if it is not."""
-        if not self.signer:
-            return ()
-        if self.trusted_as:
-            return (f"signed by {self.trusted_as} ({self.signer})",)
-        return (f"signed by {self.signer}, which nobody vouched for",)
+        stranger = f"{self.signer}, which nobody vouched for"
+        who = f"{self.trusted_as} ({self.signer})" if self.trusted_as else stranger
+        return (f"signed by {who}",) * bool(self.signer)
 
 
 FORGED: Final = (
     "its signature is not one of this certificate by the key that it names: one of them was altered, or the"
     " certificate is forged"
 )
-MOST_PROBLEMS: Final = 20
-"""Most problems that are reported."""
+MOST_PROBLEMS: Final = 20  # most problems that are reported
 UNFORESEEN: Final = "the certificate cannot be recomputed"
-
-UNSIGNED: Final = "it is not signed, and only a trusted signature was to pass"
-STRANGER: Final = "it is signed by {}, which is not a trusted key"
-
 
 Found = TypeVar("Found", bound=Verification)
 
@@ -161,11 +155,12 @@ def judge(found: Found, least: str | None, trusted: Sequence[PublicKey] | None) 
     if trusted is None:
         return replace(found, signer=signer)
     if signature is None:
-        return replace(found, untrusted=next(iter(found.problems), UNSIGNED))
+        unsigned = "it is not signed, and only a trusted signature was to pass"
+        return replace(found, untrusted=next(iter(found.problems), unsigned))
     for key in trusted:
         if key.data.hex() == signature.public_key:
             return replace(found, signer=signer, trusted_as=key.name or signer)
-    return replace(found, signer=signer, untrusted=STRANGER.format(signer))
+    return replace(found, signer=signer, untrusted=f"it is signed by {signer}, which is not a trusted key")
 
 
 Trusted = PublicKey | str | Path | Sequence[PublicKey | str | Path] | None
@@ -189,7 +184,13 @@ def verify(
     if image is None:
         problem = "the name is that of no image's certificate"
         return judge(Verification(given, "inconsistent", (problem,)), *wanted)
-    pair = Pair(image, partial(_read_image, image), partial(read_untrusted, certificate_path(image)))
+
+    def contents(most: int) -> bytes:
+        if not is_present(image):
+            raise Refused("is missing", INTACT)
+        return read_untrusted(image, most)
+
+    pair = Pair(image, contents, partial(read_untrusted, certificate_path(image)))
     found = _verify(pair, partial(read_certificate, image), max_pixels)
     if found.certificate is None and not is_present(certificate_path(image)):
         found = replace(found, status="missing")
@@ -213,12 +214,6 @@ def check_requirements(
 ) -> tuple[str | None, tuple[PublicKey, ...] | None]:
     """Return what is asked of a release, checked: a strength, and trusted keys."""
     return None if at_least is None else check_strength_name(at_least), trusted_keys(trust)
-
-
-def _read_image(image: Path, most: int) -> bytes:
-    if not is_present(image):
-        raise Refused("is missing", INTACT)
-    return read_untrusted(image, most)
 
 
 def too_weak(found: Verification, least: str | None) -> str:
@@ -288,7 +283,6 @@ def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> I
 
 
 def _text_problems(certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
-    """Yield contradictions within the certificate itself, before anything is recomputed."""
     if not certificate.signature_fits():
         yield FORGED
     size = {"width": output.width, "height": output.height}

@@ -84,8 +84,7 @@ TABLES: Final = ", and in a release that is a JPEG, too, its quantisation tables
 STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 """What a source without blocks has, in words; those of few bits are called by these."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
-LARGE_DELTA: Final = Fraction(1, 100)
-"""A certificate warns of any δ above this."""
+LARGE_DELTA: Final = Fraction(1, 100)  # A certificate warns of any δ above this
 POSED: Final = (
     "the faces are shown in a chosen pose, yaw {:g}° and pitch {:g}°, from the draw of another release:"
     " pictures of one draw cost no more than one of them"
@@ -105,22 +104,14 @@ INSTEAD_BY_A_FACE: Final = (
     f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
     " noise such as dp-pix, hides a photo without drawing a face"
 )
-UNSURE: Final = 0.3
-"""Score below which a found region is for a person to check, as it may be something else."""
-PURE_NOISE: Final = 128
-"""Noise scale in grey levels above which hardly anything of a region remains visible."""
+UNSURE: Final = 0.3  # score below which a found region is for a person to check, as it may be something else
+PURE_NOISE: Final = 128  # noise scale in grey levels above which hardly anything of a region remains visible
 NOISE: Final = "practically pure noise"
-SMALLER: Final = 256
-"""The neighbourhood, in pixels, with which the warning of pure noise compares."""
+SMALLER: Final = 256  # the neighbourhood, in pixels, with which the warning of pure noise compares
 
 
 def covers(record: RegionRecord, channels: int) -> str:
-    """Return the sentence of `Scope.covers` for a region.
-
-    >>> from dpveil.core.origin import Origin
-    >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
-    'face: 88×120 pixels at 40,52, 3 channels'
-    """
+    """Return the sentence of `Scope.covers` for a region."""
     return f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
 
 
@@ -130,7 +121,12 @@ def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, 
     found, outside = sentences(origin)
     if origin.cell is not None:
         found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
-    stored = () if origin.grown_to is None else (_storage_text(origin.grown_to),)
+    stored: tuple[str, ...] = ()
+    if (codec := origin.grown_to) is not None:  # what a release shows of how the input was stored
+        blocks = STORED.format(codec) + TABLES * (codec == "JPEG")
+        stored = (
+            f"that the input had {STORED_SO.get(codec, f'{codec} pixels')}" if codec in BLOCKLESS else blocks,
+        )
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
@@ -142,13 +138,6 @@ def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, 
     return (*place, *outline, *stored, *traces, CHANNELS, outside)
 
 
-def _storage_text(codec: str) -> str:
-    """Return what a release shows of how the input was stored."""
-    if codec in BLOCKLESS:
-        return f"that the input had {STORED_SO.get(codec, f'{codec} pixels')}"
-    return STORED.format(codec) + TABLES * (codec == "JPEG")
-
-
 def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:
     """Return which traces of a region lie outside of it, if any do."""
     kinds = {"PDF": PAGE_TRACES, **dict.fromkeys(REDUCED, REDUCED_TRACES)}
@@ -157,17 +146,15 @@ def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:
     return (traces,) if escapes else vouched
 
 
-def _spread(codec: str) -> str:
-    """Return the warning about traces of regions beyond any margin."""
-    if codec in REDUCED:
-        return REDUCED_SPREAD.format(STORED_SO.get(codec, f"{codec} pixels"))
-    return PAGE_SPREAD if codec == "PDF" else SPREAD.format(codec)
-
-
 def traces(records: Sequence[RegionRecord]) -> tuple[str, ...]:
-    """Return the warnings about traces that a lossy source or its few colours left around regions."""
-    formats = dict.fromkeys(r.origin.grown_to for r in records if r.origin.escapes)
-    return tuple(_spread(codec) for codec in formats if codec)
+    """Return the warnings about traces that a lossy source or its few colours left beyond any margin."""
+    told = []
+    for codec in dict.fromkeys(r.origin.grown_to for r in records if r.origin.escapes):
+        if codec in REDUCED:
+            told.append(REDUCED_SPREAD.format(STORED_SO.get(codec, f"{codec} pixels")))
+        elif codec:
+            told.append(PAGE_SPREAD if codec == "PDF" else SPREAD.format(codec))
+    return tuple(told)
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:
@@ -214,9 +201,6 @@ def growth_note(asked: Box, record: RegionRecord, also: str) -> str:
     """Return a note that a larger box is replaced than was given, and why; it is never in a certificate.
 
     `also` says what the method replaces around a box, if anything.
-
-    >>> growth_note(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), "the hair is replaced too")
-    'the box 20,20,4,4 became 0,0,33,33: the hair is replaced too'
     """
     codec = record.origin.grown_to
     why = [also] * bool(also)
@@ -225,11 +209,7 @@ def growth_note(asked: Box, record: RegionRecord, also: str) -> str:
 
 
 def not_searched(kind: str, smallest: int) -> Aside:
-    """Return a note on which sizes were not searched for in a photo; it is never in a certificate.
-
-    >>> not_searched("face", 24)
-    'faces below 24 pixels of height were not looked for'
-    """
+    """Return a note on which sizes were not searched for in a photo; it is never in a certificate."""
     return Aside(f"{kind}s below {count_noun(smallest, 'pixel')} of height were not looked for")
 
 
@@ -319,13 +299,7 @@ def quotation(total: Guarantee | None, tool: str, sha256: str = "") -> str:
 
 
 def worth(guarantee: Guarantee, grade: str) -> str:
-    """Return a strength, with the number of pixels it is about unless that is all.
-
-    >>> from dpveil.core.guarantee import Relation, Scope
-    >>> numbers = {"kind": "pure", "epsilon": 2, "scope": Scope("a photo")}
-    >>> worth(Guarantee(**numbers, relation=Relation("m-pixels", 16)), "moderate")
-    'moderate about any 16 pixels'
-    """
+    """Return a strength, with the number of pixels it is about unless that is all."""
     m = guarantee.relation.m
     return grade if m is None else f"{grade} about any {pixels(m)}"
 
@@ -345,11 +319,7 @@ def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
 
 
 def unsure_note(count: int) -> tuple[str, ...]:
-    """Return the note on so many regions with a score below `UNSURE`, if any.
-
-    >>> unsure_note(1)
-    ('one region was found with a score below 0.3 and may be something else',)
-    """
+    """Return the note on so many regions with a score below `UNSURE`, if any."""
     was = "was" if count == 1 else "were"
     text = f"{count_noun(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
     return (text,) * bool(count)
@@ -384,13 +354,7 @@ def lowest(places: Sequence[Region]) -> str:
 
 
 def exposure(guarantee: Guarantee) -> str:
-    """Return the warning of a δ above `LARGE_DELTA`; empty for a smaller one.
-
-    >>> from dpveil.core.guarantee import Relation, Scope
-    >>> numbers = {"kind": "approximate", "epsilon": 0, "delta": 0.3}
-    >>> exposure(Guarantee(**numbers, relation=Relation("any-image"), scope=Scope("a photo")))
-    'WITH PROBABILITY 0.3 NOTHING IS PROMISED (delta)'
-    """
+    """Return the warning of a δ above `LARGE_DELTA`; empty for a smaller one."""
     if guarantee.delta is None or guarantee.delta <= LARGE_DELTA:
         return ""
     return f"WITH PROBABILITY {show(guarantee.delta)} NOTHING IS PROMISED (delta)"
@@ -411,51 +375,62 @@ def pure_noise(method: Method, height: int, width: int, channels: int) -> str:
     return f"{text}; a neighbourhood of {SMALLER} pixels would have {less:,.{digits}f}, and promise less"
 
 
-FACE_BOX: Final = f"position and size of the face box, {SAME}"
-PLACE: Final = f"position and size of the region, {SAME}"
-TEXT_BOX: Final = f"position and size of the box of text, and so about how long the text is, {SAME}"
-PLATE_BOX: Final = f"position and size of the plate's box, and so about how long its text is, {SAME}"
+OUTSIDE: Final = "everything outside the region"
 FACES_TOO: Final = (
     f"where faces are, if they were looked for: with the pixels of this region in sight, {SAME}"
 )
 """What is told beside regions of text and the like: they are covered once faces are found."""
-COUNT: Final = "how many regions were found, and that none was found elsewhere"
-FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
-CODE_BOX: Final = f"position and size of the code's box, {SAME}"
-EYE_BOX: Final = f"position and size of the eye's box, rounded to a public grid, {SAME}"
-EYE_COUNT: Final = "how many faces with eyes were found, and that none was found elsewhere"
-CODE_COUNT: Final = "how many QR and bar codes were found, and that none was found elsewhere"
-TEXT_COUNT: Final = "how many lines of text were found, and that none was found elsewhere"
+
+
+def _about(place: str, many: str, rest: str) -> tuple[str, str, str]:
+    """Return what is told of a region that was found: its place, how many there are, and what stays."""
+    count = f"how many {many} were found, and that none was found elsewhere"
+    return f"position and size of {place}, {SAME}", count, f"{OUTSIDE}, with {rest}"
+
+
+FACE_BOX, FACE_COUNT, NO_OTHER_FACE = _about(
+    "the face box", "faces", "every face that was not found or not chosen"
+)
+PLACE, COUNT, NO_OTHER = _about("the region", "regions", "every {} that was not found")
+TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT = _about(
+    "the box of text, and so about how long the text is", "lines of text", "all text that was not found"
+)
+BY_REQUEST: Final = {
+    "text": (TEXT, TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT),
+    "plates": (
+        PLATE,
+        *_about(
+            "the plate's box, and so about how long its text is", "plates", "every plate that was not found"
+        ),
+    ),
+    "codes": (CODE, *_about("the code's box", "QR and bar codes", "every code that was not found")),
+    **dict.fromkeys(
+        ("eyes", "irises"),
+        (
+            EYE,
+            *_about(
+                "the eye's box, rounded to a public grid",
+                "faces with eyes",
+                "the face around it and all eyes that were not found",
+            ),
+        ),
+    ),
+}
+"""By the first word of a request: the kind of what it finds, and the three sentences about that."""
 TEXT_CHOICE: Final = (
     "how many lines of text do not clearly say something else than what was asked for, and that all others"
     f" do: this follows from the letters of all lines, also of those that are replaced, {SAME}"
 )
-PLATE_COUNT: Final = "how many plates were found, and that none was found elsewhere"
-NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
-NO_OTHER_TEXT: Final = "everything outside the region, with all text that was not found"
-NO_OTHER_CHOICE: Final = f"{NO_OTHER_TEXT}, or that was read as something else than what was asked for"
-NO_OTHER_CODE: Final = "everything outside the region, with every code that was not found"
-NO_OTHER_PLATE: Final = "everything outside the region, with every plate that was not found"
-NO_OTHER_EYE: Final = (
-    "everything outside the region, with the face around it and all eyes that were not found"
-)
-OUTSIDE: Final = "everything outside the region"
-NO_OTHER: Final = "everything outside the region, with every {} that was not found"
-BY_REQUEST: Final = {
-    "text": (TEXT, TEXT_BOX, TEXT_COUNT, NO_OTHER_TEXT),
-    "plates": (PLATE, PLATE_BOX, PLATE_COUNT, NO_OTHER_PLATE),
-    "codes": (CODE, CODE_BOX, CODE_COUNT, NO_OTHER_CODE),
-    **dict.fromkeys(("eyes", "irises"), (EYE, EYE_BOX, EYE_COUNT, NO_OTHER_EYE)),
-}
-"""By the first word of a request: the kind of what it finds, and the three sentences about that."""
-DETECTED: Final = "detected"
-"""The first word of a request by a user's own detector."""
 NONE_FOUND: Final = {
-    "faces": ("no face was found", "faces that were missed stay visible"),
-    "text": ("no text was found", "text that was missed stays visible"),
-    "plates": ("no plate was found", "plates that were missed stay visible"),
-    "codes": ("no QR or bar code was found", "codes that were missed stay visible"),
-    **dict.fromkeys(("eyes", "irises"), ("no eye was found", "eyes that were missed stay visible")),
+    word: (f"no {one} was found", f"{many} that {was} missed {stay} visible")
+    for words, one, many, was, stay in (
+        ("faces", "face", "faces", "were", "stay"),
+        ("text", "text", "text", "was", "stays"),
+        ("plates", "plate", "plates", "were", "stay"),
+        ("codes", "QR or bar code", "codes", "were", "stay"),
+        ("eyes irises", "eye", "eyes", "were", "stay"),
+    )
+    for word in words.split()
 }
 """By the first word of a request: what is so if it is passed over, and what follows from that."""
 NONE_BUT_KEPT: Final = (
@@ -463,17 +438,10 @@ NONE_BUT_KEPT: Final = (
     "these and faces that were missed stay visible",
 )
 """The same of a request that keeps faces, and may have found these."""
-NONE_OF: Final = ("nothing was found for {}", "what was missed stays visible")
-"""The same of any other request."""
-SAME_RESULT: Final = "the guarantee compares photos with the same result"
 
 
 def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
-    """Return what the place of a region tells, and what stays beside it.
-
-    >>> sentences(Origin("box"))
-    ((), 'everything outside the region')
-    """
+    """Return what finding a region tells, each with its own sentence, and what stays beside it."""
     word = origin.finder.partition(" ")[0]
     if origin.kind == FACE:
         return (FACE_BOX, FACE_COUNT), NO_OTHER_FACE
@@ -483,20 +451,17 @@ def sentences(origin: Origin) -> tuple[tuple[str, ...], str]:
     if origin.kind == kind:
         place, count, rest = told
         if LIKE in origin.finder:
-            count, rest = TEXT_CHOICE, NO_OTHER_CHOICE
+            count, rest = TEXT_CHOICE, f"{rest}, or that was read as something else than what was asked for"
         return (place, count, FACES_TOO), rest
-    if word == DETECTED:
+    if word == "detected":  # by a user's own detector
         return (PLACE, COUNT, FACES_TOO), NO_OTHER.format(origin.kind)
     return (PLACE, COUNT), OUTSIDE
 
 
 def passing(requests: Sequence[str]) -> tuple[str, ...]:
-    """Return what is told, in one sentence, if nothing was found of these requests, which are passed over.
-
-    >>> passing(["faces"])[0].partition(": ")[0]
-    'that no face was found'
-    """
-    told = (f"that {what}: {SAME_RESULT}; {visible}" for what, visible in _passed_over_notes(requests))
+    """Return what is told, in one sentence, if nothing was found of these requests, which are passed over."""
+    same = "the guarantee compares photos with the same result"
+    told = (f"that {what}: {same}; {visible}" for what, visible in _passed_over(requests))
     return tuple(filter(None, ["; ".join(told)]))
 
 
@@ -506,30 +471,25 @@ def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
     >>> passed_notes(["faces margin=0", "text", "faces"])
     ('no face was found: faces that were missed stay visible', 'no text was found: text that was missed ...')
     """
-    return tuple(f"{what}: {visible}" for what, visible in _passed_over_notes(requests))
+    return tuple(f"{what}: {visible}" for what, visible in _passed_over(requests))
 
 
-def _passed_over_notes(requests: Sequence[str]) -> dict[tuple[str, str], None]:
+def _passed_over(requests: Sequence[str]) -> dict[tuple[str, str], None]:
     """Return what is so of each request that is passed over, and what follows from that, each once."""
-    return dict.fromkeys(_none_found(text) for text in requests)
-
-
-def _none_found(request: str) -> tuple[str, str]:
-    word = request.partition(" ")[0]
-    if word == "faces" and EXCEPT.search(request):
-        return NONE_BUT_KEPT
-    other = NONE_OF[0].format(request), NONE_OF[1]
-    return NONE_FOUND.get(word, other)
+    told = []
+    for request in requests:
+        word = request.partition(" ")[0]
+        other = f"nothing was found for {request}", "what was missed stays visible"
+        kept = word == "faces" and EXCEPT.search(request)
+        told.append(NONE_BUT_KEPT if kept else NONE_FOUND.get(word, other))
+    return dict.fromkeys(told)
 
 
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""
-FACES: Final = "faces"
-"""The first word of a request for faces, and the default regions of face-space methods."""
-ASKED: Final = "as was asked for"
+FACES: Final = "faces"  # the first word of a request for faces, and the default regions of face-space methods
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays visible"
-MOST_NAMED: Final = 8
-"""Most faces that a sentence names."""
+MOST_NAMED: Final = 8  # most faces that a sentence names
 
 
 def kind_of(text: str) -> str:
@@ -566,14 +526,12 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
         asked = Selection.of(text) if text in request else None
         if asked is not None and asked.exclude:
             are = "face {} stays as it is" if len(asked.exclude) == 1 else "faces {} stay as they are"
-            told.append(f"{are.format(_numbers_text(asked.exclude))}, {ASKED}")
+            told.append(are.format(_numbers_text(asked.exclude)))
         elif asked is not None and asked.by_likeness:
-            told.append(
-                f"faces that are like those of reference photos, or unlike, stay as they are, {ASKED}"
-            )
+            told.append("faces that are like those of reference photos, or unlike, stay as they are")
         elif asked is not None and asked.only:
-            told.append(f"every face but {_numbers_text(asked.only)} stays as it is, {ASKED}")
-    return tuple(told)
+            told.append(f"every face but {_numbers_text(asked.only)} stays as it is")
+    return tuple(f"{text}, as was asked for" for text in told)
 
 
 def _numbers_text(numbers: Sequence[int]) -> str:

@@ -20,6 +20,7 @@ from dpveil.service.answers import (
     JSON,
     JSONResponse,
     job_json,
+    problem_response,
     refusal,
     release_text,
     result_response,
@@ -28,15 +29,7 @@ from dpveil.service.guard import FAILURE, Held, Rates, Share
 from dpveil.service.jobs import Jobs, Order
 from dpveil.service.keys import LOCAL, Caller, KeyFile
 from dpveil.service.log import Metrics
-from dpveil.service.problems import (
-    CONCERNS,
-    SETTINGS,
-    BadRequest,
-    NotFound,
-    Refusal,
-    ServiceError,
-    kind_of,
-)
+from dpveil.service.problems import CONCERNS, SETTINGS, ServiceError, kind_of, problem
 from dpveil.service.store import DONE, Result
 from dpveil.service.uploads import of_query, receive
 
@@ -59,8 +52,7 @@ MEDIA: Final = {
     "pdf": "application/pdf",
     "mp4": "video/mp4",
 }
-ASKING: Final = (401, 429, 503)
-"""What requests may be refused with that need a key, where there are keys."""
+ASKING: Final = (401, 429, 503)  # what requests may be refused with that need a key, where there are keys
 SENDING: Final = (*ASKING, 408, 413, 415, 422)
 FINDING: Final = (*ASKING, 404, 422)
 router: Final = APIRouter()
@@ -85,12 +77,8 @@ async def _parts(request: Request) -> Parts:
 Using = Annotated[Parts, Depends(_parts)]
 
 
-async def _caller(
-    request: Request,
-    parts: Using,
-    _: Annotated[Any, Security(KEY)],
-) -> Caller:
-    """Return whose key came with a request; raises `Unauthorised`, and `TooMany` if it asks too often."""
+async def _caller(request: Request, parts: Using, _: Annotated[Any, Security(KEY)]) -> Caller:
+    """Return whose key came with a request; raises "Unauthorised", and "TooMany" if it asks too often."""
     caller = request.state.caller = LOCAL
     if parts.keys is not None:
         caller = request.state.caller = parts.keys.caller(request.headers.get("authorization", ""))
@@ -157,7 +145,9 @@ async def release(
     gets the same release. What takes longer is a job.
     """
     if idempotency_key is not None and not IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise BadRequest("the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do")
+        raise ServiceError(
+            "BadRequest", "the Idempotency-Key is no word of 1 to 255 letters", hint="a UUID will do"
+        )
     jobs, share = parts.jobs, Share(parts.held)
     new = False
     try:
@@ -177,15 +167,14 @@ async def release(
 
 
 async def _order(request: Request, parts: Parts, caller: Caller, share: Share, key: str | None) -> Order:
-    """Return the order of a request; raises errors that are problems."""
     sent = await receive(request, parts.jobs.limits, share)
     subject = sent.settings.pop("subject", None)
     if not isinstance(subject, str | None):
-        raise BadRequest("the subject is no text", hint='such as "album-7"')
+        raise ServiceError("BadRequest", "the subject is no text", hint='such as "album-7"')
     if subject is not None and parts.jobs.budget.ledger is None:
-        problem = "pays for nothing, as the service has no ledger"
         hint = "leave it out, or start the service with --ledger"
-        raise InvalidParameter("subject", subject, problem, hint=hint)
+        problem_ = "pays for nothing, as the service has no ledger"
+        raise InvalidParameter("subject", subject, problem_, hint=hint)
     return Order(sent.photo, sent.settings, caller.subject(subject), caller, key, sent.digest, share)
 
 
@@ -244,7 +233,7 @@ async def find_result(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's result; raises `NotFound`."""
     found = await jobs.results(jobs.store.find, caller.number, id_) if ID.fullmatch(id_) else None
     if found is None:
-        raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+        raise ServiceError("NotFound", "there is nothing of this name, or no longer", hint="results expire")
     return found
 
 
@@ -252,7 +241,9 @@ async def finished_release(jobs: Jobs, caller: Caller, id_: str) -> Result:
     """Return a caller's release; raises `NotFound`."""
     result = await find_result(jobs, caller, id_)
     if result.state != DONE:
-        raise NotFound("there is no release of this name yet", hint=f"see /v1/jobs/{result.id}")
+        raise ServiceError(
+            "NotFound", "there is no release of this name yet", hint=f"see /v1/jobs/{result.id}"
+        )
     return result
 
 
@@ -298,7 +289,7 @@ async def explain(request: Request, parts: Using, caller: Asking) -> Response:
             raise
         works = f"a query that works is {schemas.TRY}, and /openapi.json has all parameters"
         hint = f"{error.hint}; {works}" if error.hint else works
-        raise Refusal(kind_of(error), error.message, hint) from error
+        raise ServiceError(kind_of(error), error.message, hint=hint) from error
 
 
 @router.get("/v1/methods", **address("methods", {200: ("The methods.", Object)}, ASKING))
@@ -326,26 +317,17 @@ async def figures(parts: Using, caller: Asking) -> Response:
     return Response(parts.metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-async def _answer_refusal(request: Request, error: Exception) -> Response:
-    if isinstance(error, DPVeilError):
-        return refusal(error)
-    raise error
+async def _answer(request: Request, error: Exception) -> Response:
+    """Answer an error; one that nobody expected goes on to `Guard`, which logs it."""
+    return refusal(error if isinstance(error, DPVeilError) else FAILURE)
 
 
-async def _http(request: Request, error: Exception) -> Response:
-    if not isinstance(error, HTTPException):
-        raise error
+async def _http(request: Request, error: Any) -> Response:
     words = {404: "there is nothing at this address", 405: "this address does not take that method"}
-    made = ServiceError(words.get(error.status_code, "the request is malformed"), hint="see /openapi.json")
-    made.status = error.status_code
-    response = refusal(made)
+    made = ServiceError("ServiceError", words.get(error.status_code, "the request is malformed"))
+    response = problem_response(problem(made, error.status_code) | {"hint": "see /openapi.json"})
     response.headers.update(error.headers or {})
     return response
-
-
-async def _answer_unexpected(request: Request, error: Exception) -> Response:
-    """Answer what nobody expected; the error goes on to `Guard`, which logs it."""
-    return refusal(FAILURE)
 
 
 def application(parts: Parts, lifespan: Any = None) -> FastAPI:
@@ -360,11 +342,7 @@ def application(parts: Parts, lifespan: Any = None) -> FastAPI:
         redoc_url=None,
         redirect_slashes=False,
         lifespan=lifespan,
-        exception_handlers={
-            DPVeilError: _answer_refusal,
-            HTTPException: _http,
-            Exception: _answer_unexpected,
-        },
+        exception_handlers={DPVeilError: _answer, HTTPException: _http, Exception: _answer},
     )
     app.state.parts = parts
     app.include_router(router)

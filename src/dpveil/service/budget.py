@@ -5,17 +5,17 @@ Of a budget above its own a key learns that it refuses, and no more. Whoever nee
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
-from dpveil.ledger.amounts import Cost, Total
-from dpveil.ledger.limits import Account, check_subject, limit_json
+from dpveil.ledger.amounts import Total
+from dpveil.ledger.limits import check_subject
 from dpveil.service.keys import Caller
-from dpveil.service.problems import Gone, WorkerEnded
+from dpveil.service.problems import ServiceError, WorkerEnded
 
 if TYPE_CHECKING:
     from dpveil.ledger import Ledger
@@ -41,10 +41,7 @@ class Budget:
         """Commit the cost of one release, durably, before anything is drawn; None without a ledger.
 
         `planned` has the plan's `total` as JSON, None for a copy, and what is `covered`. The caller and `key`
-        name the attempt: one that was paid before and whose release is not kept any more is `Gone`. Raises
-        `BudgetRefused` in what the caller may know, `RegionsDiffer`, to which there is no exception here,
-        other errors of the ledger, `WorkerEnded` for digests that are none, and `UsageError` where no subject
-        is named, or nothing is protected.
+        name the attempt: one that was paid before and whose release is not kept any more is "Gone".
         """
         if self.ledger is None:
             return None
@@ -52,25 +49,27 @@ class Budget:
             raise UsageError("the settings name no subject to pay", hint='add "subject", such as "album-7"')
         if planned["total"] is None:
             raise UsageError("a copy without protection cannot be paid for", hint="leave copy out of if_none")
-        guarantee, covered = parse_guarantee(planned["total"]), _parse_covered(planned.get("covered"))
+        guarantee = parse_guarantee(planned["total"])
+        try:
+            covered = Covered.parse(planned.get("covered"))  # type: ignore[arg-type]
+        except ValueError as error:
+            raise WorkerEnded from error  # the worker may have been taken over
         try:
             return self.ledger.debit(subject, guarantee, _unit(caller, key), covered=covered)
         except RegionsDiffer as error:
             raise RegionsDiffer(error.message, hint=SAME) from error
         except BudgetRefused as error:
             standing = Standing(self.ledger, caller, check_subject(subject))
-            price = Total(Cost.of(guarantee), guarantee.relation)
-            raise standing.refusal_of(error, price) from error
+            raise standing.refusal_of(error, Total.of(guarantee)) from error
         except AlreadyPaid as error:
-            raise Gone(
-                "the release with this Idempotency-Key was made and paid for, and is not kept any more",
-                hint="send another key for another release, which costs again",
-            ) from error
+            problem = "the release with this Idempotency-Key was made and paid for, and is not kept any more"
+            hint = "send another key for another release, which costs again"
+            raise ServiceError("Gone", problem, hint=hint) from error
 
     def account(self, caller: Caller, subject: str | None, key: str) -> dict[str, Json]:
         """Return what was `paid` for the release of an attempt, and what is `left` for its subject now.
 
-        Empty without a ledger. Raises `LedgerError`.
+        Empty without a ledger.
         """
         if self.ledger is None or subject is None:
             return {}
@@ -82,12 +81,11 @@ class Budget:
         """Return the `cost` of a plan with this total, what is `left` for a subject, and whether that `fits`,
         or the `reason` why not, with the subject that a mistyped one is like.
 
-        The cost alone without a subject, and nothing without a ledger. Raises `LedgerError`, and
-        `InvalidParameter` for what is no subject.
+        The cost alone without a subject, and nothing without a ledger.
         """
         if self.ledger is None:
             return {}
-        price = _price(total)
+        price = price_of(None if total is None else parse_guarantee(total))
         told: dict[str, Json] = {"cost": None if price is None else price.to_json()}
         if subject is None:
             return told
@@ -97,7 +95,7 @@ class Budget:
         elif price is None:
             reason = "no budget can pay for this release"
         else:
-            error = standing.refusal(price, price)
+            error = standing.refusal(price)
             reason = "" if error is None else error.message
         told |= {"left": standing.left_json(), "fits": not reason}
         return {**told, "reason": reason} if reason else told
@@ -121,23 +119,12 @@ def _unit(caller: Caller, key: str) -> str:
     return f"{caller.number}\0{key}"
 
 
-def _price(total: Any) -> Total | None:
-    """Return what a plan with this total as JSON costs; None for what no budget can pay, as a copy."""
-    if total is None:
-        return None
-    guarantee = parse_guarantee(total)
+def price_of(total: Guarantee | None) -> Total | None:
+    """Return what a release with this total costs; None for what no budget can pay, as a copy."""
     try:
-        return Total(Cost.of(guarantee), guarantee.relation)
+        return None if total is None else Total.of(total)
     except BudgetRefused:
         return None
-
-
-def _parse_covered(told: Any) -> Covered:
-    """Return what a worker says is covered; raises `WorkerEnded`, for it may have been taken over."""
-    try:
-        return Covered.parse(told)
-    except ValueError as error:
-        raise WorkerEnded from error
 
 
 class Standing:
@@ -146,10 +133,9 @@ class Standing:
     The amounts of those that its caller may spend are `seen`; of others nothing is told but that they refuse.
     """
 
-    def __init__(self, ledger: Ledger, caller: Caller, account: Account | str) -> None:
-        self.ledger, self.caller = ledger, caller
-        own = ledger.show(account) if isinstance(account, str) else account
-        self.account, self.subject = own, own.subject
+    def __init__(self, ledger: Ledger, caller: Caller, subject: str) -> None:
+        self.ledger, self.caller, own = ledger, caller, ledger.show(subject)
+        self.subject = own.subject
         self.limits = [(each, limit) for each in (*own.parents, own) for limit in each.limits]
         self.seen = [each for each in self.limits if caller.may_spend(each[0].subject)]
 
@@ -159,14 +145,11 @@ class Standing:
         near = nearest(self.subject, (name for name in own if name != self.subject))
         return text if near is None else text + words.format(near)
 
-    def refusal(self, more: Total, price: Total) -> BudgetRefused | None:
-        """Return why the limits that are seen refuse to pay `more`, of which the last release is for `price`;
-        None if they do not.
-        """
+    def refusal(self, price: Total) -> BudgetRefused | None:
+        """Return why the limits that are seen refuse to pay a release; None if they do not."""
         for account, limit in self.seen:
             try:
-                spent = account.spent + account.reserved
-                limit.check(account.subject, spent + more, price.cost, int(time.time()))
+                limit.check(account.subject, account.spent + account.reserved + price, price.cost)
             except BudgetRefused as error:
                 return error
         return None
@@ -174,15 +157,13 @@ class Standing:
     def refusal_of(self, error: BudgetRefused, price: Total) -> BudgetRefused:
         """Return the ledger's refusal of a release as the caller is told of it."""
         if not self.limits:
-            sets = SETS if self.caller.subjects is None else ASK
-            return BudgetRefused(
-                UNLIMITED.format(self.subject), hint=self.near("did you mean {}? ", "") + sets
-            )
+            hint = self.near("did you mean {}? ", "") + (SETS if self.caller.subjects is None else ASK)
+            return BudgetRefused(UNLIMITED.format(self.subject), hint=hint)
         if self.caller.subjects is None:
             return error
-        return self.refusal(price, price) or BudgetRefused(ABOVE.format(self.subject), hint=LESS)
+        return self.refusal(price) or BudgetRefused(ABOVE.format(self.subject), hint=LESS)
 
     def left_json(self) -> dict[str, Json]:
         """Return what is left of every limit that the caller may know."""
-        told = [{"subject": each.subject, **limit_json(limit, each.used)} for each, limit in self.seen]
+        told = [{"subject": each.subject, **limit.to_json(each.used)} for each, limit in self.seen]
         return {"limits": list(told), "complete": len(self.seen) == len(self.limits)}

@@ -21,7 +21,7 @@ from dpveil.service.answers import refusal
 from dpveil.service.keys import Caller
 from dpveil.service.log import Metrics
 from dpveil.service.page.files import PAGES, PATHS
-from dpveil.service.problems import BadRequest, Busy, Forbidden, Misdirected, TooMany
+from dpveil.service.problems import ServiceError, busy
 from dpveil.service.settings import Limits
 
 
@@ -37,7 +37,9 @@ class Rates:
         left = min(float(caller.rate), left + (now - before) * caller.rate / 60)
         if left < 1:
             after = 1 + int((1 - left) * 60 / caller.rate)
-            raise TooMany(f"this key asks more than {caller.rate} times a minute", after=after)
+            raise ServiceError(
+                "TooMany", f"this key asks more than {caller.rate} times a minute", after=after
+            )
         self._left[caller.number] = (left - 1, now)
 
 
@@ -52,7 +54,7 @@ class UnderWay:
         """Count a request until it ends, or the job that it began; raises `TooMany` for a request."""
         if not job and self._counts[caller.number] >= caller.parallel:
             problem = f"this key has as many requests and jobs under way as it may: {caller.parallel}"
-            raise TooMany(problem, after=2)
+            raise ServiceError("TooMany", problem, after=2)
         self._counts[caller.number] += 1
         try:
             yield
@@ -78,7 +80,7 @@ class Share:
     def add(self, size: int) -> None:
         """Hold more; raises `Busy` for more than all may."""
         if self.held.now + size > self.held.most:
-            raise Busy("uploads of others fill the memory for them", after=5)
+            raise busy("uploads of others fill the memory for them", after=5)
         self.size += size
         self.held.now += size
 
@@ -104,8 +106,7 @@ HEADERS: Final = (
 """What every answer carries."""
 FAILURE: Final = DPVeilError("the service failed", hint="its log says where")
 """What a client learns of an error that nobody expected."""
-UNKNOWN: Final = "other"
-"""The route of requests to no address of the service, in figures and log."""
+UNKNOWN: Final = "other"  # the route of requests to no address of the service, in figures and log
 
 
 class Guard:
@@ -146,20 +147,24 @@ class Guard:
             self._note(scope, status, seconds)
 
     def _check(self, scope: Scope) -> None:
-        """Raise the error with which a request is refused."""
         headers = Headers(scope=scope)
         hosts = [value.lower() for value in headers.getlist("host")]
         # with a name that suddenly leads here (DNS rebinding), a page of another site would be one of ours
         if len(hosts) != 1 or _name(hosts[0]) not in self.hosts:
-            raise Misdirected("the service is not reached by this name", hint="ask its operator for the name")
+            raise ServiceError(
+                "Misdirected", "the service is not reached by this name", hint="ask its operator for the name"
+            )
         mode = headers.get("sec-fetch-mode"), headers.get("sec-fetch-dest")
         # others may link to the page, and see nothing of it, but their pages could send a form here
         if scope["path"] not in PAGES or (scope["method"], *mode) != ("GET", "navigate", "document"):
-            own = all(_site(origin) == hosts[0] for origin in headers.getlist("origin"))
+            try:
+                own = all(urlsplit(each).netloc.lower() == hosts[0] for each in headers.getlist("origin"))
+            except ValueError:  # an origin is no address
+                own = False
             if not own or not {"none", "same-origin"}.issuperset(headers.getlist("sec-fetch-site")):
-                raise Forbidden("the request comes from a page of another site")
+                raise ServiceError("Forbidden", "the request comes from a page of another site")
         if not scope["path"].isascii() or len(scope["query_string"]) > self.limits.settings_bytes:
-            raise BadRequest("the address is malformed")
+            raise ServiceError("BadRequest", "the address is malformed")
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:
         route = getattr(scope.get("route"), "path", UNKNOWN)
@@ -175,14 +180,6 @@ class Guard:
                 seconds=round(seconds, 4),
                 key=None if caller is None else caller.number,
             )
-
-
-def _site(origin: str) -> str | None:
-    """Return the host and port of an origin; None for what is no address."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
 
 
 def _name(host: str) -> str:

@@ -38,11 +38,11 @@ from dpveil.service.media import (
     work_folder,
 )
 from dpveil.service.problems import (
-    Busy,
-    Conflict,
     Lost,
     NotKept,
+    ServiceError,
     WorkerEnded,
+    busy,
     kind_of,
     lost_if,
     problem,
@@ -123,7 +123,7 @@ class Jobs:
     async def begin(self, order: Order) -> tuple[Result, bool]:
         """Return the result of an order, which may still be in the making, and whether it is a new one."""
         if self.closing:
-            raise Busy(STOPS, after=10)
+            raise busy(STOPS, after=10)
         owner = order.caller.number
         result, new = await self.results(self.store.begin, owner, order.key, order.digest)
         if new:
@@ -149,17 +149,16 @@ class Jobs:
         """
         job = self._jobs.get(id_)
         if job is not None and job.paid and not job.made:
-            raise Conflict("what is paid for is finished first", hint="ask again in a few seconds")
+            raise ServiceError(
+                "Conflict", "what is paid for is finished first", hint="ask again in a few seconds"
+            )
         if job is not None:
             job.deleted = True
             await self.results(self.store.fail, id_, "")
         await self.results(self.store.delete, id_)
 
     async def results(self, do: Callable[..., Made], *arguments: Any) -> Made:
-        """Return what a method of the store returns, called in its thread, also if nobody waits for it.
-
-        Raises `NotKept` if the database fails, as on a full disk.
-        """
+        """Return what a method of the store returns, called in its thread, also if nobody waits for it."""
         try:
             return await asyncio.shield(asyncio.wrap_future(self._results.submit(do, *arguments)))
         except (sqlite3.Error, OSError) as error:
@@ -208,7 +207,7 @@ class Jobs:
                 await self._release(self._jobs[id_], order)
             self.metrics.releases.inc()
         except asyncio.CancelledError:
-            await self._note_failure(id_, Busy(STOPS, after=10))
+            await self._note_failure(id_, busy(STOPS, after=10))
         except DPVeilError as error:
             self.metrics.refused.inc(isinstance(error, BudgetRefused))
             self.metrics.lost.inc(isinstance(error, Lost))
@@ -234,7 +233,7 @@ class Jobs:
                 planned = await self._plan(worker, job, order)
                 room = min(max(int(planned["room"]), 0), self.limits.most_room)
                 if job.deleted:
-                    raise Conflict(DELETED)
+                    raise ServiceError("Conflict", DELETED)
                 job.paid = True  # from here on it is not cancelled
                 await self._keep_room(job.id, room)
                 stack.callback(self.store.free, room)
@@ -274,7 +273,7 @@ class Jobs:
         """
         while not self.store.has_room(size):  # what is made for one release may be taken by another
             if not await self.results(self.store.make_room, size):
-                raise Busy("the results that are kept leave no room for another", after=60)
+                raise busy("the results that are kept leave no room for another", after=60)
         try:
             await self.results(self.store.check_disk, id_, size)
         except BaseException:

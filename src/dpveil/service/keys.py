@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.io import write_together
 from dpveil.io.names import show_path
 from dpveil.ledger.limits import check_subject, is_under
-from dpveil.service.problems import Busy, Forbidden, Unauthorised
+from dpveil.service.problems import ServiceError, busy
 from dpveil.service.settings import MOST_PARALLEL, PARALLEL
 
 KEY: Final = re.compile(r"dpveil_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
@@ -42,21 +42,19 @@ class Caller(BaseModel):
     sha256: str = ""
 
     def subject(self, asked: str | None) -> str | None:
-        """Return the subject of a request: the one that was asked for, or the only one of the key.
-
-        Raises `Forbidden` for a subject that is neither one of the key's nor below one, and
-        `InvalidParameter` for what is no subject.
-        """
+        """Return the subject of a request: the one that was asked for, or the only one of the key."""
         if self.subjects is None:
             return asked
         asked = None if asked is None else check_subject(asked)
         if asked is None and len(self.subjects) == 1:
             return self.subjects[0]
         if asked is None:
-            raise Forbidden("the settings name no subject, and this key has several", hint='add "subject"')
+            raise ServiceError(
+                "Forbidden", "the settings name no subject, and this key has several", hint='add "subject"'
+            )
         if not self.may_spend(asked):
             hint = f"{suggestion(asked, self.subjects)}name one of the key's own"
-            raise Forbidden("this key may not spend that subject", hint=hint)
+            raise ServiceError("Forbidden", "this key may not spend that subject", hint=hint)
         return asked
 
     def may_spend(self, subject: str) -> bool:
@@ -130,14 +128,16 @@ class Keys(BaseModel):
         """Return whose key an Authorization header holds; raises `Unauthorised`."""
         scheme, _, key = header.partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
-            raise Unauthorised("an API key is needed here", hint=SEND)
+            raise ServiceError("Unauthorised", "an API key is needed here", hint=SEND)
         form = KEY.fullmatch(key.strip())
         if form is None:
-            raise Unauthorised("this is no API key", hint=f"copy all of it, from dpveil_ on, or {ASK}")
+            raise ServiceError(
+                "Unauthorised", "this is no API key", hint=f"copy all of it, from dpveil_ on, or {ASK}"
+            )
         for caller in self.callers:
             if caller.number == form[1] and hmac.compare_digest(caller.sha256, _hash(form[0])):
                 return caller
-        raise Unauthorised("this API key is not known here, or no longer", hint=ASK)
+        raise ServiceError("Unauthorised", "this API key is not known here, or no longer", hint=ASK)
 
 
 class KeyFile:
@@ -160,7 +160,7 @@ class KeyFile:
                 self._stamp, self._keys = stamp, Keys.read(self.path)
             except UsageError as error:
                 self._stamp = None
-                raise Busy("the keys cannot be read", after=30) from error
+                raise busy("the keys cannot be read", after=30) from error
         return self._keys.caller(header)
 
 

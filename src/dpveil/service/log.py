@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
-"""Bounds of the classes of times."""
+SECONDS = (0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)  # bounds of the classes of times
 
 
 class Metrics:

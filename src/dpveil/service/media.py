@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 DOCUMENT: Final = "pdf"
 CLIP: Final = "mp4"
-FORMATS: Final = (DOCUMENT, CLIP)
-"""What releases that are no pictures are written as."""
-HEAD: Final = 1024
-"""Bytes within which a PDF says that it is one."""
+FORMATS: Final = (DOCUMENT, CLIP)  # what releases that are no pictures are written as
+HEAD: Final = 1024  # bytes within which a PDF says that it is one
 IN_MEMORY: Final = Path("/dev/shm")  # noqa: S108  a folder of its own is made there
 NAMES: Final = {DOCUMENT: "the document", CLIP: "the clip"}
 UNPAID: Final = "documents and clips are not paid for here, and this service has a ledger"
@@ -63,10 +61,7 @@ def read_progress(folder: Path) -> tuple[int, int] | None:
 
 
 def release_steps(told: dict[str, Any], contents: bytes) -> Iterator[tuple[Any, ...]]:
-    """Release a document or clip, and yield its total and then the release, as a photo's.
-
-    Raises `UsageError` where a ledger pays, and as the command line refuses.
-    """
+    """Release a document or clip, and yield its total and then the release, as a photo's."""
     if told["paid"]:
         raise UsageError(UNPAID, hint="release it by dpveil obfuscate, which pays page by page")
     kind, folder = format_of_release(contents), Path(told["folder"])
@@ -135,9 +130,7 @@ def stated_file(certificate: Envelope) -> tuple[str, str]:
 
 
 def contradictions_of(certificate: Any) -> list[str]:
-    """Return in what the certificates of a document's pages contradict themselves; that of a clip was
-    computed when it was read.
-    """
+    """Return how the certificates of a document's pages contradict themselves; a clip's was just computed."""
     from dpveil.release.verification import contradictions
 
     return [text for page in getattr(certificate, "pages", ()) for text in contradictions(page.certificate)]
@@ -203,6 +196,5 @@ def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError
 
 
 def _notes(entries: list[Entry]) -> list[str]:
-    """Return the warnings of entries, each once."""
     texts = (text for entry in entries for text in entry.warnings if not isinstance(text, Aside))
     return [*dict.fromkeys(str(text) for text in texts)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import ipaddress
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 LOOPBACK: Final = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine, by which the service is reached on it."""
 SWEEP_SECONDS: Final = 10
-DOWNLOAD_SECONDS: Final = 30
-"""Seconds that clients have for open downloads when the service stops."""
+DOWNLOAD_SECONDS: Final = 30  # seconds that clients have for open downloads when the service stops
 ALONE: Final = "the service without keys and a ledger is for this machine alone"
 
 
@@ -117,29 +116,27 @@ def build(setup: Setup, ledger: Ledger | None = None) -> Service:
     store = Store(MEMORY if setup.results is None else setup.results, limits, name)
     store.recover(budget.is_paid)
     jobs, held = Jobs(workers, store, budget, limits, metrics, setup.sign), Held(limits.held_bytes)
-    for name, words, read in _gauges(jobs, held):
-        metrics.watch(name, words, read)
+    metrics.watch("waiting", "Requests that wait for a worker.", lambda: workers.waiting)
+    metrics.watch("busy", "Workers at work.", lambda: workers.busy)
+    metrics.watch("workers_replaced", "Workers that ended or were killed.", lambda: workers.replaced)
+    metrics.watch("upload_bytes", "Bytes of uploads in memory.", lambda: held.now)
+    metrics.watch("result_bytes", "Bytes of results that are kept.", lambda: store.used)
     parts = Parts(jobs, held, Rates(), metrics, keys)
     app = application(parts, _lifespan(jobs))
     app.include_router(page_router(parts))
     return Service(jobs, Guard(app, setup.names, limits, metrics), keys)
 
 
-def _gauges(jobs: Jobs, held: Held) -> Sequence[tuple[str, str, Callable[[], float]]]:
-    workers, store = jobs.workers, jobs.store
-    return (
-        ("waiting", "Requests that wait for a worker.", lambda: workers.waiting),
-        ("busy", "Workers at work.", lambda: workers.busy),
-        ("workers_replaced", "Workers that ended or were killed.", lambda: workers.replaced),
-        ("upload_bytes", "Bytes of uploads in memory.", lambda: held.now),
-        ("result_bytes", "Bytes of results that are kept.", lambda: store.used),
-    )
-
-
 def _lifespan(jobs: Jobs) -> Callable[[FastAPI], Any]:
+    async def sweep() -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            with suppress(DPVeilError):  # logged; the next one may succeed
+                await jobs.sweep()
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(jobs))
+        sweeping = asyncio.create_task(sweep())
         try:
             yield
         finally:
@@ -148,13 +145,6 @@ def _lifespan(jobs: Jobs) -> Callable[[FastAPI], Any]:
             await asyncio.to_thread(jobs.end)
 
     return lifespan
-
-
-async def _sweep(jobs: Jobs) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_SECONDS)
-        with suppress(DPVeilError):  # logged; the next one may succeed
-            await jobs.sweep()
 
 
 class _Server(uvicorn.Server):
@@ -211,8 +201,7 @@ def serve(
 ) -> None:
     """Run the service until it is told to stop by SIGTERM or SIGINT.
 
-    Calls `begins` once everything is open, and `started` with the port once it listens there. Raises
-    `UsageError` for what is not safe to start, and `OutputError` if it cannot listen.
+    Calls `begins` once everything is open, and `started` with the port once it listens there.
     """
     service = build(setup, ledger)
     begins(service)

@@ -9,10 +9,9 @@ from typing import Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dpveil.service.problems import CONCERNS, MEDIA_TYPE
+from dpveil.service.problems import MEDIA_TYPE
 
-Amount = float | str
-"""A number, or a fraction such as "1/3" where no decimal is exact."""
+Amount = float | str  # A number, or a fraction such as "1/3" where no decimal is exact
 JSON: Final = "application/json"
 EXAMPLE: Final[dict[str, Any]] = {
     "method": "dp-pix",
@@ -25,9 +24,8 @@ TRY: Final = "/v1/explain?method=dp-pix&epsilon=1&block=16&neighbourhood=256&siz
 """A request with the examples of `QUERY`; hints name it."""
 
 
-def _optional_field(description: str | None = None, **more: Any) -> Any:
-    """Return a field that may be left out."""
-    return Field(default_factory=dict, description=description, **more)
+def _optional_field(description: str | None = None) -> Any:
+    return Field(default_factory=dict, description=description)
 
 
 class Settings(BaseModel):
@@ -54,10 +52,7 @@ class Problem(BaseModel):
     title: str = Field(description="What is wrong.")
     status: int
     hint: str = _optional_field("How to fix it.")
-    about: str = _optional_field(
-        "What has to be changed for that.",
-        json_schema_extra={"enum": [*sorted(set(CONCERNS.values()))]},
-    )
+    about: Literal["photo", "settings"] = _optional_field("What has to be changed for that.")
     retry_after: int = _optional_field("Seconds to wait, where waiting helps.")
 
 
@@ -74,10 +69,7 @@ class Cost(BaseModel):
 
 
 class Paid(Cost):
-    """Where the service has a ledger: who paid for this release, and how much.
-
-    A retry with its key is told the same, and pays nothing.
-    """
+    """Where the service has a ledger: who paid for this release, and how much. A retry is told the same."""
 
     subject: str
 
@@ -92,14 +84,10 @@ class LimitLeft(BaseModel):
 
 
 class Left(BaseModel):
-    """Where the service has a ledger: what is left at the moment of this answer; a retry may be told less."""
+    """Where the service has a ledger: what is left at the moment of this answer."""
 
-    limits: list[LimitLeft] = Field(
-        description="Every limit on the subject's path that the key may know, from the top."
-    )
-    complete: bool = Field(
-        description="Whether these are all: else a budget that this key is not told of may refuse."
-    )
+    limits: list[LimitLeft] = Field(description="Every limit that the key may know, from the top.")
+    complete: bool = Field(description="Whether these are all: else another budget may refuse.")
 
 
 class Release(BaseModel):
@@ -146,14 +134,8 @@ class Plan(BaseModel):
     total: dict[str, Any] | None = Field(description="The guarantee of the whole release.")
     cost: Cost | None = _optional_field("What it would cost; null for what no budget can hold.")
     left: Left = _optional_field()
-    fits: bool = _optional_field(
-        "Whether the limits in left have room for the cost now; paying decides, which also"
-        " refuses other regions of a photo that was released before.",
-    )
-    reason: str = _optional_field(
-        "Why it does not fit, where fits is false.",
-        examples=["album-7 has no limit, so nothing may be spent for it; did you mean album-77?"],
-    )
+    fits: bool = _optional_field("Whether the limits in left have room for the cost now; paying decides.")
+    reason: str = _optional_field("Why it does not fit, where fits is false.")
 
 
 class Explanation(BaseModel):
@@ -161,42 +143,28 @@ class Explanation(BaseModel):
 
     model_config = ConfigDict(extra="allow")
     method: str
-    parameters: dict[str, Any] = Field(description="All parameters, with those that were left out.")
+    parameters: dict[str, Any]
     guarantee: dict[str, Any] = Field(description="As in a certificate.")
-    noise_scale: float | None = _optional_field("In grey levels, where noise is added.")
-    odds: float | None = _optional_field("e^ε.")
-    success_bound: dict[str, Any] = _optional_field(
-        "By the number of equally likely candidates: how often the true one is named."
-    )
     strength: str | None = Field(description="strong, moderate, weak or practically none.")
     sentence: str = Field(description="What it means, in words.")
-    in_the_clear: list[str] = _optional_field()
 
 
 QUERY: Final[list[dict[str, Any]]] = [
     {"name": name, "in": "query", "schema": {"type": kind}, "description": words}
     | ({} if value is None else {"example": value})
     for name, kind, words, value in (
-        (
-            "method",
-            "string",
-            "A name of /v1/methods, which lists the parameters of each: all of them may be in the query, and"
-            " those below are frequent. Without one it is attributes.",
-            "dp-pix",
-        ),
+        ("method", "string", "A name of /v1/methods, which lists the parameters of each.", "dp-pix"),
         ("size", "string", "Width and height of the region in pixels.", "128x128"),
-        ("channels", "integer", "1 for grey, 3 for colour, which is usual.", 3),
+        ("channels", "integer", "1 for grey, 3 for colour.", 3),
         ("epsilon", "string", "ε of each region: a decimal, taken as it is written.", "1"),
-        ("delta", "string", "δ: with it (ε, δ) is the target, and the noise the smallest for it.", None),
+        ("delta", "string", "δ: with it (ε, δ) is the target.", None),
         ("rho", "string", "ρ in the place of ε, for the methods with Gaussian noise.", None),
         ("block", "integer", "Edge of a cell of equal grey in pixels.", 16),
-        ("neighbourhood", "integer", "m: in how many pixels two photos may differ; all if left out.", 256),
-        ("attributes", "string", "What attributes keeps of a face, as gender=1; none if left out.", None),
+        ("neighbourhood", "integer", "In how many pixels two photos may differ; all if left out.", 256),
+        ("attributes", "string", "What attributes keeps of a face, as gender=1.", None),
     )
 ]
 BINARY: Final = {"type": "string", "format": "binary"}
-
-
 UPLOAD: Final = {
     "requestBody": {
         "required": True,

@@ -26,25 +26,21 @@ from dpveil.regions.spec import TABLE, split_choices
 from dpveil.release.plan import default_method
 
 MIB: Final = 1 << 20
-PARALLEL: Final = 4
-"""Requests and jobs that a key has under way at once, where nothing else is said."""
-MOST_PARALLEL: Final = 32
-"""Most of them: half of `Limits.waiting`, so that no key alone fills the queue."""
-MOST_NOTES: Final = 1 << 16
-"""Most bytes of a release's notes as JSON."""
+PARALLEL: Final = 4  # requests and jobs that a key has under way at once, where nothing else is said
+MOST_PARALLEL: Final = 32  # most of them: half of `Limits.waiting`, so that no key alone fills the queue
+MOST_NOTES: Final = 1 << 16  # most bytes of a release's notes as JSON
 
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one request, and all of them together, may take. Sizes are in bytes, times in seconds.
 
-    An upload has `body_bytes` at most and arrives within `body_seconds`.
-    Of settings and a query, `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory
-    have `held_bytes`; `waiting` photos wait for a worker.
-    Planning takes `plan_seconds`, and drawing `draw_seconds`, or a document or clip `media_seconds`, in a
-    worker with `worker_bytes` of address space. A request that takes longer than `answer_seconds` is answered
-    with a job. Results are kept for `result_seconds`, in `results_bytes` of memory or disk. `connections` may
-    be open. Raises `InvalidParameter` for a limit that is out of range.
+    An upload has `body_bytes` at most and arrives within `body_seconds`. Of settings and a query,
+    `settings_bytes` are read. A photo has `pixels` at most. All uploads in memory have `held_bytes`;
+    `waiting` photos wait for a worker. Planning takes `plan_seconds`, and drawing `draw_seconds`, or a
+    document or clip `media_seconds`, in a worker with `worker_bytes` of address space. A request that takes
+    longer than `answer_seconds` is answered with a job. Results are kept for `result_seconds`, in
+    `results_bytes` of memory or disk. `connections` may be open.
     """
 
     body_bytes: int = 64 * MIB
@@ -86,14 +82,12 @@ SEARCH: Final = {
 """Settings of the search for faces, and the arguments of `Faces` for them."""
 OWN: Final = ("method", "regions", "if_none", "at_least", "post_processing", "format", "trust_source")
 """Settings that every method has; all others are parameters of the method, or of the search for faces."""
-SUBJECT: Final = "subject"
-"""Who pays, which the server takes before a worker sees the settings."""
+SUBJECT: Final = "subject"  # who pays, which the server takes before a worker sees the settings
 WORDS: Final = {"replace": "another name", "box": "regions", "exclude": "except", "max_pixels": "the limit"}
 """Words for arguments of Python whose settings have other names."""
 BOX: Final = re.compile(rf"(?:{OBJECTS})?[-+ 0-9,]{{7,100}}")
 FORMS: Final = "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, or object:x,y,w,h"
-MOST_LISTED: Final = 1000
-"""Most regions, steps and numbers of faces in a request."""
+MOST_LISTED: Final = 1000  # most regions, steps and numbers of faces in a request
 
 
 @dataclass(frozen=True)
@@ -116,31 +110,25 @@ class Request:
         """
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
-        _check_spelling(rest)
+        own = (*OWN, *SEARCH, SUBJECT)
+        for word in rest:  # a name of no method that is nearly that of another setting
+            if not any(hasattr(kind, word) for kind in METHODS.values()) and nearest(word, own):
+                raise UnknownName("setting", word[:100], own)
         given = _finders(settings["regions"], search) if "regions" in settings else None
         name = settings.get("method")
         method = _method(default_method(given or ()) if name is None and not rest else name, rest)
+        words = {n: _optional_text(n, settings) for n in ("if_none", "at_least", "format", "trust_source")}
+        if words["format"] is not None and words["format"] not in FORMATS.values():
+            raise UnknownName("format", words["format"][:100], set(FORMATS.values()))
         return cls(
             method=method,
             finders=method.accepts(_finders(method.regions, search) if given is None else given),
             post_processing=_steps(settings.get("post_processing", [])),
-            if_none=check_if_none(_optional_text("if_none", settings)),
-            at_least=_optional_text("at_least", settings),
-            format=_format(_optional_text("format", settings)),
-            trust_source=check_trust(_optional_text("trust_source", settings)),
+            if_none=check_if_none(words["if_none"]),
+            at_least=words["at_least"],
+            format=words["format"],
+            trust_source=check_trust(words["trust_source"]),
         )
-
-
-def _check_spelling(names: Mapping[str, Any]) -> None:
-    """Raise `UnknownName` for names that no method knows and that are nearly those of other settings."""
-    own = (*OWN, *SEARCH, SUBJECT)
-    for name in names:
-        if not any(_has(kind, name) for kind in METHODS.values()) and nearest(name, own):
-            raise UnknownName("setting", name[:100], own)
-
-
-def _has(kind: type[Method], name: str) -> bool:
-    return inspect.getattr_static(kind, name, METHODS) is not METHODS
 
 
 def _method(name: object, parameters: dict[str, Any]) -> Method:
@@ -170,7 +158,6 @@ def _check_opens_nothing(name: str, value: object, kind: object) -> None:
 
 
 def _steps(given: object) -> tuple[Step, ...]:
-    """Return post-processing steps, none of which opens a file."""
     steps = [_text("post_processing", step) for step in _as_list(given, "post_processing")]
     for step in steps:
         if opens(step):
@@ -181,17 +168,14 @@ def _steps(given: object) -> tuple[Step, ...]:
 
 def _finders(regions: object, search: Mapping[str, Any]) -> list[Finder]:
     specs = regions if isinstance(regions, list) and not _is_box(regions) else [regions]
-    parts = [part for spec in _as_list(specs, "regions") for part in _parts(spec)]
-    texts = [_region(spec) for spec in parts]
+    texts = []
+    for spec in _as_list(specs, "regions"):  # a text may have several names, such as "faces+text"
+        several = isinstance(spec, str) and len(spec) <= MOST_LISTED
+        texts += [_region(part) for part in (split_choices(spec) if several else [spec])]
     if search and "faces" not in texts:
         name = next(iter(search))
         raise InvalidParameter(name, None, "is only for faces", hint="add faces to regions, or leave it out")
     return [parse(_faces(search) if text == "faces" else text) for text in texts]
-
-
-def _parts(spec: object) -> list[object]:
-    """Return the names in a text such as "faces+text", or else the choice alone."""
-    return [*split_choices(spec)] if isinstance(spec, str) and len(spec) <= MOST_LISTED else [spec]
 
 
 def _is_box(regions: list[Any]) -> bool:
@@ -235,9 +219,3 @@ def _text(name: str, value: object) -> str:
     if not isinstance(value, str) or len(value) > 1000:
         raise InvalidParameter(name, type(value).__name__, "is not a word", hint="write it as text")
     return value
-
-
-def _format(name: str | None) -> str | None:
-    if name is not None and name not in FORMATS.values():
-        raise UnknownName("format", name[:100], set(FORMATS.values()))
-    return name

@@ -21,13 +21,12 @@ from typing import Any, Final
 from dpveil.errors import OutputError
 from dpveil.io.names import show_path
 from dpveil.ledger.database import Foreign, migrate, transaction
-from dpveil.service.problems import KeyReused, NotFound
+from dpveil.service.problems import ServiceError
 from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
 """Bytes for a release besides: the database's log of earlier changes is this long at most."""
-COPIES: Final = 2
-"""A release is written to the database's log first, and to the database then."""
+COPIES: Final = 2  # A release is written to the database's log first, and to the database then
 
 
 MEMORY: Final = ":memory:"
@@ -123,7 +122,8 @@ class Store:
         if row is None:
             return self._new(owner, request, content), True
         if not hmac.compare_digest(row[-1], content):
-            raise KeyReused(
+            raise ServiceError(
+                "KeyReused",
                 "this Idempotency-Key came with another photo or other settings",
                 hint="send another key with another request",
             )
@@ -240,10 +240,7 @@ class Store:
         return self._image(owner, id_)[1]
 
     def part(self, owner: str, id_: str, start: int, size: int) -> bytes:
-        """Return bytes of the image of a caller's release, so that no image has to be in memory as a whole.
-
-        Raises `NotFound` if it was forgotten meanwhile.
-        """
+        """Return bytes of the image of a caller's release: none has to be in memory as a whole."""
         number, _ = self._image(owner, id_)
         with self._base.blobopen("images", "image", number, readonly=True) as image:
             image.seek(start)
@@ -256,7 +253,9 @@ class Store:
             [id_, self.mac("owner", owner), DONE],
         ).fetchone()
         if found is None:
-            raise NotFound("there is nothing of this name, or no longer", hint="results expire")
+            raise ServiceError(
+                "NotFound", "there is nothing of this name, or no longer", hint="results expire"
+            )
         return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:
@@ -272,7 +271,6 @@ class Store:
         self._forget(EXPIRED, [time.time(), DONE, FAILED])
 
     def _forget(self, which: str, values: Sequence[Any]) -> int:
-        """Forget some results; return how many."""
         delete = f"DELETE FROM results WHERE {which} RETURNING number, bytes"  # noqa: S608
         with transaction(self._base):
             freed = self._base.execute(delete, values).fetchall()
@@ -282,10 +280,7 @@ class Store:
 
 
 def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
-    """Return the database at `path`, made if there is none, and its own secret.
-
-    Raises `sqlite3.Error`, `OSError`, and `Foreign`, also for a file of another ledger.
-    """
+    """Return the database at `path`, made if there is none, and its own secret."""
     if path != MEMORY:
         Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
         if Path(path).is_dir():  # SQLite would not say why it cannot

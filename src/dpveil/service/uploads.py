@@ -16,7 +16,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from dpveil.errors import UsageError
 from dpveil.service.guard import Share
-from dpveil.service.problems import BadRequest, TooLarge, TooSlow, WrongType
+from dpveil.service.problems import ServiceError
 from dpveil.service.settings import Limits
 
 FORM: Final = 'send multipart/form-data with the parts "photo" and, if you like, "settings"'
@@ -46,8 +46,10 @@ class _Parser(MultiPartParser):
 async def receive(request: Request, limits: Limits, share: Share) -> Upload:
     """Return the upload of a request; raises errors that are problems, among them those of every limit."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "multipart/form-data":
-        raise WrongType("the body is not multipart/form-data", hint=FORM)
-    large = TooLarge(f"the upload has more than {limits.body_bytes:,} bytes", hint="make the photo smaller")
+        raise ServiceError("WrongType", "the body is not multipart/form-data", hint=FORM)
+    large = ServiceError(
+        "TooLarge", f"the upload has more than {limits.body_bytes:,} bytes", hint="make the photo smaller"
+    )
 
     async def body() -> AsyncGenerator[bytes, None]:
         size = 0
@@ -57,7 +59,7 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
             share.add(len(chunk))
             yield chunk
         if not parser.whole:  # raised here, where the parser closes what it has opened
-            raise BadRequest("the body ends before its last boundary", hint="send it again")
+            raise ServiceError("BadRequest", "the body ends before its last boundary", hint="send it again")
 
     stated = request.headers.get("content-length", "")
     if stated.isdigit() and int(stated[:20]) > limits.body_bytes:
@@ -67,30 +69,29 @@ async def receive(request: Request, limits: Limits, share: Share) -> Upload:
         async with asyncio.timeout(limits.body_seconds):
             form = await parser.parse()
     except TimeoutError:
-        raise TooSlow(f"the upload did not arrive within {limits.body_seconds:g} s") from None
+        raise ServiceError("TooSlow", f"the upload did not arrive within {limits.body_seconds:g} s") from None
     except ClientDisconnect:
-        raise BadRequest("the upload broke off", hint="send it again") from None
+        raise ServiceError("BadRequest", "the upload broke off", hint="send it again") from None
     except (MultiPartException, ValueError, LookupError):
-        raise BadRequest("the body is not what multipart/form-data is", hint=FORM) from None
+        raise ServiceError("BadRequest", "the body is not what multipart/form-data is", hint=FORM) from None
     try:
         photo, settings = await _parts(form)
     finally:
         await form.close()
     if len(settings) > limits.settings_bytes:
-        raise TooLarge(f"the settings have more than {limits.settings_bytes:,} bytes")
+        raise ServiceError("TooLarge", f"the settings have more than {limits.settings_bytes:,} bytes")
     digests = [await asyncio.to_thread(hashlib.sha256, part) for part in (photo, settings)]
     return Upload(photo, read_settings(settings), b"".join(each.digest() for each in digests))
 
 
 async def _parts(form: FormData) -> tuple[bytes, bytes]:
-    """Return the photo and the settings of a form; the names of files are not looked at."""
     found: dict[str, bytes] = {"settings": b"{}"}  # without any: the defaults
     for name, part in form.multi_items():
         if name not in ("photo", "settings") or len(form.getlist(name)) > 1:
-            raise BadRequest("a part is not expected, or there twice", hint=FORM)
+            raise ServiceError("BadRequest", "a part is not expected, or there twice", hint=FORM)
         found[name] = part.encode() if isinstance(part, str) else await part.read()
     if not isinstance(form.get("photo"), UploadFile):
-        raise BadRequest('the part "photo" is missing, or no file', hint=FORM)
+        raise ServiceError("BadRequest", 'the part "photo" is missing, or no file', hint=FORM)
     return found["photo"], found["settings"]
 
 

@@ -81,24 +81,17 @@ def prepare(_: Any) -> Answering:
                 case _:
                     return ({},)  # it is ready
         except DPVeilError as error:
-            if _short_of_memory(error):  # what was being imported may be half done: end the process
-                raise MemoryError from error
+            cause: BaseException | None = error
+            while cause is not None:
+                if isinstance(cause, MemoryError):  # what was being imported may be half done
+                    raise MemoryError from error
+                cause = cause.__cause__ or cause.__context__
             message, hint = error.message_and_hint(SPOKEN)
-            return ({"error": {"kind": _kind(error), "message": message, "hint": hint}},)
+            home = DPVeilError.__module__  # a plug-in's own class is none of the service's
+            kind = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == home)
+            return ({"error": {"kind": kind, "message": message, "hint": hint}},)
 
     return answers
-
-
-def _short_of_memory(error: BaseException | None) -> bool:
-    while error is not None and not isinstance(error, MemoryError):
-        error = error.__cause__ or error.__context__
-    return error is not None
-
-
-def _kind(error: DPVeilError) -> str:
-    """Return the name of the nearest class of `dpveil.errors`: a plug-in's own is none of the service's."""
-    home = DPVeilError.__module__
-    return next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == home)
 
 
 def _explain(settings: dict[str, Any]) -> dict[str, Json]:

@@ -15,15 +15,13 @@ from typing import Any, Final
 
 from dpveil.errors import OutputError
 from dpveil.processes import Child, Ended, Pool
-from dpveil.service.problems import Busy, WorkerEnded, refusal
+from dpveil.service.problems import ServiceError, WorkerEnded, busy, refusal
 from dpveil.service.settings import Limits
 
-TARGET: Final = "dpveil.service.worker:serve"
-"""What a worker runs."""
+TARGET: Final = "dpveil.service.worker:serve"  # what a worker runs
 USUAL: Final = (os.cpu_count() or 1) + 1
 """Workers that keep all cores busy: one more than these, as a worker waits while a release is paid for."""
-START_SECONDS: Final = 120
-"""Seconds within which a worker is ready; it takes two."""
+START_SECONDS: Final = 120  # seconds within which a worker is ready; it takes two
 
 
 class Worker:
@@ -35,11 +33,7 @@ class Worker:
     async def ask(
         self, told: dict[str, Any], *photo: bytes, seconds: float, most: int = 0
     ) -> tuple[dict[str, Any], list[bytes]]:
-        """Return the answer to a question, with at most `most` bytes beside it.
-
-        Raises the error that the worker reports, and `WorkerEnded` if it ends or takes longer than `seconds`;
-        then it is killed, as it is if the question is cancelled.
-        """
+        """Return the answer to a question, with at most `most` bytes beside it."""
         ask = partial(self._child.ask, told, *photo, seconds=seconds, most=most)
         call = asyncio.get_running_loop().run_in_executor(self._threads, ask)
         try:
@@ -81,7 +75,7 @@ class Workers:
         try:
             async with self.worker():
                 self.ready = True
-        except (WorkerEnded, Busy) as error:
+        except ServiceError as error:
             hint = "release a photo by dpveil obfuscate as the same user, which says more"
             raise OutputError(f"no worker can start: {error.__cause__}", hint=hint) from error
 
@@ -89,7 +83,7 @@ class Workers:
     async def worker(self) -> AsyncIterator[Worker]:
         """Wait for a worker and have it alone; raises `Busy` if too many requests wait already."""
         if self.waiting >= self.limits.waiting:
-            raise Busy("too many requests wait for a worker", after=5)
+            raise busy("too many requests wait for a worker", after=5)
         self.waiting += 1
         try:
             await self._free.acquire()
@@ -103,7 +97,7 @@ class Workers:
                     await worker.ask({"do": "start"}, seconds=START_SECONDS)
                 yield worker
         except Ended as error:
-            raise Busy("no worker can start", after=5) from error
+            raise busy("no worker can start", after=5) from error
         finally:
             self.busy -= 1
             self._free.release()

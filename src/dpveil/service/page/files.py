@@ -9,15 +9,13 @@ from typing import Final
 
 from jinja2 import Environment, StrictUndefined
 
-INDEX: Final = "/"
-"""The address of the page itself."""
+INDEX: Final = "/"  # the address of the page itself
 PAGES: Final[Mapping[str, str]] = {INDEX: "index.html", "/video": "video.html"}
 """The addresses of pages, and their templates."""
-FOLDER: Final = "/page"
-"""The folder of the addresses of everything else."""
+FOLDER: Final = "/page"  # the folder of the addresses of everything else
 TEXT: Final = "text/javascript; charset=utf-8"
 MODULES: Final = (
-    "api archive boxes budget dom keep media names page paying photos plan result review said stage thumbs"
+    "api archive boxes budget dom keep media names page photos plan result review said stage thumbs"
     " video work zip"
 )
 TABLE: Final[Mapping[str, str]] = {
@@ -44,10 +42,7 @@ def contents(name: str) -> bytes:
 
 
 def page(path: str, **told: object) -> str:
-    """Return the page at a path of `PAGES`; `told` fills its template, and every text of it is escaped.
-
-    Raises `jinja2.UndefinedError` if something of the template is not told.
-    """
+    """Return the page at a path of `PAGES`; `told` fills its template, and every text of it is escaped."""
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -19,77 +19,62 @@ from dpveil.core.region import Region
 from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
-from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
 from dpveil.regions.boxes import OBJECTS
 from dpveil.release.explain import CANDIDATES, percent_above
-from dpveil.release.plan import Plan, largest_region, plan, plan_json
+from dpveil.release.plan import Plan, explain_largest, plan, plan_json
 from dpveil.release.words import BOXES_ALONE, LOW, few_only, in_short
-from dpveil.service.page.account import SIGNS, price_of
+from dpveil.service.page.account import SIGNS, price_text
 from dpveil.service.settings import Request
 
 BUDGETS: Final = ("0.5", "1", "2", "4")
 """Budgets of one attribute that the page offers; beyond 4 there is little to gain (docs, "attributes")."""
-FACE_WAY: Final[dict[str, Any]] = {
-    "name": "faces",
-    "title": "Inner face only",
-    "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
-    "settings": {"method": "attributes"},
-    "keeps": True,
-}
-HEAD_WAY: Final[dict[str, Any]] = {
-    "name": "heads",
-    "title": "Whole head",
-    "words": "A synthetic head with hair, ears and neck. It hides more.",
-    "settings": {"method": "attributes", "protect": "head"},
-    "keeps": True,
-}
-FILL: Final[dict[str, Any]] = {
-    "name": "fill",
-    "title": "A grey box",
-    "words": "For faces, and for anything else that you frame.",
-    "settings": {"method": "fill", "level": 128},
-    "keeps": False,
-}
+WAYS: Final[tuple[dict[str, Any], ...]] = (
+    {
+        "name": "faces",
+        "title": "Inner face only",
+        "words": "A synthetic face from the forehead to the chin. Hair, ears and neck stay.",
+        "settings": {"method": "attributes"},
+        "keeps": True,
+    },
+    {
+        "name": "heads",
+        "title": "Whole head",
+        "words": "A synthetic head with hair, ears and neck. It hides more.",
+        "settings": {"method": "attributes", "protect": "head"},
+        "keeps": True,
+    },
+    {
+        "name": "fill",
+        "title": "A grey box",
+        "words": "For faces, and for anything else that you frame.",
+        "settings": {"method": "fill", "level": 128},
+        "keeps": False,
+    },
+)
 
 
 def offers() -> dict[str, Json]:
     """Return the ways to replace a region, each with the attributes that it can keep and their budgets."""
-    ways = [FACE_WAY, HEAD_WAY, FILL]
-    return {"ways": [way | {"attributes": _attributes(way)} for way in ways], "caution": " ".join(CAUTION)}
+    return {"ways": [way | {"attributes": _attributes(way)} for way in WAYS], "caution": " ".join(CAUTION)}
 
 
 def _attributes(way: dict[str, Any]) -> list[Json]:
-    if not way["keeps"]:
-        return []
-    return [
-        {
-            "name": name,
-            "values": list(values),
-            "budgets": [{"epsilon": budget, "kept": _share_kept(budget, len(values))} for budget in BUDGETS],
-            "missing": _missing(way, name),
-        }
-        for name, values in VALUES.items()
-    ]
-
-
-def _share_kept(budget: str, values: int) -> str:
-    """Return how often the reading is what is shown, in percent.
-
-    >>> _share_kept("1", 2)
-    '73 %'
-    """
-    return f"{100 * float(RandomisedResponse(epsilon=budget, values=values).keep_probability):.0f} %"
-
-
-def _missing(way: dict[str, Any], name: str) -> str:
-    """Return what is missing to read an attribute, empty if nothing is."""
     settings = {key: value for key, value in way["settings"].items() if key != "method"}
-    try:
-        build("attributes", settings | {"attributes": f"{name}=1"})
-    except DPVeilError as error:
-        return error.message
-    return ""
+    told: list[Json] = []
+    for name, values in VALUES.items() if way["keeps"] else ():
+        responses = {e: RandomisedResponse(epsilon=e, values=len(values)) for e in BUDGETS}
+        missing = ""
+        try:
+            build("attributes", settings | {"attributes": f"{name}=1"})
+        except DPVeilError as error:  # no model that reads it is installed
+            missing = error.message
+        budgets: list[Json] = [
+            {"epsilon": e, "kept": f"{100 * float(each.keep_probability):.0f} %"}
+            for e, each in responses.items()
+        ]
+        told.append({"name": name, "values": list(values), "budgets": budgets, "missing": missing})
+    return told
 
 
 ACTS: Final[Mapping[str, str]] = {
@@ -117,20 +102,15 @@ FEW: Final = (
 def warnings(sentences: Iterable[str], total: Guarantee | None) -> dict[str, list[Json]]:
     """Return the warnings of a plan or a certificate, and apart from them what is for information."""
     told: dict[str, list[Json]] = {"warnings": [], "notes": []}
-    few = {} if total is None or total.relation.m is None else {few_only(total): _few_pixels_text(total)}
+    m = None if total is None else total.relation.m
+    few = {} if total is None or m is None else {few_only(total): FEW.format(pixels(m))}
     for text in sentences:
         said = fill_words(text.form, ACTS) if isinstance(text, Note) else text
-        said = {**SAID, **few}.get(said, said)
-        told["notes" if isinstance(text, Aside) else "warnings"].append(said)
+        told["notes" if isinstance(text, Aside) else "warnings"].append({**SAID, **few}.get(said, said))
     return told
 
 
-def _few_pixels_text(total: Guarantee) -> str:
-    return FEW.format(pixels(total.relation.m or 0))
-
-
-KEPT: Final = "except"
-"""The setting that names the faces to be kept."""
+KEPT: Final = "except"  # the setting that names the faces to be kept
 GREY: Final = "a grey box"
 FACES: Final = {"face": "a synthetic face", "head": "a synthetic head", "box": "a synthetic head"}
 """What replaces faces, by `protect`."""
@@ -146,7 +126,7 @@ def plan_details(planned: Plan, settings: Mapping[str, Any], words: Mapping[str,
         "plan": plan_json(planned, words),
         "size": [planned.photo.width, planned.photo.height],
         "outlines": [outlines(region) for region in planned.regions],
-        "kept": [_face(region) for region in _kept_faces(planned, settings)],
+        "kept": _kept_faces(planned, settings),
         "doubtful": [_box(region) for region in planned.doubtful],
         "said": _sentences(planned),
     }
@@ -170,29 +150,25 @@ def outlines(region: Region) -> list[Any]:
     return [((line[:, 0] // 2) + corner).tolist() for line in found]
 
 
-def _kept_faces(planned: Plan, settings: Mapping[str, Any]) -> tuple[Region, ...]:
+def _kept_faces(planned: Plan, settings: Mapping[str, Any]) -> list[Json]:
     """Return the faces that are left as they are, placed as if they were replaced."""
     if not settings.get(KEPT):
-        return ()
+        return []
     rest = {name: value for name, value in settings.items() if name != KEPT}
     given = settings.get("regions")
-    objects = [
-        text
-        for text in (given if isinstance(given, list) else [given])
-        if str(text).strip().startswith(OBJECTS)
-    ]
+    given = given if isinstance(given, list) else [given]
+    objects = [text for text in given if str(text).strip().startswith(OBJECTS)]
     request = Request.of({**rest, "regions": ["faces", *objects]})  # under objects no face is counted
     try:
         every = plan(planned.photo, request.method, regions=request.finders)
     except RegionError:
-        return ()
+        return []
     shown = {region.origin.number for region in planned.regions if region.origin.kind == FACE}
-    faces = (region for region in every.regions if region.origin.kind == FACE)
-    return tuple(region for region in faces if region.origin.number not in shown)
-
-
-def _face(region: Region) -> dict[str, Json]:
-    return {"number": region.origin.number, "box": _box(region), "outline": outlines(region)}
+    return [
+        {"number": region.origin.number, "box": _box(region), "outline": outlines(region)}
+        for region in every.regions
+        if region.origin.kind == FACE and region.origin.number not in shown
+    ]
 
 
 def _box(region: Region) -> list[Json]:
@@ -204,16 +180,22 @@ def _sentences(planned: Plan) -> dict[str, Json]:
     if planned.total is None or planned.quote is None:
         return {}
     total = planned.total
-    shown = [_appearance(planned.method.of_region(record)) for record in planned.quote.regions]
-    sentence = (
-        largest_region(planned).sentence if len(planned.regions) == 1 else _joint_meaning(planned, total)
-    )
+    shown = []
+    for record in planned.quote.regions:
+        method = planned.method.of_region(record)
+        shown.append(GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), ""))
+    sentence = explain_largest(planned.quote).sentence
+    if len(planned.regions) > 1:
+        sentence = (
+            f"Together: {planned.strength}. Of two candidates for all of them, equally likely before, nobody"
+            f" names the true one with more than {percent_above(success_bound(total, 2))}."
+        )
     return {
         "total": in_short(total, of=""),
         "each": [_costs(guarantee) for guarantee in planned.guarantees],
         "by": [*shown],
         "cost": _cost(total, shown),
-        "price": price_of(total),
+        "price": price_text(total),
         "free": total.free,
         "sentence": sentence,
         "bounds": [[str(many), percent_above(success_bound(total, many))] for many in CANDIDATES],
@@ -221,19 +203,7 @@ def _sentences(planned: Plan) -> dict[str, Json]:
     }
 
 
-def _appearance(method: Method) -> str:
-    """Return what is seen where a method replaced a region; empty if that has no short name."""
-    return GREY if isinstance(method, Fill) else FACES.get(str(getattr(method, "protect", "")), "")
-
-
 def _costs(guarantee: Guarantee) -> str:
-    """Return what a region costs, for the list of regions.
-
-    >>> from dpveil.core.guarantee import Relation, Scope
-    >>> few = Relation("m-pixels", m=16)
-    >>> _costs(Guarantee(kind="pure", epsilon=2, relation=few, scope=Scope("a box")))
-    'costs ε 2, for any 16 pixels alone'
-    """
     if guarantee.free:
         return "costs nothing"
     if guarantee.kind not in ("pure", "approximate", "zcdp"):
@@ -244,15 +214,6 @@ def _costs(guarantee: Guarantee) -> str:
     return f"costs {cost}" if few is None else f"costs {cost}, for any {pixels(few)} alone"
 
 
-def _joint_meaning(planned: Plan, total: Guarantee) -> str:
-    """Return what the promise about all regions together means."""
-    named = percent_above(success_bound(total, 2))
-    return (
-        f"Together: {planned.strength}. Of two candidates for all of them, equally likely before,"
-        f" nobody names the true one with more than {named}."
-    )
-
-
 def _cost(total: Guarantee, shown: Sequence[str]) -> str:
     """Return how many regions are replaced and by what, and what they cost.
 
@@ -260,12 +221,9 @@ def _cost(total: Guarantee, shown: Sequence[str]) -> str:
     >>> two = Guarantee(kind="pure", epsilon=2, relation=Relation("any-image"), scope=Scope("a box"))
     >>> _cost(two, ["a synthetic face", "a grey box", "a synthetic face"])
     '3 regions are replaced: 2 by a synthetic face, one by a grey box. What they cost adds up.'
-    >>> _cost(two, ["a synthetic face"])
-    'One region is replaced by a synthetic face.'
     """
-    regions, one = len(shown), len(shown) == 1
-    kinds = Counter(text for text in shown if text)
-    what = f"{count_noun(regions, 'region').capitalize()} {'is' if one else 'are'} replaced"
+    one, kinds = len(shown) == 1, Counter(text for text in shown if text)
+    what = f"{count_noun(len(shown), 'region').capitalize()} {'is' if one else 'are'} replaced"
     if len(kinds) > 1:
         what += ": " + ", ".join(f"{'one' if n == 1 else n} by {text}" for text, n in kinds.items())
     elif kinds:

@@ -59,15 +59,15 @@ async def offers(parts: Using, caller: Asking) -> Response:
 async def budget(request: Request, parts: Using, caller: Asking, subject: str | None = None) -> Response:
     """Return what is left for a subject, and whether releases at the prices of plans can be paid.
 
-    The query repeats `price`, and `paid` for prices that were paid; the answer is null without a ledger.
+    The query repeats `price`; the answer is null without a ledger.
     """
     ledger = parts.jobs.budget.ledger
     if ledger is None:
         return JSONResponse(None)
     from dpveil.service.page.account import account_json, prices
 
-    asked, paid = (prices(request.query_params.getlist(name)) for name in ("price", "paid"))
-    return JSONResponse(await parts.jobs.payments(account_json, ledger, caller, subject or None, asked, paid))
+    asked = prices(request.query_params.getlist("price"))
+    return JSONResponse(await parts.jobs.payments(account_json, ledger, caller, subject or None, asked))
 
 
 @router.get("/releases/{id}")

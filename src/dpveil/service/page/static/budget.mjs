@@ -14,7 +14,6 @@ let account = null;
 let edited = false;
 let named = "";
 let own = "";
-let lately = [];
 let pending = null;
 
 /** Return the subject that pays; empty where the service has no ledger, or nobody was named. */
@@ -23,14 +22,8 @@ export const payer = () => $("subject")?.value.trim() ?? "";
 /** Return the subject with which photos are planned, which spends nothing: some keys have to name one. */
 export const planner = () => payer() || own;
 
-/** Return what becomes of a release at this price: {problem, after, in_turn}; null while that is unknown. */
-export function fate(price) {
-  const at = account?.prices.indexOf(price) ?? -1;
-  return at < 0 ? null : account.each[at];
-}
-
-/** Return for how many of the first releases that were asked about the budget lasts, one after another. */
-export const lasting = (count) => account?.each.slice(0, count).map((each) => each.in_turn) ?? [];
+/** Return why a release at this price cannot be paid; empty if it can be, or that is unknown. */
+export const problem = (price) => account?.problems[account.prices.indexOf(price)] ?? "";
 
 /** Whether the answer about these prices is here, or none is needed. */
 export const settled = () => !$("subject") || account !== null;
@@ -38,23 +31,19 @@ export const settled = () => !$("subject") || account !== null;
 /** Return what is left, as a sentence; empty where nobody pays. */
 export const left = () => (account?.left ? account.left.replace(/(?<![.?])$/u, ".") : "");
 
-/** Return what the last releases cost together, as "for ε 2"; empty where nobody pays. */
-export const paid = () => account?.paid ?? "";
-
 /** Whether nobody was named, and somebody can pay: then a name is asked for, and nothing is wrong. */
 export const asksWho = () => !payer() && !account?.none;
 
-/** Ask again, whatever was asked before: releases at these prices were paid, or somebody else pays. */
-export function forget(prices = lately) {
+/** Ask again, whatever was asked before: something was paid, or somebody else pays. */
+export function forget() {
   asked = "";
-  lately = prices;
 }
 
 /** Forget whose subjects these are: another key may spend others. */
 export function forgetCaller() {
   own = "";
   if (named && !edited && payer() === named) $("subject").value = named = ""; // nobody typed it
-  forget([]);
+  forget();
 }
 
 /** Ask about releases at these prices, if that was not asked last, and wait for it; calls `changed` then. */
@@ -62,7 +51,6 @@ export function ask(prices, changed) {
   if (!$("subject")) return pending;
   const query = new URLSearchParams({ subject: payer() });
   for (const price of prices) query.append("price", price);
-  for (const price of lately) query.append("paid", price);
   const mine = String(query);
   if (mine !== asked) {
     asked = mine;
@@ -84,27 +72,22 @@ async function answered(mine, prices, changed) {
 /** Return an account that the service refuses to show; if it does not answer, a release can be tried. */
 function unknown(error, prices) {
   if (!error.status) setTimeout(forget, RETRY);
-  const refused = { problem: error.status ? error.told : "", after: "" };
-  const nobody = { subject: "", subjects: [], none: error.told, own: "", paid: "", left: "" };
-  return { ...nobody, problem: error.told, each: prices.map(() => refused) };
+  const problems = prices.map(() => (error.status ? error.told : ""));
+  return { subject: "", subjects: [], none: error.told, own: "", left: "", problems };
 }
 
 function show() {
-  const { subject, subjects, none, share, prices, each, problem = "" } = account;
+  const { subject, subjects, none, prices } = account;
   fill($("subjects"), ...subjects.map((name) => make("option", { value: name })));
   const sole = subject || (subjects.length === 1 ? subjects[0] : "");
   if (!payer() && !edited && sole) {
     $("subject").value = named = sole;
     if (!subject) forget();
   }
-  $("meter").hidden = !subject;
-  $("meter").firstElementChild.style.width = `${100 * (share ?? 0)}%`;
   const some = subjects.slice(0, NAMED).join(", ") + (subjects.length > NAMED ? "…" : ".");
   const others = subjects.length ? `These can pay: ${some}` : "";
   const nobody = prices.length ? "" : none; // else it is told as the reason why nothing is released
-  const refused = each.length && each.every((one) => one.problem);
-  const mine = left() && `${left()} ${refused ? others : ""}`;
-  $("budget").textContent = (mine || problem || nobody || `${WHO} ${others}`).trim();
+  $("budget").textContent = left() || nobody || `${WHO} ${others}`.trim();
 }
 
 /** Call `changed` when somebody else pays: while a name is typed, so that it is known when one releases. */
@@ -122,4 +105,15 @@ export function onPayer(changed) {
     clearTimeout(timer);
     timer = setTimeout(look, TYPING);
   });
+}
+
+/**
+ * Say beside the button why a photo cannot be released, first of all what is wrong with it. Red is what keeps
+ * somebody from a release, and neither a question nor what follows from a success.
+ */
+export function showWhy(price, obstacle, again) {
+  const paying = price ? problem(price) : "";
+  const told = again ? paying.replace(/^This release/u, "Another release of it") : paying;
+  $("why").classList.toggle("problem", Boolean(obstacle || (paying && !again && !asksWho())));
+  $("why").textContent = [obstacle, told].filter(Boolean).join("\n");
 }

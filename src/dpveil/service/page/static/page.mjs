@@ -7,7 +7,6 @@ import * as budget from "./budget.mjs";
 import { $, complain, fill, say } from "./dom.mjs";
 import { draws, onChoice, settings, showNoOffers, showOffers } from "./keep.mjs";
 import { progressText, unplanned } from "./media.mjs";
-import { showObstacle, showWhy } from "./paying.mjs";
 import { Photo } from "./photos.mjs";
 import { releasePhoto, showResult } from "./result.mjs";
 import { lookedAt, obstacle, showPromise } from "./said.mjs";
@@ -104,32 +103,20 @@ function showRelease() {
   $("release").textContent = again ? `Release again${costs}` : many ? "Release this one" : "Release";
   $("release").classList.toggle("main", !many && !again);
   const possible = selected && (again || all.includes(selected));
-  const fate = possible ? budget.fate(selected.price) : null;
-  const stopped = payable(all).length ? null : all[0]; // nor can any of the others be paid
-  $("release").disabled = releasing || !possible || !budget.settled() || Boolean(fate?.problem);
-  if (releasing) showWhy(null);
-  else if (stopped && (again || !fate)) showWhy(budget.fate(stopped.price), stopped.name);
-  else showWhy(fate, "", Boolean(again));
-  const known = selected && settings() && !releasing && !again && !planner.busy(selected);
-  if (known && obstacle(selected)) showObstacle(obstacle(selected));
+  const price = possible ? selected.price : "";
+  $("release").disabled = releasing || !possible || !budget.settled() || Boolean(budget.problem(price));
+  const known = selected && settings() && !again && !planner.busy(selected);
+  if (releasing) budget.showWhy("", "", false);
+  else budget.showWhy(price, known ? obstacle(selected) : "", Boolean(again));
   showAll(all, many);
 }
 
 function showAll(all, many) {
-  const paid = payable(all);
   const done = photos.every((photo) => photo.release);
   $("all").hidden = !many || done;
   $("zip").classList.toggle("main", done);
-  $("all").disabled = releasing || !paid.length || !budget.settled();
-  const text = all.length > 1 ? `Release all ${all.length}` : "Release all";
-  const short = `Release ${paid.length} of ${all.length}: the budget lasts for no more`;
-  $("all").textContent = paid.length && paid.length < all.length ? short : text;
-}
-
-/** Return those of these photos that the budget pays for, one after another. */
-function payable(all) {
-  const lasting = budget.lasting(Math.min(all.length, MOST_PRICED));
-  return all.filter((photo, at) => !budget.fate(photo.price) || (lasting[at] ?? true));
+  $("all").disabled = releasing || !all.some((photo) => !budget.problem(photo.price)) || !budget.settled();
+  $("all").textContent = all.length > 1 ? `Release all ${all.length}` : "Release all";
 }
 
 function showLooking() {
@@ -198,14 +185,13 @@ async function releaseAll(chosen) {
   }
   releasing = false;
   complain(problems.length ? { told: problems.join("\n") } : null);
-  const paid = chosen.filter((photo) => photo.release).map((photo) => photo.price).filter(Boolean);
-  budget.forget(paid.length > MOST_PRICED ? [] : paid);
+  budget.forget();
   $("progress").hidden = true;
   show();
   if (selected?.release) $("result").focus();
   const told = released(chosen.length - problems.length, chosen.length);
   await asking;
-  progress(1, 1, `${told} ${budget.paid()}`.trim() + `. ${budget.left()}`);
+  progress(1, 1, `${told}. ${budget.left()}`);
 }
 
 function released(done, all) {
@@ -287,7 +273,7 @@ $("files").addEventListener("change", (event) => {
 $("draw").addEventListener("click", startDrawing);
 $("remove").addEventListener("click", removePhoto);
 $("release").addEventListener("click", releaseSelected);
-$("all").addEventListener("click", () => releaseAll(payable(ready())));
+$("all").addEventListener("click", () => releaseAll(ready()));
 $("key")?.addEventListener("change", (event) => {
   useKey(event.target.value);
   start();
