@@ -19,7 +19,7 @@ from dpveil.faces import attributes
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.likeness import LINKED as NEAR
 from dpveil.faces.likeness import Links
-from dpveil.video.quote import check_mode
+from dpveil.video.quote import check_method
 
 BOXES = ["40,40,60,70", "150,40,60,70"]
 
@@ -90,4 +90,4 @@ def test_faces_are_linked_in_one_process_and_not_in_clips(tmp_path: Path):
     assert run([*command, *(word for box in BOXES for word in ("--regions", box))]) == 2
     assert not [*tmp_path.glob("out/*")]
     with pytest.raises(InvalidParameter):
-        check_mode(Attributes(link=True, gallery="heads", outside="none"), "once")
+        check_method(Attributes(link=True, gallery="heads", outside="none"))
