@@ -25,8 +25,7 @@ from face_scenes import CHANGES, CROP, FACE, PEOPLE, SIZES, Pasted, scene
 from timing import report
 
 TONES = ("darkest", "middle", "lightest")
-LEAST = 24
-"""Height in pixels from which faces count in the columns by change and tone."""
+LEAST = 24  # height in pixels from which faces count in the columns by change and tone
 
 Search = Callable[[Photo], np.ndarray]
 """Returns left, top, width and height of each face found in a photo."""

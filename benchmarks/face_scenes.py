@@ -28,8 +28,7 @@ CROP, FACE = 160, 115
 ASIDE = 0.45
 """Distance of the nose from the middle of the eyes' centres, along the line through them and in units of
 their distance, from which a head counts as turned: by eye about 30 to 60 degrees."""
-SEARCHED = 500
-"""Photos of LFW among which turned heads are searched for."""
+SEARCHED = 500  # photos of LFW among which turned heads are searched for
 
 
 @dataclass(frozen=True)

@@ -43,8 +43,7 @@ SIDE, SMALL = 128, 64
 FACE = _face(Frame(SIDE))
 BUDGETS = (10, 200, 1000)
 FACES = 80
-EVERY = 20
-"""Networks hold out one face of UTKFace in so many, from the first on."""
+EVERY = 20  # networks hold out one face of UTKFace in so many, from the first on
 
 
 def sized(crops: np.ndarray, side: int) -> np.ndarray:

@@ -44,11 +44,9 @@ SETTINGS |= {"regions": "176,60,88,120", "subject": "album"}
 EDGE = "----8c1f"
 SIZES = ((512, 512),) * 12 + ((1600, 1200),) * 3 + ((4000, 3000),)
 FORM = {"content-type": f"multipart/form-data; boundary={EDGE}"}
-ROWS = 30
-"""Rows of the table."""
+ROWS = 30  # rows of the table
 LEAST = ("server MiB, least", "workers MiB, least")
-GROWTH = 16
-"""MiB by which these may be larger in the last third of the time than in the second."""
+GROWTH = 16  # MiB by which these may be larger in the last third of the time than in the second
 
 
 def photo(width: int, height: int) -> bytes:

@@ -14,25 +14,19 @@ import cv2
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
-SIZE: Final = (640, 896)
-"""Rows and columns of a scene."""
+SIZE: Final = (640, 896)  # rows and columns of a scene
 KINDS: Final = ("sign", "document", "plate", "screen", "script")
-HEIGHTS: Final = (6, 8, 10, 12, 16, 24, 48, 96)
-"""Heights of capital letters in pixels."""
+HEIGHTS: Final = (6, 8, 10, 12, 16, 24, 48, 96)  # heights of capital letters in pixels
 ANGLES: Final = (0, 10, 30, 45, 90, 180)
-MOST: Final = 12
-"""Most lines of a scene; they stand so far apart that the box of one covers no other."""
-TURNED: Final = 24
-"""Height of the letters that are turned."""
-CAPITAL: Final = 0.72
-"""Height of a capital relative to the size of Pillow's font."""
+MOST: Final = 12  # most lines of a scene; they stand so far apart that the box of one covers no other
+TURNED: Final = 24  # height of the letters that are turned
+CAPITAL: Final = 0.72  # height of a capital relative to the size of Pillow's font
 WORDS: Final = (
     "Main Street", "Dr. A. Meyer", "Open daily 9-17", "Room 204", "Bakery", "Invoice 20817", "No parking",
     "Jane Miller", "Exit", "Platform 3", "born 12.03.1984", "Tel. 555 0142", "Harbour View", "Ward 7b",
 )  # fmt: skip
 PLATES: Final = ("AB 12 CDE", "KX 90 RTM", "LP 47 HSV", "MN 05 WJD")
-PLATE: Final = (52, 240)
-"""Rows and columns of a plate."""
+PLATE: Final = (52, 240)  # rows and columns of a plate
 
 
 def plate_face(text: str) -> np.ndarray:

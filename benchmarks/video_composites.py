@@ -29,12 +29,10 @@ from face_scenes import PEOPLE
 
 BACKGROUNDS = ("coffee", "rocket", "brick", "grass", "gravel")
 VGA, HD = (640, 480), (1280, 720)
-ENLARGED = 2
-"""How much photos of LFW are enlarged, so that large faces stay sharp."""
+ENLARGED = 2  # how much photos of LFW are enlarged, so that large faces stay sharp
 FACE, BOX, HEAD = 1, 2, 4
 """Bits of a mask: pixels of the face, of its box, and of what is drawn with it."""
-EXPOSURES = 6
-"""Places that are averaged in a blurred frame."""
+EXPOSURES = 6  # places that are averaged in a blurred frame
 ACROSS, DOWN, MIDDLE = 1.05, 0.95, 0.45
 """What is drawn of a photo: half axes of an ellipse and its middle, in sides of the face's box."""
 

@@ -11,10 +11,8 @@ import numpy as np
 
 from video_composites import BOX, FACE, Seen
 
-COVERED = 0.95
-"""Share of the pixels of a face that can be seen, from which it counts as replaced."""
-VISIBLE = 0.5
-"""Share of a face that can be seen, from which it counts at all."""
+COVERED = 0.95  # share of the pixels of a face that can be seen, from which it counts as replaced
+VISIBLE = 0.5  # share of a face that can be seen, from which it counts at all
 
 
 @dataclass(frozen=True)

@@ -57,8 +57,7 @@ WIDEST = 9
 transposed.
 """
 
-MOST = 12
-"""Columns beside the first one that fit at 1100 pixels; a wider table goes on in another one below."""
+MOST = 12  # columns beside the first one that fit at 1100 pixels; a wider table goes on in another one below
 
 EXIT_CODES = """
 ## Exit codes

@@ -27,8 +27,7 @@ import dpveil
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
-DATA = ("core", "errors")
-"""Packages of plain data that all others use; calls into them are not recorded."""
+DATA = ("core", "errors")  # packages of plain data that all others use; calls into them are not recorded
 BAND, LEFT, TOP, STEP = 46, 290, 40, 24
 INK, PALE, LINE, FILL = "#263238", "#eceff1", "#90a4ae", "#00695c"
 

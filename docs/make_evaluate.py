@@ -23,12 +23,10 @@ from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"
 STRENGTH = RUN.parent / "attack_strength.json"
-SEVERAL = ("averaged", "composed")
-"""What labels of attacks on several releases of a photo begin with."""
+SEVERAL = ("averaged", "composed")  # what labels of attacks on several releases of a photo begin with
 SHOWN = ("pixels", "network", "embedding")
 """Attacks whose rates have a column: a discriminant, a network, and one who knows clean photos alone."""
-WIDE = 220
-"""Columns of a photo in the sheet of drawn ones."""
+WIDE = 220  # columns of a photo in the sheet of drawn ones
 KEY = ("method", "parameters")
 
 

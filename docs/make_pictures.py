@@ -55,12 +55,9 @@ from dpveil.postprocessing import parse as step
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
 VIEW = (slice(20, 220), slice(132, 308))
-SHOWN = 850
-"""Width of the page's column in pixels, in which a sheet is shown."""
-CAPTION = 14
-"""Font size of a caption on the page, in pixels."""
-WIDEST = 2 * SHOWN
-"""Widest sheet whose tiles are enlarged twice, as high-resolution screens show no more."""
+SHOWN = 850  # width of the page's column in pixels, in which a sheet is shown
+CAPTION = 14  # font size of a caption on the page, in pixels
+WIDEST = 2 * SHOWN  # widest sheet whose tiles are enlarged twice, as high-resolution screens show no more
 GAP = 12
 
 Tile = tuple[np.ndarray, str]

@@ -41,34 +41,27 @@ from dpveil.regions import Faces
 from dpveil_train.crops import photos
 from dpveil_train.networks import export_onnx, halve_weights
 
-LEAST: Final = 16
-"""Least side of UTKFace's crop of a face, in pixels."""
+LEAST: Final = 16  # least side of UTKFace's crop of a face, in pixels
 WHOLE: Final = 0.75, 0.5, 2500
 """Least share of a region within the photo, largest share of the planes that is hidden, and least pixels of a
 region in them: other faces teach nothing."""
-WIDTHS: Final = (16, 32, 48, 80)
-"""Channels at a half, a quarter, an eighth and a sixteenth of the side."""
+WIDTHS: Final = (16, 32, 48, 80)  # channels at a half, a quarter, an eighth and a sixteenth of the side
 STEPS: Final = 3000
 BATCH: Final = 16
 RATE: Final = 1.5e-3
-HELD_OUT: Final = 160
-"""So many faces are held out."""
+HELD_OUT: Final = 160  # so many faces are held out
 MOST, EVEN, DARK = (0.6, 0.2), (0.3, 0.08), 12.0
 """Largest logarithms of the mean gain of all channels and of one, the same of what differs from that mean
 across the face, and levels added before it."""
-HEART: Final = 0.18, 0.22
-"""Half axes of the part of a face in which that mean is taken."""
+HEART: Final = 0.18, 0.22  # half axes of the part of a face in which that mean is taken
 CORE: Final = Shape((0.145, 0.13), below=2.2)
 """In it, to the end of the chin, only the new face is seen: a network that may, paints mouths of others.
 Pixels beyond it count; within it, only means do."""
-SOFT: Final = 0.12
-"""Width of the edge of that shape, in its sizes."""
-SMOOTH: Final = 2.0
-"""Standard deviation of a blur of gains, in eighths of the side."""
+SOFT: Final = 0.12  # width of the edge of that shape, in its sizes
+SMOOTH: Final = 2.0  # standard deviation of a blur of gains, in eighths of the side
 SCALES: Final = (0.5, 0.8, 1.0, 1.0)
 """Weights of the errors at each pixel, and of means of 2 × 2, 4 × 4 and 8 × 8."""
-INNERMOST: Final = 2
-"""Scale from which on errors count everywhere."""
+INNERMOST: Final = 2  # scale from which on errors count everywhere
 OPPONENT: Final = ((1 / 3, 1 / 3, 1 / 3), (0.9, -0.9, 0.0), (0.45, 0.45, -0.9))
 """Lightness and two differences of colours, in which errors count."""
 FAR: Final = torch.from_numpy(CORE.far((pixel_grid(light.FINE.size))[light.CROP.slices])).float()[None, None]

@@ -44,11 +44,9 @@ from dpveil_train.crops import photos
 from dpveil_train.labelled import Labelled, labelled_photos
 from dpveil_train.networks import export_onnx, halve_weights
 
-LEAST: Final = 40
-"""Least shorter side of a face, in pixels."""
+LEAST: Final = 40  # least shorter side of a face, in pixels
 VALUES: Final = {name: READ[name] for name in SURE}
-WEIGHT: Final = {"gender": 1.0, "age": 0.5, "perceived-race": 0.5}
-"""Of each attribute in the loss."""
+WEIGHT: Final = {"gender": 1.0, "age": 0.5, "perceived-race": 0.5}  # of each attribute in the loss
 BLOCKS: Final = (
     (32, 16, 3, 1, 1),
     (16, 24, 3, 2, 6),
@@ -64,20 +62,14 @@ BLOCKS: Final = (
 )
 """The first blocks of EfficientNet-Lite0 (Tan & Le 2019): channels before and after, side of the kernel,
 stride and expansion."""
-LAST: Final = 32
-"""Channels of the last layer, of which means over 3 × 3 parts of the picture are scored."""
+LAST: Final = 32  # channels of the last layer, of which means over 3 × 3 parts of the picture are scored
 BATCH: Final = 48
-STEPS: Final = (500, 1500, 1500)
-"""Steps on crops, on photos, and on photos again."""
-RATES: Final = (3e-3, 2e-3, 1e-3)
-"""Highest learning rate of each."""
-SMOOTHED: Final = 0.05
-"""Share of a label that is spread over all values."""
+STEPS: Final = (500, 1500, 1500)  # steps on crops, on photos, and on photos again
+RATES: Final = (3e-3, 2e-3, 1e-3)  # highest learning rate of each
+SMOOTHED: Final = 0.05  # share of a label that is spread over all values
 FEMALE: Final = sum(len(VALUES[name]) for name in list(SURE)[: list(SURE).index("gender")]) + 1
-EVEN: Final = 0.3
-"""Added to the score of women, of whom the photos show one for three men."""
-HELD_OUT: Final = 10
-"""One photo in so many, the last ones, is held out."""
+EVEN: Final = 0.3  # added to the score of women, of whom the photos show one for three men
+HELD_OUT: Final = 10  # one photo in so many, the last ones, is held out
 Pictures = UInt8[np.ndarray, "n 96 96 3"]
 Labels = Float32[np.ndarray, "n k"]
 

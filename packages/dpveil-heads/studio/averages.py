@@ -27,12 +27,10 @@ from dpveil.faces.head_gallery import HeadGallery, default_heads
 from dpveil.faces.recombine import recombine
 from dpveil.faces.released import HeadFace
 
-EACH = 5
-"""Faces for a head, at most."""
+EACH = 5  # faces for a head, at most
 QUALITY = 80
 LABELS = ("gender", "age", "beard")
-CLASSES = {0: 0, 20: 1, 40: 2}
-"""The class of a cell's yaw by the yaw of a picture, in degrees."""
+CLASSES = {0: 0, 20: 1, 40: 2}  # the class of a cell's yaw by the yaw of a picture, in degrees
 
 
 def suitable(heads: HeadGallery, faces: FaceGallery) -> list[tuple[int, int | None]]:

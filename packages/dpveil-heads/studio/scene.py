@@ -20,16 +20,11 @@ from mesh import Head, noise, posed, smooth, unit
 from people import Person
 from wear import Mesh
 
-SIZE = 400
-"""Side of a picture in pixels."""
-SCALE = 102.0
-"""Pixels per decimetre at the depth of the eyes."""
-DISTANCE = 18.0
-"""From the camera to the eyes, in decimetres: a portrait's perspective."""
-EYES = (200.0, 182.0)
-"""Where the middle between the eyes of a frontal head is, in pixels."""
-DEPTH = 1.35
-"""Depth of the eyes."""
+SIZE = 400  # side of a picture in pixels
+SCALE = 102.0  # pixels per decimetre at the depth of the eyes
+DISTANCE = 18.0  # from the camera to the eyes, in decimetres: a portrait's perspective
+EYES = (200.0, 182.0)  # where the middle between the eyes of a frontal head is, in pixels
+DEPTH = 1.35  # depth of the eyes
 
 
 def blender(p: np.ndarray) -> np.ndarray:
@@ -225,8 +220,7 @@ IRISES = {
     "dark": (0.035, 0.016, 0.009), "brown": (0.075, 0.034, 0.015), "hazel": (0.13, 0.085, 0.035),
     "green": (0.12, 0.14, 0.08), "grey": (0.15, 0.17, 0.175), "blue": (0.115, 0.155, 0.20),
 }  # fmt: skip
-IRIS = 0.395
-"""Angle from an eye's axis to the edge of its iris."""
+IRIS = 0.395  # angle from an eye's axis to the edge of its iris
 
 
 def eyeballs(head: Head, person: Person) -> list[tuple[Mesh, Mesh]]:

@@ -19,8 +19,7 @@ from dpveil_research.ksame_methods import average_codes
 
 EPSILON, K = 200, 5
 SHOWN = 7
-MANY = 35
-"""Faces among which k-same finds groups."""
+MANY = 35  # faces among which k-same finds groups
 
 Tile = tuple[np.ndarray, str]
 

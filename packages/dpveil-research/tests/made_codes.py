@@ -12,8 +12,7 @@ from dpveil_research.faces import Faces, trained
 
 SIDE = 12
 LENGTH = 6
-CARE = 2e-3
-"""How far a squared error of one level moves the made recogniser."""
+CARE = 2e-3  # how far a squared error of one level moves the made recogniser
 
 
 def crops(people: int, each: int, *, seed: int) -> Faces:

@@ -17,8 +17,7 @@ VERDICTS = {
     **{f"A{number}": ("reproduction-faces", "croft-thesis-6-aam", "; ", ". ") for number in range(1, 6)},
 }
 """Claims with a row for each setting: page, folder, and what joins settings and verdicts."""
-UNSHOWN = {"errata-e1", "half-infinite", "gallery"}
-"""Experiments whose tables are rows of pages."""
+UNSHOWN = {"errata-e1", "half-infinite", "gallery"}  # experiments whose tables are rows of pages
 
 
 def test_every_claim_has_a_check() -> None:

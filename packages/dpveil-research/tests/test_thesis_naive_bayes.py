@@ -17,8 +17,7 @@ from dpveil_research.naive_bayes import TABLES
 from dpveil_research.published_deviations import truncated, variable_scale
 
 SEED = 20261121
-TINY = 1e-9
-"""The highest probability with which a test of a law may fail by chance; seeded, so none does."""
+TINY = 1e-9  # the highest probability with which a test of a law may fail by chance; seeded, so none does
 
 
 def made_up(folder, each=12):

@@ -171,8 +171,7 @@ def kill_in_training(folder: Path, moment: str) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-DONE = {"step": 1, "write": 2, "rename": 0}
-"""Steps in the checkpoint that is left."""
+DONE = {"step": 1, "write": 2, "rename": 0}  # steps in the checkpoint that is left
 
 
 @pytest.fixture(scope="module")

@@ -29,8 +29,7 @@ from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
-KINDS: Final = ("pure", "approximate", "zcdp")
-"""Kinds of guarantee that convert to (ε, δ)."""
+KINDS: Final = ("pure", "approximate", "zcdp")  # kinds of guarantee that convert to (ε, δ)
 
 
 def to_approximate(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:

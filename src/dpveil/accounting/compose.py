@@ -19,8 +19,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import float_above
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
-MOST_POWER: Final = 700
-"""Exponent kε above which δ is taken as 1: e^(kε) is near the largest float."""
+MOST_POWER: Final = 700  # exponent kε above which δ is taken as 1: e^(kε) is near the largest float
 SMALLEST: Final = Fraction(1, 10**300)
 """Replaces smaller ε above 0; δ of a group grows with ε, so this is sound."""
 SLACK: Final = Fraction(1, 2**40)
@@ -28,8 +27,7 @@ SLACK: Final = Fraction(1, 2**40)
 EXACT_BITS: Final = 4096
 """Powers with at most this many bits are computed exactly; longer ones are rounded to `WORK_BITS`."""
 WORK_BITS: Final = 256
-DIGITS: Final = 12
-"""Decimals of a probability that is stated."""
+DIGITS: Final = 12  # decimals of a probability that is stated
 
 
 def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:

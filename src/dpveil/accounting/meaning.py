@@ -21,12 +21,9 @@ from dpveil.errors import InvalidParameter, UnknownName
 
 GAPS: Final = np.geomspace(1e-3, 1e6, 400)
 """Orders α - 1 at which divergences are checked; order 1, the Kullback-Leibler divergence, is checked too."""
-ROOM: Final = 1e-9
-"""Relative slack on αρ."""
-SPARE: Final = 1e-12
-"""Absolute slack on αρ; both are far above the rounding of floats."""
-STEPS: Final = 60
-"""Bisection steps."""
+ROOM: Final = 1e-9  # relative slack on αρ
+SPARE: Final = 1e-12  # absolute slack on αρ; both are far above the rounding of floats
+STEPS: Final = 60  # bisection steps
 
 
 @lru_cache(maxsize=1024)
@@ -85,12 +82,10 @@ STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "wea
 """Largest success probability of a guess between two equally likely candidates, by strength."""
 LIMITS: Final = {name: float_above(share) for name, share in STRENGTHS.items()}
 """The same as floats, rounded up."""
-NONE: Final = "practically none"
-"""The strength of a guarantee beyond "weak"."""
+NONE: Final = "practically none"  # the strength of a guarantee beyond "weak"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
 """Largest δ of each strength: in the worst case there is no protection at all with probability δ."""
-ROUNDING: Final = 2.0**-50
-"""A bound on the rounding error of a probability computed here."""
+ROUNDING: Final = 2.0**-50  # a bound on the rounding error of a probability computed here
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float] | None:
@@ -202,8 +197,7 @@ DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
 """Distances at which e^(ε·d) is stated: similar faces (the thesis's example), a person's closest photos, and
 1.
 """
-SHARES: Final = (0.01, 0.5, 0.99)
-"""Shares of the pairs of people at which it is stated."""
+SHARES: Final = (0.01, 0.5, 0.99)  # shares of the pairs of people at which it is stated
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
 """The factor on odds that each strength allows, from its success probability."""
 WORDS: Final = (

@@ -25,12 +25,9 @@ from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
 
-TOLERANCE: Final = 1e-3
-"""Relative gap between the bound and the largest value reached."""
-FIRST: Final = 16
-"""Orders at which the search starts."""
-SMALL: Final = 1e-5
-"""Size of α·v below which a sum is replaced by Taylor's remainder."""
+TOLERANCE: Final = 1e-3  # relative gap between the bound and the largest value reached
+FIRST: Final = 16  # orders at which the search starts
+SMALL: Final = 1e-5  # size of α·v below which a sum is replaced by Taylor's remainder
 
 Masses = Float64[np.ndarray, " n"]
 
@@ -77,12 +74,10 @@ def rate(order: float, losses: Masses, masses: Masses) -> float:
     return float(convex if product == 0 else np.log1p(product * convex) / product)
 
 
-GRID: Final = 32
-"""Grid points of the accountant per largest loss of one draw."""
+GRID: Final = 32  # grid points of the accountant per largest loss of one draw
 ROUNDING: Final = Fraction(1, 10**9)
 """Relative amount added to 64-bit results: about a thousand times their rounding error."""
-DIGITS: Final = 192
-"""Bits of precision for e^-ε."""
+DIGITS: Final = 192  # bits of precision for e^-ε
 
 
 @dataclass(frozen=True)

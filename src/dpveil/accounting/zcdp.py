@@ -30,25 +30,18 @@ from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter
 
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-SLACK: Final = Fraction(1, 10**30)
-"""Relative amount added to δ for the rounding of its logarithm."""
-FAR: Final = 2**64
-"""α beyond which S is replaced by a bound (docstring of the module)."""
-STEPS: Final = 60
-"""Bisection steps."""
+SLACK: Final = Fraction(1, 10**30)  # relative amount added to δ for the rounding of its logarithm
+FAR: Final = 2**64  # α beyond which S is replaced by a bound (docstring of the module)
+STEPS: Final = 60  # bisection steps
 GUESSED: Final = (2.0**-42, 2.0**-30, 2.0**-15)
 """Relative distances around a guess that are tried before bisection."""
-PRECISION: Final = Fraction(1, 2**41)
-"""Relative precision at which bisection ends."""
-MOST_LOG: Final = 700.0
-"""Largest |ln(α - 1)| that is searched."""
+PRECISION: Final = Fraction(1, 2**41)  # relative precision at which bisection ends
+MOST_LOG: Final = 700.0  # largest |ln(α - 1)| that is searched
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
 """A bound on every δ below e^-5000, and smaller than any δ that can be requested."""
-MOST: Final = 10**300
-"""Largest ε or ρ that is accepted."""
-LEAST: Final = Fraction(1, 10**100)
-"""Smallest ε for which a ρ is computed."""
+MOST: Final = 10**300  # largest ε or ρ that is accepted
+LEAST: Final = Fraction(1, 10**100)  # smallest ε for which a ρ is computed
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
@@ -205,20 +198,15 @@ SLACK_PER_DRAW: Final = 1e-15
 A transform is raised to the power of the number of draws, and its rounding with it: 200 000 draws have been
 seen to lose 7e-12 of δ (docs: accounting; a test compares with the binomial law).
 """
-MOST_LOSS: Final = 500
-"""Mean pure ε per draw above which no privacy loss distribution is computed."""
+MOST_LOSS: Final = 500  # mean pure ε per draw above which no privacy loss distribution is computed
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 """δ below which only closed formulas are used: the accountant's transforms are too coarse."""
-MOST_DRAWS: Final = 200_000
-"""Draws above which no privacy loss distribution is computed."""
-GRID: Final = 20
-"""Points of the accountant's grid per largest loss of one draw."""
+MOST_DRAWS: Final = 200_000  # draws above which no privacy loss distribution is computed
+GRID: Final = 20  # points of the accountant's grid per largest loss of one draw
 WHOLE: Final = 20_000
 """Losses up to which a composition is computed in full; truncating tails would take longer."""
-TAIL: Final = 1e-15
-"""Mass of the tails that are truncated beyond that; it counts as an infinite loss."""
-CLOSE: Final = Fraction(7, 8)
-"""First step of the search for a scale, as a factor."""
+TAIL: Final = 1e-15  # mass of the tails that are truncated beyond that; it counts as an infinite loss
+CLOSE: Final = Fraction(7, 8)  # first step of the search for a scale, as a factor
 
 Shifts = tuple[tuple[int, int], ...]
 """Pairs (shift, number of draws): how far a neighbour moves so many of the integer answers."""
@@ -326,12 +314,9 @@ def merge_shifts(shifts: Mapping[int, int]) -> Shifts:
     return tuple((moved, count) for moved, count in sorted(shifts.items(), reverse=True) if moved and count)
 
 
-TRIALS: Final = 40
-"""Most scales that are tried."""
-TOLERANCE: Final = Fraction(1, 10**5)
-"""Relative precision of a calibrated scale."""
-NOTHING: Final = 1e-12
-"""Replaces a cost of zero, which has no logarithm."""
+TRIALS: Final = 40  # most scales that are tried
+TOLERANCE: Final = Fraction(1, 10**5)  # relative precision of a calibrated scale
+NOTHING: Final = 1e-12  # replaces a cost of zero, which has no logarithm
 
 
 def least_scale(

@@ -21,8 +21,7 @@ from dpveil import processes
 from dpveil.core.arrays import Float32
 from dpveil.errors import InstallationWarning, UnknownName, UsageError
 
-SIZE: Final = 155_005
-"""Size of the state in bytes."""
+SIZE: Final = 155_005  # size of the state in bytes
 NAME: Final = "dlib-frontal-face-detector.svm"
 SHA256: Final = "f3f7aa833fb4a14a46fc48689f45b98d85ef72d6dfaf8bdc012b7d3c522a5426"
 """SHA-256 of the state of dlib 20.0.1's detector; a dlib with another one only starts more slowly."""
@@ -70,8 +69,7 @@ NETS: Final = 2
 """OpenCV's nets in memory, one per size of image (the downscaled photo and its tiles); one for 1280 × 960
 pixels takes 280 MB and 0.25 s to load."""
 
-FATAL_ONLY: Final = 4
-"""onnxruntime's level of messages; it raises what it would print below."""
+FATAL_ONLY: Final = 4  # onnxruntime's level of messages; it raises what it would print below
 
 
 class Engine(ABC):

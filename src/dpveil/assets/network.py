@@ -16,12 +16,9 @@ from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float32
 from dpveil.errors import ModelError
 
-MOST: Final = 1 << 25
-"""Largest network in bytes."""
-MEMORY: Final = 1 << 32
-"""Memory of the process that runs one, in bytes."""
-SECONDS: Final = 60
-"""Time of a run."""
+MOST: Final = 1 << 25  # largest network in bytes
+MEMORY: Final = 1 << 32  # memory of the process that runs one, in bytes
+SECONDS: Final = 60  # time of a run
 OURS: Final = frozenset(
     {
         "03a99bdbbff6019d861336f3182c4f5c5c1ce0b240d2df15f475dc0e9396d86e",  # denoiser
@@ -33,8 +30,7 @@ OURS: Final = frozenset(
     }
 )
 """SHA-256 of the networks in dpveil-faces."""
-ENGINES: Final = threading.local()
-"""The engines of each thread, by network."""
+ENGINES: Final = threading.local()  # the engines of each thread, by network
 
 
 @dataclass(frozen=True, eq=False)

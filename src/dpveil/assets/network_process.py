@@ -14,15 +14,12 @@ from dpveil.errors import ModelError
 from dpveil.processes import Answering, Channel, Ended, Pool, answer
 
 TARGET: Final = "dpveil.assets.network_process:serve"
-SECONDS: Final = 300
-"""Time of a run; a search of 4096 × 3072 pixels takes 6 seconds."""
-MEMORY: Final = 1 << 34
-"""Memory of the process in bytes; large detectors take some gigabytes."""
+SECONDS: Final = 300  # time of a run; a search of 4096 × 3072 pixels takes 6 seconds
+MEMORY: Final = 1 << 34  # memory of the process in bytes; large detectors take some gigabytes
 MOST_FOUND: Final = 1 << 27
 """Most bytes of what a network gives: who asked is not to run out of memory for it."""
 MOST_NAMES: Final = 10_000
-MOST_LETTERS: Final = 100
-"""Most names of classes, and letters of one."""
+MOST_LETTERS: Final = 100  # most names of classes, and letters of one
 WHY: Final = {
     "time": "the network takes too long",
     "memory": "the network takes too much memory",

@@ -23,10 +23,8 @@ from dpveil.io import write_together
 from dpveil.io.names import escape_text, show_path
 
 PACKAGE: Final = "dpveil_faces"
-OWN: Final = str(Path(__file__).parent)
-"""Where this package keeps files of its own."""
-INSTALL: Final = "dpveil install faces"
-"""The command that installs detectors and landmarks, for messages."""
+OWN: Final = str(Path(__file__).parent)  # where this package keeps files of its own
+INSTALL: Final = "dpveil install faces"  # the command that installs detectors and landmarks, for messages
 CENTERFACE: Final = Path(sys.prefix, "share", "dpveil", "centerface.onnx")
 """Where that command puts the network of CenterFace."""
 CENTERFACE_SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
@@ -56,15 +54,11 @@ def _package_folders(package: str) -> tuple[str, ...]:
     return tuple((spec.submodule_search_locations if spec else None) or ())
 
 
-FORMAT: Final = 2
-"""The version of the file format."""
-KEY: Final = "dpveil"
-"""The entry of safetensors' metadata that holds dpveil's header."""
+FORMAT: Final = 2  # the version of the file format
+KEY: Final = "dpveil"  # the entry of safetensors' metadata that holds dpveil's header
 SUFFIX: Final = ".safetensors"
-NAME: Final = re.compile(r"[A-Za-z0-9_. -]{1,100}")
-"""Names of arrays."""
-MOST: Final = 1 << 30
-"""Largest file in bytes."""
+NAME: Final = re.compile(r"[A-Za-z0-9_. -]{1,100}")  # names of arrays
+MOST: Final = 1 << 30  # largest file in bytes
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Errors raised by parsing a file, which is untrusted, whose contents are not those of its kind."""
 AGAIN: Final = "download it again, or train it again"

@@ -15,8 +15,7 @@ from dpveil.core.arrays import Bool, Float64, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
 
-MOST: Final = 50_000
-"""Most answers that are kept; beyond that, all are forgotten."""
+MOST: Final = 50_000  # most answers that are kept; beyond that, all are forgotten
 T = TypeVar("T")
 
 
@@ -38,12 +37,9 @@ class Memo(Generic[T]):
         return self._kept[key]
 
 
-PIXELS: Final = "pixels"
-"""What the method replaced: the only thing that a guarantee covers."""
-PLACEMENT: Final = "placement"
-"""Where and how large regions are, as certificates and releases tell."""
-CONTEXT: Final = "context"
-"""What lies outside the regions."""
+PIXELS: Final = "pixels"  # what the method replaced: the only thing that a guarantee covers
+PLACEMENT: Final = "placement"  # where and how large regions are, as certificates and releases tell
+CONTEXT: Final = "context"  # what lies outside the regions
 SEES: Final = (PIXELS, PLACEMENT, CONTEXT)
 PACKAGES: Final = {
     "faces": ("dlib", "face_recognition_models"),

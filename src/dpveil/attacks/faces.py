@@ -25,15 +25,13 @@ from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
 
 HINT: Final = "give an ONNX file that takes 1 × 3 × 112 × 112 pixels, such as one of ArcFace"
-EXTRA: Final = "faces"
-"""The extra with the network and the detector."""
+EXTRA: Final = "faces"  # the extra with the network and the detector
 ARCFACE: Final = Frame(112, 0.1)
 LOWER: Final = 14.5
 """Pixels by which the face is lower in ArcFace's crop, where the eyes are at (38, 52) and (74, 52)."""
 SHORTEST, LONGEST = 16, 4096
 """Numbers of an embedding by a user's network, at least and at most."""
-MOST: Final = 1 << 30
-"""Largest file of a user's network, in bytes."""
+MOST: Final = 1 << 30  # largest file of a user's network, in bytes
 Numbers = Float64[np.ndarray, " d"]
 FOUND: Final[Memo[tuple[Box, ...]]] = Memo()
 EMBEDDED: Final[Memo[Numbers | None]] = Memo()

@@ -13,25 +13,17 @@ from dpveil.attacks.base import CONTEXT, PIXELS, Attack, Background, Fitted, Mem
 from dpveil.attacks.vectors import UNKNOWN, check_people
 from dpveil.core.arrays import Bool, Float64, Int64, UInt8, UInt64
 
-SMALLEST: Final = 32
-"""Least rows and columns of a picture."""
-COARSE: Final = 100
-"""Rows to which a picture is reduced for the first search."""
-PUPILS: Final = (0.06, 0.22)
-"""Radii of pupils, in the shorter side of the picture."""
-IRISES: Final = (1.7, 4.2)
-"""Radii of irises, in radii of the pupil."""
-LARGEST: Final = 0.45
-"""Largest radius of an iris, in the shorter side of the picture."""
-MOVED: Final = 0.3
-"""How far the middle of the iris may be from that of the pupil, in radii of the pupil."""
+SMALLEST: Final = 32  # least rows and columns of a picture
+COARSE: Final = 100  # rows to which a picture is reduced for the first search
+PUPILS: Final = (0.06, 0.22)  # radii of pupils, in the shorter side of the picture
+IRISES: Final = (1.7, 4.2)  # radii of irises, in radii of the pupil
+LARGEST: Final = 0.45  # largest radius of an iris, in the shorter side of the picture
+MOVED: Final = 0.3  # how far the middle of the iris may be from that of the pupil, in radii of the pupil
 ANGLES: Final = 64
 SIDES: Final = 35.0
 """Degrees from the horizontal within which the edge of an iris is looked for: lids cover the rest."""
-EDGE: Final = 6.0
-"""Least step of the mean level, in grey levels, at the edge of a pupil."""
-BLUR: Final = 2.0
-"""Standard deviation of the blur before the search, in pixels of the coarse picture."""
+EDGE: Final = 6.0  # least step of the mean level, in grey levels, at the edge of a pupil
+BLUR: Final = 2.0  # standard deviation of the blur before the search, in pixels of the coarse picture
 
 Grey = Float64[np.ndarray, "h w"]
 
@@ -159,23 +151,18 @@ def _places(at: Float64[np.ndarray, "n a"], size: int) -> Int64[np.ndarray, "n a
 
 SHEET: Final = (16, 240)
 """Rows, from the pupil to the white, and columns around: four bits each make 64 of a column."""
-WAVES: Final = (14.0, 28.0)
-"""Wavelengths of the filters, in columns."""
+WAVES: Final = (14.0, 28.0)  # wavelengths of the filters, in columns
 SIGMA: Final = 0.5
 """Bandwidth of the filters: the standard deviation of the logarithm of the frequency (Masek 2003)."""
-WEAK: Final = 0.25
-"""Share of the phases whose filters answer least, which are masked: noise flips them."""
-SHIFTS: Final = 10
-"""Most columns by which a code is shifted: 15 degrees to each side."""
+WEAK: Final = 0.25  # share of the phases whose filters answer least, which are masked: noise flips them
+SHIFTS: Final = 10  # most columns by which a code is shifted: 15 degrees to each side
 TYPICAL: Final = 911 / 2048
 """Share of the bits that usually count, on which distances are normalised (Daugman 2007, equation 4)."""
-BRIGHT: Final = 1.35
-"""What is lighter than so many medians of the iris is a reflection, or a lid."""
+BRIGHT: Final = 1.35  # what is lighter than so many medians of the iris is a reflection, or a lid
 DARK: Final = 0.45
 LIDS: Final = ((55.0, 125.0), (235.0, 305.0))
 """Degrees, clockwise from the right, of the lower and the upper part, of which lids cover the outer half."""
-FREE: Final = 0.45
-"""Share of the sheet, from the pupil, that lids leave."""
+FREE: Final = 0.45  # share of the sheet, from the pupil, that lids leave
 
 
 @dataclass(frozen=True, eq=False)

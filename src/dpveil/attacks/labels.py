@@ -19,8 +19,7 @@ from dpveil.core.arrays import Bool, Float64
 from dpveil.core.registry import ATTACKS
 from dpveil.errors import InvalidParameter
 
-MOST: Final = 20.0
-"""Largest weight of an attacker."""
+MOST: Final = 20.0  # largest weight of an attacker
 
 
 @dataclass(frozen=True)
@@ -138,8 +137,7 @@ def _restrict(background: Background, kept: Bool[np.ndarray, " n"]) -> Backgroun
     return Background(*(tuple(one[row] for row in rows) for one in lists))  # type: ignore[arg-type]
 
 
-LONGEST: Final = 200
-"""Most characters of a label."""
+LONGEST: Final = 200  # most characters of a label
 HINT: Final = "such as pixels, restored(embedding) or context+placement+pixels"
 
 

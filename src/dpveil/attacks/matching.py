@@ -111,12 +111,10 @@ class Appearance(VectorAttack):
         return np.stack([np.concatenate([WEIGHTS[name] * one[name] for name in WEIGHTS]) for one in found])
 
 
-BLANK: Final = 0.05
-"""Least share of pixels of Snow's grey that is taken for pixels that are not shown."""
+BLANK: Final = 0.05  # least share of pixels of Snow's grey that is taken for pixels that are not shown
 WIDEST: Final = 16.0
 """Standard deviation of the widest mean by which a pixel is filled from those around it, in pixels."""
-BENDS: Final = 2.0
-"""Least second difference, in levels, at which interpolation between shown pixels bends."""
+BENDS: Final = 2.0  # least second difference, in levels, at which interpolation between shown pixels bends
 LEAST: Final = 1e-3
 
 

@@ -108,8 +108,7 @@ class Levels:
         return float(np.append(-np.inf, self.away[self.last])[place])
 
 
-FLAT: Final = 1e-9
-"""Least standard deviation of a row of scores that divides."""
+FLAT: Final = 1e-9  # least standard deviation of a row of scores that divides
 
 
 def identification_rates(
@@ -177,8 +176,7 @@ def columns_of(scores: Scores, people: Sequence[str]) -> Int64[np.ndarray, " n"]
 
 DRAWS: Final = 1000
 LEVEL: Final = 0.95
-FARS: Final = (1e-2, 1e-3)
-"""False accept rates that are usually reported."""
+FARS: Final = (1e-2, 1e-3)  # false accept rates that are usually reported
 
 
 @dataclass(frozen=True)

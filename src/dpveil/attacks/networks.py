@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     import torch
 
 
-SIDE: Final = (46, 56)
-"""Columns and rows to which a picture is reduced: half of AT&T's."""
+SIDE: Final = (46, 56)  # columns and rows to which a picture is reduced: half of AT&T's
 BATCH: Final = 32
 RATE: Final = 3e-3
 DECAY: Final = 1e-3
-SHIFT: Final = 2
-"""Largest shift of a training picture, in pixels."""
+SHIFT: Final = 2  # largest shift of a training picture, in pixels
 
 
 class NetworkAttack(Attack):
@@ -171,10 +169,8 @@ def _augment(x: torch.Tensor) -> torch.Tensor:
     return found.contiguous(memory_format=torch.channels_last)
 
 
-WIDTHS: Final = (16, 32, 64)
-"""Channels after each convolution."""
-HIDDEN: Final = 256
-"""Units of the layer before the last."""
+WIDTHS: Final = (16, 32, 64)  # channels after each convolution
+HIDDEN: Final = 256  # units of the layer before the last
 
 
 @dataclass(frozen=True)

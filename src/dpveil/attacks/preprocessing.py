@@ -108,12 +108,9 @@ class _Undone(Fitted):
         return tuple(self.undo([one])[0] if every or one.certificate is not None else one for one in views)
 
 
-SPREAD: Final = 1.5
-"""Standard deviation of the window over which shown pixels are averaged, in pixels."""
-SHARE: Final = 0.1
-"""Share of a picture that one level takes at least, so that it is taken for paint."""
-LEAST: Final = 1e-3
-"""Least weight of shown pixels around one that is filled."""
+SPREAD: Final = 1.5  # standard deviation of the window over which shown pixels are averaged, in pixels
+SHARE: Final = 0.1  # share of a picture that one level takes at least, so that it is taken for paint
+LEAST: Final = 1e-3  # least weight of shown pixels around one that is filled
 Image = UInt8[np.ndarray, "h w c"]
 
 
@@ -154,8 +151,7 @@ def _plane(levels: UInt8[np.ndarray, "h w"]) -> UInt8[np.ndarray, "h w"]:
     return np.where(shown > 0, levels, np.rint(found)).astype(np.uint8)
 
 
-WIDTHS: Final = (16, 32, 64)
-"""Channels of the blocks; each halves the picture."""
+WIDTHS: Final = (16, 32, 64)  # channels of the blocks; each halves the picture
 
 
 @dataclass(frozen=True)

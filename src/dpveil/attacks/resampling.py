@@ -14,8 +14,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 
-OUTSIDE: Final = 127
-"""Level of what lies around a region within its box."""
+OUTSIDE: Final = 127  # level of what lies around a region within its box
 TOP: Final = 255.0
 
 
@@ -64,8 +63,7 @@ def _way(seen: np.ndarray, side: tuple[int, int]) -> int:
 
 
 Interval = tuple[float, float]
-BLOCK: Final = 1 << 22
-"""Most people of all draws of a block together."""
+BLOCK: Final = 1 << 22  # most people of all draws of a block together
 
 
 def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws people"]:

@@ -78,10 +78,8 @@ def _change_region(view: View, change: Callable[[np.ndarray], np.ndarray]) -> Vi
     return replace(view, image=image)
 
 
-SIDE: Final = (46, 56)
-"""Columns and rows of what the inverse reads and gives: half of AT&T's."""
-INVERSE_RIDGE: Final = 0.1
-"""Penalty of the inverse, relative to the mean variance of what it reads."""
+SIDE: Final = (46, 56)  # columns and rows of what the inverse reads and gives: half of AT&T's
+INVERSE_RIDGE: Final = 0.1  # penalty of the inverse, relative to the mean variance of what it reads
 FOLDS: Final = 5
 """Parts of the photos of which each is restored by an inverse that was learnt from the others."""
 
@@ -180,14 +178,10 @@ def paste_picture(view: View, picture: np.ndarray) -> View:
     return _change_region(view, fitted)
 
 
-PATCH: Final = 8
-"""Side of a patch, in pixels of `SIDE`."""
-STEP: Final = 4
-"""Pixels between the corners of patches, which overlap."""
-NEAREST: Final = 24
-"""Patches of the attacker's releases that each one is put together from."""
-RIDGE: Final = 0.01
-"""Penalty of the weights, relative to the mean squared distance of those patches."""
+PATCH: Final = 8  # side of a patch, in pixels of `SIDE`
+STEP: Final = 4  # pixels between the corners of patches, which overlap
+NEAREST: Final = 24  # patches of the attacker's releases that each one is put together from
+RIDGE: Final = 0.01  # penalty of the weights, relative to the mean squared distance of those patches
 SMALL: Final = 1e-9
 
 Pictures = Float64[np.ndarray, "n h w"]

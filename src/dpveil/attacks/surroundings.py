@@ -16,8 +16,7 @@ from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.arrays import Bool, Float64, UInt8
 from dpveil.errors import InvalidParameter
 
-PAINT: Final = 128
-"""The level of painted pixels."""
+PAINT: Final = 128  # the level of painted pixels
 
 
 @dataclass(frozen=True)
@@ -53,18 +52,13 @@ def _blank_view(view: View) -> View:
     return replace(view, image=image, hidden=np.zeros_like(view.hidden), more=blank_views(view.more))
 
 
-SIDE: Final = 16
-"""Side of the thumbnail of the outside, in pixels."""
-BINS: Final = 6
-"""Bins of lightness and of both colours."""
-COLOURS: Final = [(0.0, 255.0), (96.0, 160.0), (96.0, 160.0)]
-"""Their ranges, in OpenCV's L*a*b* of 8 bits."""
-HELD: Final = 0.05
-"""Least share of a thumbnail's pixel that is seen, by which its mean is divided."""
+SIDE: Final = 16  # side of the thumbnail of the outside, in pixels
+BINS: Final = 6  # bins of lightness and of both colours
+COLOURS: Final = [(0.0, 255.0), (96.0, 160.0), (96.0, 160.0)]  # their ranges, in OpenCV's L*a*b* of 8 bits
+HELD: Final = 0.05  # least share of a thumbnail's pixel that is seen, by which its mean is divided
 WEIGHTS: Final = {"thumbnail": 1.0, "colours": 6.0, "gradients": 1.0}
 """By how much the parts are multiplied, so that their variances are of one size."""
-CELL: Final = 5
-"""Numbers of a head's cell in a certificate."""
+CELL: Final = 5  # numbers of a head's cell in a certificate
 FACTS: Final = 5 + CELL
 """Numbers of a placement: the logarithm of its area, its middle, its height and width, and the cell."""
 

@@ -17,12 +17,9 @@ from dpveil.errors import InvalidParameter
 
 Vectors = Float64[np.ndarray, "n d"]
 
-MOST: Final = 200
-"""Most principal components of vectors that are learnt from."""
-FLAT: Final = 1e-9
-"""Least singular value of a principal component, and least standard deviation that divides."""
-UNKNOWN: Final = -1e300
-"""Likeness of a person of whom the attacker has no vector."""
+MOST: Final = 200  # most principal components of vectors that are learnt from
+FLAT: Final = 1e-9  # least singular value of a principal component, and least standard deviation that divides
+UNKNOWN: Final = -1e300  # likeness of a person of whom the attacker has no vector
 
 
 class VectorAttack(Attack):
@@ -171,8 +168,7 @@ def means_of(known: Vectors, owners: Int64[np.ndarray, " n"]) -> Vectors:
 
 SIDE: Final = (23, 28)
 """Columns and rows to which a picture is reduced: those of 4 × 4 pixels of AT&T's photos."""
-COMPONENTS: Final = 60
-"""Principal components that are kept."""
+COMPONENTS: Final = 60  # principal components that are kept
 
 
 class _Pixels(VectorAttack):
@@ -236,8 +232,7 @@ class Eigenfaces(_Pixels):
         return Space.principal(known, self.components)
 
 
-LEAST_SHRINKAGE: Final = 1e-3
-"""Least shrinkage, so that no direction has zero scatter."""
+LEAST_SHRINKAGE: Final = 1e-3  # least shrinkage, so that no direction has zero scatter
 
 
 def whitening(known: Vectors, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:

@@ -51,16 +51,13 @@ LONGEST: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
 LONGEST_RELEASE: Final = LONGEST + len(".png")
 """The same of a release's name, which may be that of its photo and more."""
-ROW: Final = "{:09}.png"
-"""What the release of a row is called; the first row is 0."""
+ROW: Final = "{:09}.png"  # what the release of a row is called; the first row is 0
 LINK: Final = "is a link, a device or sparse, and no file"
 TWICE: Final = "has the name of another before it"
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
 PICTURES: Final = UNWRITTEN.union(FORMATS)
-HEAD: Final = 64
-"""First bytes of a member by which a picture is recognised."""
-MOST_MEMBER: Final = 1 << 26
-"""Most bytes of a member that goes along with a release."""
+HEAD: Final = 64  # first bytes of a member by which a picture is recognised
+MOST_MEMBER: Final = 1 << 26  # most bytes of a member that goes along with a release
 
 
 def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST) -> Refused | None:
@@ -357,8 +354,7 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
 
 TIFFS: Final = frozenset({".tif", ".tiff"})
-MOST_FILE: Final = 1 << 30
-"""Largest document in bytes."""
+MOST_FILE: Final = 1 << 30  # largest document in bytes
 RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
@@ -400,8 +396,7 @@ class Scan:
         return sorted({number for first, last in pairs for number in range(first, last + 1)})
 
 
-ALL: Final = Scan()
-"""All pages, in the usual resolution."""
+ALL: Final = Scan()  # all pages, in the usual resolution
 
 
 def may_be_document(path: Path) -> bool:

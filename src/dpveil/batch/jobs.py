@@ -180,10 +180,8 @@ def _with_public_error(entry: Entry) -> Entry:
 # In the run
 
 
-MOST: Final = 256
-"""Most processes of one run."""
-TRIES: Final = 2
-"""How many workers may die of a photo."""
+MOST: Final = 256  # most processes of one run
+TRIES: Final = 2  # how many workers may die of a photo
 MADE, PRESSED, LEFT = "made", "pressed", "left"
 """What the reporting thread is told: a photo is done, Ctrl-C was pressed, a thread has no more workers."""
 DIED: Final = "the process that released it ended: it was killed, out of memory, or crashed on the photo"

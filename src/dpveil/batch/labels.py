@@ -34,8 +34,7 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.release.saving import read_certificate
 
-MOST: Final = 1 << 28
-"""Largest file of labels, in bytes."""
+MOST: Final = 1 << 28  # largest file of labels, in bytes
 KINDS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
 AGAIN: Final = "export it again"
 NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)

@@ -257,8 +257,7 @@ COLUMNS: Final = (
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
 """First bytes of a manifest; an existing file is only replaced without being asked to if it has them."""
-FORMULA: Final = ("=", "+", "-", "@")
-"""First characters by which a spreadsheet may take a cell for a formula."""
+FORMULA: Final = ("=", "+", "-", "@")  # first characters by which a spreadsheet may take a cell for a formula
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:

@@ -28,8 +28,7 @@ from dpveil.io.unreadable import Refused
 from dpveil.io.urls import object_status
 from dpveil.io.writing import refusal
 
-MOST_BYTES: Final = 1 << 26
-"""Largest state file in bytes: about 400 000 releases."""
+MOST_BYTES: Final = 1 << 26  # largest state file in bytes: about 400 000 releases
 
 Stamp = tuple[int, int]
 """Size of a file in bytes, and its modification time in nanoseconds."""

@@ -237,11 +237,9 @@ def _starts_with(path: Path, start: bytes) -> bool:
     return found in (b"", start)
 
 
-NAMES: Final = ("keep", "number")
-"""How outputs are named."""
+NAMES: Final = ("keep", "number")  # how outputs are named
 DIGITS: Final = 15
-NAMED: Final = f"photo-{{:0{DIGITS}}}{{}}"
-"""The name of a numbered output: its number, and its suffix."""
+NAMED: Final = f"photo-{{:0{DIGITS}}}{{}}"  # the name of a numbered output: its number, and its suffix
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
 FOREIGN = UNWRITTEN | {".svg"}
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)

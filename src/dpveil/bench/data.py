@@ -15,16 +15,12 @@ from dpveil.bench.synthetic_photos import DRAWN, draw_items
 from dpveil.core.guarantee import count_noun
 from dpveil.errors import UsageError
 
-LONGEST: Final = 200
-"""Most characters of a data set's name."""
-MOST_PEOPLE: Final = 20_000
-"""Most people: intervals resample them."""
-LEAST: Final = 2
-"""Least photos of a person, and least people: one photo for the attacker, and one to attack."""
+LONGEST: Final = 200  # most characters of a data set's name
+MOST_PEOPLE: Final = 20_000  # most people: intervals resample them
+LEAST: Final = 2  # least photos of a person, and least people: one photo for the attacker, and one to attack
 PHOTOS: Final = "photos"
 """The split in which the attacker has other photos of the people whose releases it attacks."""
-PEOPLE: Final = "people"
-"""The split in which it learns from other people, and enrols those under attack."""
+PEOPLE: Final = "people"  # the split in which it learns from other people, and enrols those under attack
 SPLITS: Final = (PHOTOS, PEOPLE)
 HINT: Final = (
     f"give a folder with a folder for each person, as PERSON/1.png and PERSON/2.png, or {', '.join(DRAWN)}"
@@ -118,13 +114,10 @@ def check_readable(datasets: Sequence[Dataset]) -> None:
             item.read()
 
 
-PROBES: Final = 5
-"""Of so many photos of a person, one is released and attacked, rounded up."""
+PROBES: Final = 5  # of so many photos of a person, one is released and attacked, rounded up
 
-STRANGERS: Final = 5
-"""Of so many people who are not learnt from, one is a stranger."""
-LEAST_PEOPLE: Final = 5
-"""Least people of a split by people: two to learn from, two to name and a stranger."""
+STRANGERS: Final = 5  # of so many people who are not learnt from, one is a stranger
+LEAST_PEOPLE: Final = 5  # least people of a split by people: two to learn from, two to name and a stranger
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ from dpveil.errors import UsageError
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.tar import LARGEST, SHARD, open_shard
 
-MOST_PIXELS: Final = 25_000_000
-"""Largest photo that is read."""
+MOST_PIXELS: Final = 25_000_000  # largest photo that is read
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,8 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
-MOST_FACTS: Final = 1 << 16
-"""Largest .json of a photo, in bytes."""
-LONGEST: Final = 200
-"""Most characters of a person's name."""
+MOST_FACTS: Final = 1 << 16  # largest .json of a photo, in bytes
+LONGEST: Final = 200  # most characters of a person's name
 PERSON: Final = "person"
 PLAIN: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
 """Types of members that are files and have all of their bytes in one place."""

@@ -14,14 +14,10 @@ from dpveil.io import FORMATS, read_untrusted
 from dpveil.io.folders import UNWRITTEN
 from dpveil.io.unreadable import Refused
 
-SUFFIXES: Final = UNWRITTEN.union(FORMATS)
-"""Suffixes of the photos that are read, in lower case."""
-DEEPEST: Final = 3
-"""Folders below a person's that are searched."""
-MOST: Final = 1_000_000
-"""Most photos of a data set."""
-MOST_BYTES: Final = 64 << 20
-"""Largest list of identities that is read."""
+SUFFIXES: Final = UNWRITTEN.union(FORMATS)  # suffixes of the photos that are read, in lower case
+DEEPEST: Final = 3  # folders below a person's that are searched
+MOST: Final = 1_000_000  # most photos of a data set
+MOST_BYTES: Final = 64 << 20  # largest list of identities that is read
 RAFD: Final = re.compile(r"Rafd\d+_(\d+)_\w+", re.IGNORECASE)
 KDEF: Final = re.compile(r"[AB]([FM]\d{2})", re.IGNORECASE)
 UTKFACE: Final = re.compile(r"\d{1,3}_[01]_[0-4]_\d+(\.jpg)?(\.chip)?", re.IGNORECASE)

@@ -32,8 +32,7 @@ PARTLY: Final = (
 )
 """What to know of a promise about regions."""
 
-FEW: Final = 10
-"""With fewer people a ranking is chance: even if all are named, the interval begins below 0.7."""
+FEW: Final = 10  # with fewer people a ranking is chance: even if all are named, the interval begins below 0.7
 SSIM: Final = "ssim"
 SHOWN: Final = {SSIM: "SSIM", "face-found": "face found", "gender": "gender kept"}
 """The measures by which a reader chooses, and their headers."""

@@ -44,12 +44,9 @@ def fresh(fitted: Fitted) -> Callable[[], Fitted]:
     return lambda: copy.deepcopy(kept)
 
 
-NEAR: Final = 5
-"""Rank up to which a person counts as nearly named."""
-FARS: Final = (0.01, 0.001)
-"""False accept rates."""
-OPEN: Final = 0.1
-"""The share of strangers' releases that pass in open-set naming."""
+NEAR: Final = 5  # rank up to which a person counts as nearly named
+FARS: Final = (0.01, 0.001)  # false accept rates
+OPEN: Final = 0.1  # the share of strangers' releases that pass in open-set naming
 
 
 @dataclass(frozen=True, eq=False)

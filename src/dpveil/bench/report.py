@@ -79,8 +79,7 @@ ABOUT: Final = {
 }
 """What a split means, by its name."""
 TEXTS: Final = ("method", "attack")
-SAME: Final = ("dataset", "method", "parameters")
-"""What names a setting in tables."""
+SAME: Final = ("dataset", "method", "parameters")  # what names a setting in tables
 
 
 def page(

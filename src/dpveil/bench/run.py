@@ -141,8 +141,7 @@ def _text(value: dict[str, Json]) -> str:
     return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
 
 
-CELLS: Final = "cells"
-"""The folder of cells in that of a run."""
+CELLS: Final = "cells"  # the folder of cells in that of a run
 
 
 @dataclass(frozen=True)

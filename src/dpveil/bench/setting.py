@@ -19,8 +19,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
 from dpveil.release.plan import Plan, plan
 
-BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")
-"""A region of every photo: x, y, width and height in pixels."""
+BOX: Final = re.compile(r"\d{1,6}(,\d{1,6}){3}")  # a region of every photo: x, y, width and height in pixels
 NOTHING: Final = "nothing"
 """The name of the setting in which photos are shown as they are: it says how strong an attacker is."""
 Shown: TypeAlias = tuple[View, Guarantee | None] | None

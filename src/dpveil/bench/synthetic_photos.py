@@ -21,8 +21,7 @@ from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace, portrait
 from dpveil.noise.bits import BitSource, SeededBits
 
-MOST: Final = (10_000, 100)
-"""The most subjects, and photos of each."""
+MOST: Final = (10_000, 100)  # the most subjects, and photos of each
 
 
 @dataclass(frozen=True)
@@ -87,16 +86,11 @@ def levels(image: Float64[np.ndarray, "h w c"], bits: BitSource, grain: float) -
     return Photo(np.rint(noisy.clip(0, 255)).astype(np.uint8))
 
 
-EYE_SIZE: Final = (200, 240)
-"""Rows and columns of a photo."""
-IRIS: Final = (58.0, 66.0)
-"""Radii of irises, in pixels."""
-PUPIL: Final = (0.3, 0.5)
-"""Radii of pupils, in radii of the iris: light changes them."""
-GAZE: Final = 14.0
-"""Largest shift of the iris, in pixels, to each side."""
-ROLL: Final = 5.0
-"""Largest turn of the head, in degrees, to each side."""
+EYE_SIZE: Final = (200, 240)  # rows and columns of a photo
+IRIS: Final = (58.0, 66.0)  # radii of irises, in pixels
+PUPIL: Final = (0.3, 0.5)  # radii of pupils, in radii of the iris: light changes them
+GAZE: Final = 14.0  # largest shift of the iris, in pixels, to each side
+ROLL: Final = 5.0  # largest turn of the head, in degrees, to each side
 BANDS: Final = ((10.0, 3.0, 16.0), (5.0, 1.6, 14.0), (2.5, 1.0, 10.0))
 """Standard deviations along the radius and around, of a texture of 64 × 512 pixels, and the contrast in
 levels."""
@@ -221,13 +215,10 @@ def _light_eye(image: Plane, shape: Shape, bits: BitSource) -> Plane:
     return np.asarray(image * (0.85 + 0.3 * bright) * (1 + 0.12 * (2 * side - 1) * across), np.float64)
 
 
-PERSON_SIZE: Final = (112, 92)
-"""Rows and columns of a photo: AT&T's."""
-PERSON_ROOM: Final = 16
-"""Pixels around it, within which the head is shifted."""
+PERSON_SIZE: Final = (112, 92)  # rows and columns of a photo: AT&T's
+PERSON_ROOM: Final = 16  # pixels around it, within which the head is shifted
 LIGHT: Final = (0.75, 1.25)
-PERSON_GRAIN: Final = 5.0
-"""Standard deviation of the noise, in grey levels."""
+PERSON_GRAIN: Final = 5.0  # standard deviation of the noise, in grey levels
 
 
 @dataclass(frozen=True)

@@ -47,15 +47,12 @@ COLUMNS: Final = (
     *APART,
 )
 UTILITY: Final = ("dataset", "method", "parameters", "measure", "mean", "low", "high", "releases")
-STRONGEST: Final = "strongest"
-"""What the row is called of the attack that names most."""
+STRONGEST: Final = "strongest"  # what the row is called of the attack that names most
 DRAWS: Final = 2000
 LEVEL: Final = 0.95
 DIGITS: Final = 4
-FALSE_ALARMS: Final = 0.005
-"""Highest probability that a run reports a method that keeps its promise."""
-TINY: Final = 1e-9
-"""Slack for rounding."""
+FALSE_ALARMS: Final = 0.005  # highest probability that a run reports a method that keeps its promise
+TINY: Final = 1e-9  # slack for rounding
 
 
 @dataclass(frozen=True)

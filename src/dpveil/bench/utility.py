@@ -18,8 +18,7 @@ from dpveil.metrics import Measure, ms_ssim, mse, psnr, ssim
 from dpveil.metrics.picture_sets import Bins, colours, frechet, sliced_wasserstein
 
 FOUND: Final[Memo[Eye | None]] = Memo()
-BALL: Final = 2.0
-"""Radius of an eyeball, in radii of its iris: 12 mm and 6 mm."""
+BALL: Final = 2.0  # radius of an eyeball, in radii of its iris: 12 mm and 6 mm
 
 
 def _eye_pair(photo: Image, release: Image) -> tuple[Eye | None, Eye | None]:
@@ -65,12 +64,9 @@ does not show."""
 Together = Callable[[Sequence[Image], Sequence[Image]], float | None]
 """A measure of all releases, given all their photos."""
 
-HIGHEST: Final = 100.0
-"""PSNR in decibels of a photo that was left as it is."""
-SIDE: Final = 16
-"""Side to which pictures are reduced before their colours are compared, in pixels."""
-EACH: Final = 20
-"""Photos for each bin, at least, and the most bins, of the number of different bins."""
+HIGHEST: Final = 100.0  # PSNR in decibels of a photo that was left as it is
+SIDE: Final = 16  # side to which pictures are reduced before their colours are compared, in pixels
+EACH: Final = 20  # photos for each bin, at least, and the most bins, of the number of different bins
 MOST_BINS: Final = 100
 
 

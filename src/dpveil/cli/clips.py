@@ -86,8 +86,7 @@ def tell_private(sheet: Path) -> None:
 
 WRITTEN: Final = (".mp4", ".m4v", ".mov", ".mkv", ".webm")  # how the names of released clips may end
 TRACK: Final = ("number", "kind", "first", "last", "end", "score", "person", "visible")
-OPTIONS: Final = {"protect": "--protect"}
-"""The options that notes about clips name."""
+OPTIONS: Final = {"protect": "--protect"}  # the options that notes about clips name
 
 
 def is_clip(path: Path) -> bool:

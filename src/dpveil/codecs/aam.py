@@ -17,16 +17,12 @@ from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Float32, Float64, Int64
 from dpveil.errors import InvalidParameter, ModelError
 
-ON_A_SIDE: Final = 3
-"""Fixed points on each side of a crop, besides its corners."""
+ON_A_SIDE: Final = 3  # fixed points on each side of a crop, besides its corners
 AROUND: Final = 0.15
 """Distance of the border outside the crop, relative to its sides: chins and temples may extend beyond it."""
-INSIDE: Final = 0.01
-"""Distance that other points keep from the border, relative to the crop's sides."""
-LEAST: Final = 0.05
-"""Fraction of its area in the mean shape that a triangle keeps in any shape."""
-EDGE: Final = 1e-9
-"""Tolerance for areas and barycentric coordinates."""
+INSIDE: Final = 0.01  # distance that other points keep from the border, relative to the crop's sides
+LEAST: Final = 0.05  # fraction of its area in the mean shape that a triangle keeps in any shape
+EDGE: Final = 1e-9  # tolerance for areas and barycentric coordinates
 FEWEST: Final = 12
 """Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
 
@@ -228,8 +224,7 @@ def _sample_bilinear(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray,
 
 STAGES: Final = 4
 """Number of regressions in the cascade: fixed, so that a shape is a function of its crop alone."""
-SEEN: Final = 36
-"""Longer side, in pixels, of the downscaled crop from which features are computed."""
+SEEN: Final = 36  # longer side, in pixels, of the downscaled crop from which features are computed
 
 Parameters = Float64[np.ndarray, "n k"]
 Steps = Float32[np.ndarray, "stages k features"]
@@ -340,8 +335,7 @@ def _bilinear(
     return np.asarray(upper * (1 - v) + lower * v, np.float32)
 
 
-TEXTURE: Final = "texture."
-"""Prefix of the names of texture arrays in a file."""
+TEXTURE: Final = "texture."  # prefix of the names of texture arrays in a file
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,8 +27,7 @@ Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
 """Height and width of a crop in pixels, and its channels."""
 
-CHUNK: Final = 256
-"""Crops processed at a time."""
+CHUNK: Final = 256  # crops processed at a time
 USUAL: Final = 10
 """Per cent of training codes beyond the part of each side by a quarter of which `optimise` differentiates."""
 DAMPING: Final = (0.01, 0.1, 1.0)

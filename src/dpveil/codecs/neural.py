@@ -20,14 +20,11 @@ from dpveil.errors import InvalidParameter, ModelError
 OVAL: Final = (0.5, 0.5, 0.47, 0.56)
 """Ellipse that encoders see and decoders draw: centre and half axes, in units of a crop's side. It is public
 and the same for everybody."""
-SIDES: Final = range(8, 513)
-"""Possible sides of a crop, in pixels."""
-LENGTHS: Final = range(1, 4097)
-"""Possible lengths of a code."""
+SIDES: Final = range(8, 513)  # possible sides of a crop, in pixels
+LENGTHS: Final = range(1, 4097)  # possible lengths of a code
 COUNTS: Final = range(1, 9217)
 """How many numbers an encoder may give, of which a code is made; StyleGAN's W+ has 9216 at 1024 pixels."""
-ASKEW: Final = 1e-2
-"""Largest error of an inner product of two rows of the basis."""
+ASKEW: Final = 1e-2  # largest error of an inner product of two rows of the basis
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,8 +177,7 @@ codec.
 """
 WHOLE: Final = 0.6
 """Largest angle at which decoded faces are seldom broken, in radians: they are turned by 12° then."""
-STEEP: Final = 1.2
-"""Largest angle that is passed on, in radians."""
+STEEP: Final = 1.2  # largest angle that is passed on, in radians
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from dpveil.noise.bits import BitSource, check_bits, normals, uniforms
 MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64
 MOST_COORDINATES: Final = 4096
-LARGEST: Final = 1e6
-"""Largest absolute mean, loading or deviation in a file, in units of a code."""
+LARGEST: Final = 1e6  # largest absolute mean, loading or deviation in a file, in units of a code
 """Smallest variance in a file."""
 NAMES: Final = ("weights", "means", "loadings", "noises")
 
@@ -123,12 +122,9 @@ class Factors:
         return cls(weights, means, loadings, noises)
 
 
-STEPS: Final = 200
-"""Steps of ISTA per code: a fixed number, so that a code is a function of its crop alone."""
-THRESHOLD: Final = 0.01
-"""λ relative to the largest coordinate (FaceIDP §IX-A)."""
-SMALLEST: Final = 1e-9
-"""Smallest norm used as a divisor."""
+STEPS: Final = 200  # steps of ISTA per code: a fixed number, so that a code is a function of its crop alone
+THRESHOLD: Final = 0.01  # λ relative to the largest coordinate (FaceIDP §IX-A)
+SMALLEST: Final = 1e-9  # smallest norm used as a divisor
 
 
 @dataclass(frozen=True, eq=False)

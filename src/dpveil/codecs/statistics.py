@@ -18,8 +18,7 @@ PAIR_SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Quantiles of the pair distances that are stored."""
 PAIRS: Final = 20_000
 """Number of pairs of training codes that are measured; 200 of them lie below the lowest quantile."""
-CHUNK: Final = 2_000
-"""Pairs measured at a time."""
+CHUNK: Final = 2_000  # pairs measured at a time
 Places = Float64[np.ndarray, "n m"]
 """Codes scaled so that the box is [-1, 1] in every coordinate."""
 
@@ -139,8 +138,7 @@ Codes = Float64[np.ndarray, "n m"]
 PERCENTILES: Final = tuple(Fraction(p, 1000) for p in (0, 10, 25, 50, 100, 125, 150, 200, 250, 300, 350, 400))
 """Shares of the training codes below the stored lower bounds, from 0 to 40 %; bounds in between are
 interpolated."""
-SHARES: Final = [float(p) for p in PERCENTILES]
-"""The same as floats."""
+SHARES: Final = [float(p) for p in PERCENTILES]  # the same as floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,8 +21,7 @@ from dpveil.core.arrays import Float32, Float64
 from dpveil.errors import DataError, InvalidParameter, ModelError
 
 Points = Float64[np.ndarray, "n d"]
-RULES: Final = ("simplex", "free")
-"""Constraints on the weights: at least 0 with sum 1, or none."""
+RULES: Final = ("simplex", "free")  # constraints on the weights: at least 0 with sum 1, or none
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +118,11 @@ CONDITIONS: Final = ("gender", "expression")
 says, and expression, 0 for none and 1 for a smile."""
 LEAST: Final = {"gender": -1.0, "expression": 0.0}
 """Least values of the conditions; the most is 1, and 0 is neutral."""
-SLOPE: Final = 0.2
-"""Negative slope of the identity layer's leaky ReLU."""
-PEOPLE: Final = range(2, 20_001)
-"""Possible numbers of people whom a generator knows."""
-EMBEDDED: Final = range(1, 513)
-"""Possible lengths of an embedding."""
-FITTED: Final = 2000
-"""Most people to whose codes the public distribution is fitted."""
-FACTORS: Final = 32
-"""Its factors."""
+SLOPE: Final = 0.2  # negative slope of the identity layer's leaky ReLU
+PEOPLE: Final = range(2, 20_001)  # possible numbers of people whom a generator knows
+EMBEDDED: Final = range(1, 513)  # possible lengths of an embedding
+FITTED: Final = 2000  # most people to whose codes the public distribution is fitted
+FACTORS: Final = 32  # its factors
 
 Rows = Float64[np.ndarray, "n m"]
 

@@ -62,12 +62,10 @@ from dpveil.regions import Finder, Spec
 from dpveil.release.plan import choose_method, plan
 from dpveil.release.saving import Budget, Release, certificate_path, check_payment, read_certificate, tidy
 
-KEY: Final = "key"
-"""The file of the secret that names releases, in the cache's folder."""
+KEY: Final = "key"  # the file of the secret that names releases, in the cache's folder
 RELEASES: Final = "releases"
 """The folder of releases and certificates, the only part of a cache that may be published."""
-DRAWING: Final = "drawing"
-"""The folder whose subfolders are locked while a photo is drawn."""
+DRAWING: Final = "drawing"  # the folder whose subfolders are locked while a photo is drawn
 KEY_BYTES: Final = 32
 REMEDY: Final = "get both of its files back; or take both away, and it is released, and paid for, anew"
 

@@ -17,16 +17,13 @@ from dpveil.core.arrays import Float32, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError
 
-SIDE: Final = 128
-"""Side of a crop in pixels."""
+SIDE: Final = 128  # side of a crop in pixels
 SMALL: Final = 64
 """Side of the downscaled crop for the HOG features, in pixels: cells of 8 × 8 pixels and 9 orientations."""
-COARSE: Final = 16
-"""Side of the downscaled crop for the colour features, in pixels."""
+COARSE: Final = 16  # side of the downscaled crop for the colour features, in pixels
 LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3
 """Number of features: 36 for each of 7 × 7 HOG blocks, and three colour channels."""
-MOST_VALUES: Final = 256
-"""Most values of one attribute."""
+MOST_VALUES: Final = 256  # most values of one attribute
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "gender": ("male", "female"),
     "age": ("18-29", "30-44", "45-59", "60-74", "75+"),

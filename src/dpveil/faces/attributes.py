@@ -42,13 +42,10 @@ from dpveil.noise.bits import BitSource, check_bits
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
 """SHA-256 of the files of a gallery and of an attribute model."""
-RESEARCH: Final = "research"
-"""The word for the galleries of dpveil-faces."""
-PEOPLE: Final = "people"
-"""Its rendered heads with faces that are averages of photos."""
+RESEARCH: Final = "research"  # the word for the galleries of dpveil-faces
+PEOPLE: Final = "people"  # its rendered heads with faces that are averages of photos
 POSE: Final = "pose"
-ORDERED: Final = ("age", POSE, TONE)
-"""Attributes with ordered values."""
+ORDERED: Final = ("age", POSE, TONE)  # attributes with ordered values
 
 
 def looks_of(

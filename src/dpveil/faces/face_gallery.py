@@ -22,19 +22,14 @@ from dpveil.faces.geometry import Frame, tone
 from dpveil.faces.geometry.view import View
 from dpveil.io import read_bytes
 
-SIDE: Final = 128
-"""Side of a face in pixels."""
+SIDE: Final = 128  # side of a face in pixels
 FRAME: Final = Frame(SIDE)
-SMALL: Final = 32
-"""Side of the downscaled faces from which features are computed, in pixels."""
-QUALITY: Final = 92
-"""Quality of the WebP pictures in a file, out of 100."""
-MOST_FACES: Final = 1 << 13
-"""Decoded, so many take 400 MB."""
+SMALL: Final = 32  # side of the downscaled faces from which features are computed, in pixels
+QUALITY: Final = 92  # quality of the WebP pictures in a file, out of 100
+MOST_FACES: Final = 1 << 13  # decoded, so many take 400 MB
 MOST_FEATURES: Final = 512
 MOST_VIEWS: Final = 64
-BATCH: Final = 256
-"""Crops whose features are computed at once."""
+BATCH: Final = 256  # crops whose features are computed at once
 Faces = UInt8[np.ndarray, "n 128 128 3"]
 CAUTION: Final = (
     "Labels are what most of the people in an average are labelled with in the training data. They are",

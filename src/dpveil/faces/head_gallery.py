@@ -20,11 +20,9 @@ from dpveil.faces.geometry.align import FIVE, of_points
 from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.view import View
 
-SIZES: Final = range(64, 1025)
-"""Possible sides of a picture in pixels."""
+SIZES: Final = range(64, 1025)  # possible sides of a picture in pixels
 MOST_PICTURES: Final = 1 << 14
-MOST_VIEWS: Final = 64
-"""Decoded pictures that are kept, some 4 MB each."""
+MOST_VIEWS: Final = 64  # decoded pictures that are kept, some 4 MB each
 PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a draw that does not look at the face."
 ORIGIN: Final = ("Every head is rendered from geometry by numbers of a random generator.",)
 CAUTION: Final = (

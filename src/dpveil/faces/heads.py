@@ -46,16 +46,11 @@ CUT_NOTE: Final = (
 )
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
-LUMA: Final = 8
-"""Side of a JPEG's blocks of luma, in pixels."""
-NEAR_FACE: Final = 8.0
-"""Pixels from what is hidden until skin counts 1/e of that beside it."""
-LEAST_SURE: Final = 0.02
-"""Weight from which on a pixel counts as skin: far ones are many, and say nothing."""
-ABOVE: Final = 0.1
-"""How much skin above the middle of a face counts beside that below."""
-LEAST: Final = 8
-"""Least shorter side of a user's face box, in pixels."""
+LUMA: Final = 8  # side of a JPEG's blocks of luma, in pixels
+NEAR_FACE: Final = 8.0  # pixels from what is hidden until skin counts 1/e of that beside it
+LEAST_SURE: Final = 0.02  # weight from which on a pixel counts as skin: far ones are many, and say nothing
+ABOVE: Final = 0.1  # how much skin above the middle of a face counts beside that below
+LEAST: Final = 8  # least shorter side of a user's face box, in pixels
 
 
 class Heads(Placement):

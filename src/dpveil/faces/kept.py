@@ -12,8 +12,7 @@ from dpveil.errors import InvalidParameter, UnknownName, suggestion
 from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
-KEPT: Final = "attributes"
-"""The parameter's name."""
+KEPT: Final = "attributes"  # the parameter's name
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
 LARGE: Final = 15
 """The budget of an attribute above which randomised response practically never changes a reading."""

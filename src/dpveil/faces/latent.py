@@ -93,8 +93,7 @@ class StatedSpace:
 
 Answers = Mapping[str, Int64[np.ndarray, " n"]]
 """For each attribute the index of the value that is told, for each of n faces."""
-NOTHING: Final[Mapping[str, float]] = {}
-"""A face that is not turned."""
+NOTHING: Final[Mapping[str, float]] = {}  # a face that is not turned
 
 
 @dataclass(frozen=True)
@@ -186,10 +185,8 @@ def _sized(crops: Crops) -> Crops:
     return np.stack([cv2.resize(crop, (SIDE, SIDE), interpolation=way) for crop in crops])
 
 
-OWN: Final = ("epsilon", "rho", "allocation", "ratio")
-"""Parameters that only some mechanisms have."""
-WRITTEN: Final = "guarantee"
-"""The parameter of `of` that chooses a mechanism by its kind of guarantee."""
+OWN: Final = ("epsilon", "rho", "allocation", "ratio")  # parameters that only some mechanisms have
+WRITTEN: Final = "guarantee"  # the parameter of `of` that chooses a mechanism by its kind of guarantee
 GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
 

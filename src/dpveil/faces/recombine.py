@@ -33,14 +33,12 @@ from dpveil.faces.surroundings import SurroundingsNetwork
 
 SIZE: Final = 1.15
 """Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""
-SMALL: Final = 0.6
-"""Size of a face, relative to the largest of the photo, below which it is at the side."""
+SMALL: Final = 0.6  # size of a face, relative to the largest of the photo, below which it is at the side
 AROUND: Final = 0.6
 """Width of the surroundings from which a background is continued, relative to the regions' longer side."""
 ROOM: Final = 0.35
 """How far an inner face may reach into the regions of others behind it, in units of UTKFace's crop."""
-BEFORE: Final = 0.05
-"""Standard deviation of the blur of the edge between such regions, in the same units."""
+BEFORE: Final = 0.05  # standard deviation of the blur of the edge between such regions, in the same units
 RIM: Final = 2.0
 """How far from what is seen a network says what is beside such a face, in that standard deviation."""
 ONE: Final = HeadFrame(1)
@@ -52,8 +50,7 @@ OVAL_ENDS: Final = (1.35, 1.6)
 """The same where there is skin at the region's edge: the box of a user has corners."""
 OUTLINE: Final = (0.3, 0.6)
 """Share of skin at the region's edge from which on a face begins there, and from which on it is whole."""
-FINE: Final = HeadFrame(96)
-"""The frame in which the tone of a head is read."""
+FINE: Final = HeadFrame(96)  # the frame in which the tone of a head is read
 Photo = UInt8[np.ndarray, "H W c"]
 Hidden = Bool[np.ndarray, "H W"]
 Levels = Float32[np.ndarray, "h w c"]

@@ -40,12 +40,10 @@ BACKDROPS: Final = (
     (150, 160, 170),
 )
 """Colours of backdrops: greys, most of them cool or warm."""
-DIM: Final = 0.22
-"""Share of the light that is missing at a backdrop's corners."""
+DIM: Final = 0.22  # share of the light that is missing at a backdrop's corners
 PORTRAIT: Final = 0.62
 """Side of the square of a head's frame that a portrait shows in its middle, in sides of that frame."""
-TOP: Final = 0.14
-"""Row of the frame at which that square begins."""
+TOP: Final = 0.14  # row of the frame at which that square begins
 
 
 class Released(ABC):

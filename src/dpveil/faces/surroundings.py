@@ -19,16 +19,12 @@ from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
 
-SIDE: Final = 96
-"""Side of the downscaled picture that the network sees."""
+SIDE: Final = 96  # side of the downscaled picture that the network sees
 JOB: Final = "reads what is around a face"
-MOST: Final = 100.0
-"""Largest mean of its scores of a grey picture."""
+MOST: Final = 100.0  # largest mean of its scores of a grey picture
 LIGHTS: Final = "lights an inner face"
-FINE: Final = 128
-"""Side of the planes that the network for light sees."""
-PLANES: Final = (1, 13, FINE, FINE), (1, 7, FINE, FINE)
-"""What the network for light takes and gives."""
+FINE: Final = 128  # side of the planes that the network for light sees
+PLANES: Final = (1, 13, FINE, FINE), (1, 7, FINE, FINE)  # what the network for light takes and gives
 
 
 @dataclass(frozen=True, eq=False)

@@ -164,8 +164,7 @@ RULES: Final[dict[str, Callable[[Image.Image, Stored], Layers]]] = {
 """For each of Pillow's modes, the function that splits it into layers; other modes are refused."""
 
 APPLIED: Final = "its colour profile was applied"
-ROUNDING: Final = 2
-"""Largest change of a level by a profile that says what would hold without it."""
+ROUNDING: Final = 2  # largest change of a level by a profile that says what would hold without it
 SPACES: Final = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK", "LAB": "Lab"}
 """The colour space that an ICC profile for each mode has to be about."""
 
@@ -216,8 +215,7 @@ def _from_lab(colour: Image.Image) -> Image.Image:
     return converted
 
 
-ORIENTATION: Final = 0x0112
-"""EXIF's tag."""
+ORIENTATION: Final = 0x0112  # EXIF's tag
 INSTALL: Final = "pip install 'dpveil[formats]'"
 OPENERS: Final = {
     "JPEG": "PIL.JpegImagePlugin:JpegImageFile",
@@ -238,8 +236,7 @@ LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} |
 }
 """Pillow's names of TIFF's lossless compressions."""
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
-SECONDS: Final = 120
-"""Time for one file."""
+SECONDS: Final = 120  # time for one file
 MEMORY: Final = (1 << 32, 1 << 31, 32)
 """Least memory of a process in bytes, and what it has beside so many for each pixel of the limit."""
 WHY: Final = {
@@ -247,8 +244,7 @@ WHY: Final = {
     "memory": ("does not fit into memory", "make it smaller"),
     "start": ("needs a process of its own to be decoded, which cannot start", "try again"),
 }
-CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)
-"""The refusals of a file whose process ended."""
+CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)  # the refusals of a file whose process ended
 
 
 @dataclass(frozen=True)

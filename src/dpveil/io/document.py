@@ -38,12 +38,10 @@ from dpveil.processes import Channel, Ended, Pool, answer
 
 HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
-CHUNK: Final = 8192
-"""Bytes of each part of a PNG's stream but the last, as OpenCV's libpng writes them."""
+CHUNK: Final = 8192  # bytes of each part of a PNG's stream but the last, as OpenCV's libpng writes them
 COLOURS: Final = {1: (b"/DeviceGray", 0), 3: (b"/DeviceRGB", 2)}
 """What PDF and PNG call grey and colour, by channels."""
-DPI: Final = range(36, 1201)
-"""Resolutions in which pages are drawn and written, in pixels per inch."""
+DPI: Final = range(36, 1201)  # resolutions in which pages are drawn and written, in pixels per inch
 
 
 @dataclass(frozen=True)
@@ -147,16 +145,12 @@ def stream_of(png: bytes) -> bytes:
     return stream
 
 
-SECONDS: Final = 120
-"""Time to open a document, or to draw a page."""
+SECONDS: Final = 120  # time to open a document, or to draw a page
 POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each: a document may have one, and pages are drawn beside it."""
-MOST_ENDS: Final = 3
-"""After so many processes that a document ended, no other one is tried."""
-MOST: Final = 1 << 13
-"""Most pages of a TIFF that are looked for."""
-POINTS: Final = 72
-"""Points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)."""
+MOST_ENDS: Final = 3  # after so many processes that a document ended, no other one is tried
+MOST: Final = 1 << 13  # most pages of a TIFF that are looked for
+POINTS: Final = 72  # points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)
 SUBFILE, NO_PAGE = 254, 0b101
 """TIFF's tag NewSubfileType, and its bits of a smaller copy of a page and of a mask, which are no pages."""
 CHANGED: Final = ("has changed since the run began", "run it again")

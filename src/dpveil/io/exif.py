@@ -17,15 +17,12 @@ NAMES: Final = ("date", "copyright", "caption")
 """What may be kept: DateTimeOriginal, Copyright and ImageDescription (EXIF 2.3 §4.6)."""
 ORIENTATION: Final = "orientation"
 """The name of what is kept in any case: a JPEG's is its tag, and all else is stored upright."""
-FREE: Final = ("copyright", "caption")
-"""Free texts, in which people may be named."""
+FREE: Final = ("copyright", "caption")  # free texts, in which people may be named
 DATE: Final = re.compile(r"[0-9]{4}:[0-9]{2}:[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
-LONGEST: Final = 2000
-"""Most characters of a text."""
+LONGEST: Final = 2000  # most characters of a text
 CAPTION, TURN, COPYRIGHT, POINTER = 0x010E, 0x0112, 0x8298, 0x8769
 """Tags of the first directory; the pointer is that to the second one."""
-TAKEN: Final = 0x9003
-"""The tag of DateTimeOriginal, in the second directory."""
+TAKEN: Final = 0x9003  # the tag of DateTimeOriginal, in the second directory
 NO_TEXTS: Final[Mapping[str, str]] = {}
 HEAD: Final = b"Exif\0\0"
 WITHOUT: Final = "leave {keep_metadata} out"
@@ -132,5 +129,4 @@ def _chunk(block: bytes) -> bytes:
     return struct.pack(">I", len(block)) + named + struct.pack(">I", zlib.crc32(named))
 
 
-PARTS: Final = {"jpeg": _segment, "png": _chunk}
-"""What makes a part of a file of a block."""
+PARTS: Final = {"jpeg": _segment, "png": _chunk}  # what makes a part of a file of a block

@@ -20,12 +20,9 @@ from dpveil.io.unreadable import SAVE_ANEW
 FASTEST: Final = "turbo210"
 """The libjpeg of jpeglib's wheels that is used where it is there; all of them give the same coefficients."""
 GREY: Final = 1
-YCC: Final = 3
-"""libjpeg's numbers of colour spaces."""
-SLOTS: Final = 4
-"""How many quantisation tables a file has room for."""
-JFIF_BYTES: Final = 20
-"""Length of the start of a JPEG and its JFIF header."""
+YCC: Final = 3  # libjpeg's numbers of colour spaces
+SLOTS: Final = 4  # how many quantisation tables a file has room for
+JFIF_BYTES: Final = 20  # length of the start of a JPEG and its JFIF header
 
 Component = tuple[int, int, int, int]
 """Identifier, horizontal and vertical sampling factor, and number of the quantisation table."""

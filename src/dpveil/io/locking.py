@@ -25,14 +25,11 @@ except ImportError:  # no such locks on this system: writers do without, and lef
 
 PATIENCE: Final = 120.0
 """Seconds to wait for another writer, which locks a folder only while it names the files of one photo."""
-PAUSE: Final = 0.001
-"""Seconds between two attempts to lock a folder."""
-HELD: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)
-"""Errors that say that another one holds a lock."""
+PAUSE: Final = 0.001  # seconds between two attempts to lock a folder
+HELD: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # errors that say that another one holds a lock
 PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW"))
 """How a file is opened that may be anything."""
-TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
-"""Names of temporary files."""
+TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")  # names of temporary files
 
 
 @contextmanager

@@ -21,10 +21,8 @@ FORMATS: Final[dict[str, str]] = {
 }
 """The format of each suffix of an output, in lower case."""
 
-LONGEST_TEXT: Final = 500
-"""Longest text from an untrusted file that a message shows, in characters."""
-LONGEST: Final = 1000
-"""Longest path that a message shows, in characters."""
+LONGEST_TEXT: Final = 500  # longest text from an untrusted file that a message shows, in characters
+LONGEST: Final = 1000  # longest path that a message shows, in characters
 SPACES: Final = re.compile("  +")
 
 

@@ -21,17 +21,13 @@ from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread
 IMAGE: Final = "image"
 CERTIFICATE: Final = "certificate"
 ROW: Final = "row"
-MOST_FOOTER: Final = 1 << 27
-"""Most bytes, and most parts, of what a file says of itself: pyarrow is told so."""
-KEPT: Final = 16
-"""Rows that are kept when they are passed over, as readers are not quite in order."""
-MOST_KEPT: Final = 1 << 28
-"""Most bytes of columns that go along with releases."""
+MOST_FOOTER: Final = 1 << 27  # most bytes, and most parts, of what a file says of itself: pyarrow is told so
+KEPT: Final = 16  # rows that are kept when they are passed over, as readers are not quite in order
+MOST_KEPT: Final = 1 << 28  # most bytes of columns that go along with releases
 COLUMNS: Final = {"keep_columns": "columns"}
 SELECT: Final = f"give {IMAGE} (bytes and path), {CERTIFICATE}, {ROW}, and what certificates state"
 MOST_NAMED: Final = 8
-GROUP: Final = 64
-"""Rows of a group that is written, and less if they are large."""
+GROUP: Final = 64  # rows of a group that is written, and less if they are large
 GROUP_BYTES: Final = 1 << 26
 FEATURES: Final = {
     IMAGE: {"_type": "Image"},

@@ -27,8 +27,7 @@ from dpveil.io.urls import contents
 MAX_PIXELS: Final = 100_000_000
 """Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
 
-MASK_LEVELS: Final = 16
-"""An image with at most this many levels is taken as a mask."""
+MASK_LEVELS: Final = 16  # an image with at most this many levels is taken as a mask
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 """So is one with at most the share MASK_BETWEEN of its pixels from DARK to BRIGHT; 1 of 18 photos passed."""
 
@@ -40,10 +39,8 @@ ELSEWHERE: Final = {
     JXL: "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo",
 }
 """The remedy for files that are no pictures, or none that `CONVERT` is for, by what they are."""
-BYTES_PER_PIXEL: Final = 8
-"""Most bytes in a file for each pixel of the limit."""
-SPARE_BYTES: Final = 2**26
-"""Bytes that a file may have beyond those of its pixels, such as metadata."""
+BYTES_PER_PIXEL: Final = 8  # most bytes in a file for each pixel of the limit
+SPARE_BYTES: Final = 2**26  # bytes that a file may have beyond those of its pixels, such as metadata
 
 
 def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
@@ -155,8 +152,7 @@ def _check_head(head: bytes) -> None:
 
 Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray
 """What `read` accepts."""
-NAMED: Final = "the photo"
-"""The name of a photo without a file name in messages."""
+NAMED: Final = "the photo"  # the name of a photo without a file name in messages
 HINT: Final = "give the name of its file, its bytes, an open binary file, a Pillow picture, or uint8 levels"
 WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
 """Pillow's names of lossless formats, and None for an image that was not opened from a file."""

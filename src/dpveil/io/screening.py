@@ -42,8 +42,7 @@ FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"P7", "a PAM file"),
 )
 """Offset, bytes there, and kind of the files that are recognised and not read."""
-NETPBM: Final = re.compile(rb"P[1-6]\s")
-"""How PBM, PGM and PPM begin."""
+NETPBM: Final = re.compile(rb"P[1-6]\s")  # how PBM, PGM and PPM begin
 
 
 def format_name(head: bytes) -> str | None:
@@ -130,11 +129,9 @@ def _webp_size(data: bytes) -> tuple[int, int]:
 MARKER: Final = re.compile(rb"\xff+([^\x00\xff\x01\xd0-\xd8])")
 """A JPEG's markers but those without a segment; 0xff00 is a stuffed byte of entropy-coded data."""
 EOI, SOS = 0xD9, 0xDA
-FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
-"""Markers of frame headers."""
+FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers of frame headers
 PROGRESSIVE: Final = frozenset({0xC2, 0xC6})
-ARITHMETIC: Final = 0xC9
-"""The first marker of a frame with arithmetic coding."""
+ARITHMETIC: Final = 0xC9  # the first marker of a frame with arithmetic coding
 UNSENT: Final = 16
 """Missing low bits of a coefficient before its first scan: more than any scan can leave out."""
 MOST_SCANS: Final = 100

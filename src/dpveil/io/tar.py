@@ -14,8 +14,7 @@ from dpveil.errors import PhotoError
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 
-LATEST: Final = (1 << 33) - 1
-"""Latest time in seconds, as octal digits have it; later ones are told as this."""
+LATEST: Final = (1 << 33) - 1  # latest time in seconds, as octal digits have it; later ones are told as this
 
 
 @dataclass(frozen=True)
@@ -76,8 +75,7 @@ def write_tar(file: BinaryIO, files: Iterable[tuple[str, bytes]]) -> None:
 
 
 SHARD: Final = ".tar"
-LARGEST: Final = 1 << 26
-"""Largest file inside a shard, in bytes."""
+LARGEST: Final = 1 << 26  # largest file inside a shard, in bytes
 
 
 @contextmanager

@@ -8,8 +8,7 @@ from typing import Final
 LINK: Final = "is a symbolic link, and links are not followed"
 COPY: Final = "copy the file that it leads to"
 COPY_AGAIN: Final = "get an intact copy"
-LIMIT: Final = {"max_pixels": "max_pixels"}
-"""The arguments of a remedy that names the limit on pixels."""
+LIMIT: Final = {"max_pixels": "max_pixels"}  # the arguments of a remedy that names the limit on pixels
 SAVE_ANEW: Final = "open it in an image editor and save it as an 8-bit PNG"
 
 

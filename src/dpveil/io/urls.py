@@ -19,10 +19,8 @@ from dpveil.core.urls import CREDENTIALS, Status, Url, is_ambiguous, rebuild_url
 from dpveil.errors import DPVeilError
 from dpveil.io.unreadable import COPY_AGAIN, LIMIT, Refused
 
-AHEAD: Final = 1 << 20
-"""Bytes that are read ahead where a part of an object follows on another."""
-PART: Final = 1 << 24
-"""Bytes of an object that are compared at a time."""
+AHEAD: Final = 1 << 20  # bytes that are read ahead where a part of an object follows on another
+PART: Final = 1 << 24  # bytes of an object that are compared at a time
 CHANGED: Final = ("has changed since the run began", "run it again")
 INSTALL: Final = "pip install 'dpveil[remote]'"
 REACH: Final = "check the network, the region and AWS_ENDPOINT_URL, and run it again"

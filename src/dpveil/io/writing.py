@@ -116,8 +116,7 @@ OPENCV_PNG: Final = (
 """Settings of OpenCV's PNG encoder, which takes less than half of Pillow's time. The Paeth filter would take
 1.5 times as long for files that are 10 % smaller (two scenes of 12 megapixels)."""
 
-OPENCV_PNG_SIDE: Final = 1_000_000
-"""The longest side that OpenCV's PNG encoder is given, in pixels."""
+OPENCV_PNG_SIDE: Final = 1_000_000  # the longest side that OpenCV's PNG encoder is given, in pixels
 
 SIDES: Final[dict[str, int]] = {"jpeg": 65_500, "webp": 16_383}
 """The longest side of a picture in formats that limit it, in pixels."""
@@ -193,10 +192,8 @@ def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
     return OutputError(text, hint=remedy, arguments={"replace": "replace=True"})
 
 
-USUAL: Final = 0o666
-"""Permissions of usual files, before the user's umask."""
-OWN: Final = 0o600
-"""Permissions of files that only the user may read."""
+USUAL: Final = 0o666  # permissions of usual files, before the user's umask
+OWN: Final = 0o600  # permissions of files that only the user may read
 
 
 def _was_placed(temporary: Path, target: Path) -> bool:

@@ -37,8 +37,7 @@ class Size(TypedDict):
     channels: int
 
 
-FARTHEST: Final = (30.0, 10.0)
-"""Largest yaw and pitch to which faces are turned, in degrees."""
+FARTHEST: Final = (30.0, 10.0)  # largest yaw and pitch to which faces are turned, in degrees
 
 
 class Pose(NamedTuple):

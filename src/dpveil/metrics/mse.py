@@ -14,8 +14,7 @@ from dpveil.errors import InvalidParameter
 Image = Shaped[np.ndarray, "h w *c"]
 """Real levels, h × w or h × w × c; both images of a pair have the same shape."""
 
-STRIP: Final = 24
-"""Rows processed at a time."""
+STRIP: Final = 24  # rows processed at a time
 
 
 class Measure(Protocol):

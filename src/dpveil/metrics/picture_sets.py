@@ -13,8 +13,7 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits, normals, uniforms
 
-LLOYD: Final = 12
-"""Rounds of k-means."""
+LLOYD: Final = 12  # rounds of k-means
 
 
 def clusters(
@@ -48,8 +47,7 @@ Rows = Float64[np.ndarray, "n d"]
 """n pictures by d features, or descriptors; finite."""
 Pictures = UInt8[np.ndarray, "n h w c"]
 
-LEAST: Final = 2
-"""Least number of rows in a set."""
+LEAST: Final = 2  # least number of rows in a set
 
 
 def check_rows(name: str, rows: Rows, width: int | None = None) -> Rows:
@@ -79,10 +77,8 @@ def colours(pictures: Pictures, side: int = 16) -> Rows:
     return np.reshape(small, (len(pictures), -1)).astype(np.float64)
 
 
-BINS: Final = 100
-"""Bins of Richardson & Weiss for faces."""
-LEVEL: Final = 0.05
-"""Level of the test of each bin."""
+BINS: Final = 100  # bins of Richardson & Weiss for faces
+LEVEL: Final = 0.05  # level of the test of each bin
 FLAT: Final = 1e-9
 """Features whose deviation is less than this part of their largest value are constant, and do not count."""
 
@@ -163,8 +159,7 @@ def _entropy(shares: Float64[np.ndarray, " k"]) -> float:
     return float(-(some * np.log(some)).sum())
 
 
-SHARE: Final = 0.05
-"""Share of strangers that lie within the threshold, by its definition."""
+SHARE: Final = 0.05  # share of strangers that lie within the threshold, by its definition
 BATCH: Final = 256
 
 

@@ -64,8 +64,7 @@ def look_up(
     return result
 
 
-CHUNK: Final = 1 << 20
-"""Booleans drawn at a time."""
+CHUNK: Final = 1 << 20  # booleans drawn at a time
 
 
 def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, " size"]:

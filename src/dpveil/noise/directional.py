@@ -21,10 +21,8 @@ from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 from dpveil.noise.interval_arithmetic import Enclosing, Interval, Pair, Uniform, in_disc
 
-MOST: Final = 10**9
-"""The largest κ: beyond it, t could round to 1 in 64-bit floats."""
-LEAST: Final = Fraction(1, 10**300)
-"""The smallest κ: below it, t could round to 0 in 64-bit floats."""
+MOST: Final = 10**9  # the largest κ: beyond it, t could round to 1 in 64-bit floats
+LEAST: Final = Fraction(1, 10**300)  # the smallest κ: below it, t could round to 0 in 64-bit floats
 ONE: Final[Interval] = (Decimal(1), Decimal(1))
 NOTHING: Final[Interval] = (Decimal(0), Decimal(0))
 

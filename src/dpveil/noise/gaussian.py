@@ -19,16 +19,11 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace, exp_below
 from dpveil.noise.matrix import Law, LazyTable
 
-COLUMN_BITS: Final = 11
-"""Bits that choose a column of the alias table: 2048 columns."""
-TOTAL_BITS: Final = 38
-"""Bits of a word that choose the outcome."""
-ACCEPT_BITS: Final = 16
-"""Bits of the uniform number for acceptance that come with the first word."""
-REACH: Final = 8
-"""Standard deviations covered by the blocks; the tail beyond has probability 1e-15."""
-SLACK: Final = 2.0**-40
-"""A bound on the relative error of an acceptance level computed in floating point."""
+COLUMN_BITS: Final = 11  # bits that choose a column of the alias table: 2048 columns
+TOTAL_BITS: Final = 38  # bits of a word that choose the outcome
+ACCEPT_BITS: Final = 16  # bits of the uniform number for acceptance that come with the first word
+REACH: Final = 8  # standard deviations covered by the blocks; the tail beyond has probability 1e-15
+SLACK: Final = 2.0**-40  # a bound on the relative error of an acceptance level computed in floating point
 
 Interval = tuple[int, int]
 """Lower and upper bound of a number in [0, 1], as integers in units of 2^-precision."""
@@ -160,8 +155,7 @@ def _shares(weights: list[Interval], precision: int) -> list[Interval]:
     ]
 
 
-SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
-"""The smallest variance: below it nearly every draw is 0."""
+SMALLEST_VARIANCE: Final = Fraction(1, 10**12)  # the smallest variance: below it nearly every draw is 0
 ONE: Final = Fraction(1)
 
 

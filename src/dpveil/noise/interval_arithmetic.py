@@ -13,8 +13,7 @@ from typing import Final
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 
-MOST_BITS: Final = 6000
-"""Known bits of one uniform number beyond which a draw gives up with `NoiseError`."""
+MOST_BITS: Final = 6000  # known bits of one uniform number beyond which a draw gives up with `NoiseError`
 HALF: Final = Decimal("0.5")
 Interval = tuple[Decimal, Decimal]
 """Lower and upper bound of a number."""

@@ -23,16 +23,11 @@ from dpveil.noise.bernoulli import look_up
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import Law, LazyTable
 
-COLUMN_BITS: Final = 11
-"""Bits that choose a column of an alias table: 2048 columns, so digits in base 2047."""
-TOTAL_BITS: Final = 63
-"""Bits of a word that choose the digit; the highest bit is the sign."""
-SIGN: Final = np.uint64(1 << 63)
-"""The bit of the first word that is the sign."""
-CHUNK: Final = 1 << 16
-"""Samples drawn at a time, which bounds the memory for random words."""
-LARGEST_SCALE: Final = 1 << 50
-"""The largest scale: 64-bit integers then reach to 8192 scales."""
+COLUMN_BITS: Final = 11  # bits that choose a column of an alias table: 2048 columns, so digits in base 2047
+TOTAL_BITS: Final = 63  # bits of a word that choose the digit; the highest bit is the sign
+SIGN: Final = np.uint64(1 << 63)  # the bit of the first word that is the sign
+CHUNK: Final = 1 << 16  # samples drawn at a time, which bounds the memory for random words
+LARGEST_SCALE: Final = 1 << 50  # the largest scale: 64-bit integers then reach to 8192 scales
 TOP_SCALE: Final = 256
 """The largest scale of the leading digit: its table of 2046 values then leaves a tail of e^-8."""
 

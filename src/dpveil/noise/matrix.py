@@ -25,10 +25,8 @@ from dpveil.noise.bits import BitSource
 Law = Callable[[int], Sequence[tuple[int, int]]]
 """Bounds on every probability p at a given precision: low ≤ p·2^precision < high, or both equal."""
 
-FIRST_PRECISION: Final = 160
-"""Bits at which probabilities are computed first."""
-MOST_PRECISION: Final = 6000
-"""Bits of precision beyond which a draw gives up with `NoiseError`."""
+FIRST_PRECISION: Final = 160  # bits at which probabilities are computed first
+MOST_PRECISION: Final = 6000  # bits of precision beyond which a draw gives up with `NoiseError`
 
 
 class LazyTable:
@@ -92,10 +90,8 @@ class LazyTable:
         return None
 
 
-TOTAL: Final = 1 << 64
-"""The sum of every row."""
-CHUNK: Final = 1 << 16
-"""Samples drawn at a time, which bounds the memory for random words."""
+TOTAL: Final = 1 << 64  # the sum of every row
+CHUNK: Final = 1 << 16  # samples drawn at a time, which bounds the memory for random words
 SHRINKS: Final = tuple(Fraction(1, 1 << k) for k in range(60, 9, -4))
 """Relative amounts by which `certify_matrix` lowers a budget, one after another."""
 

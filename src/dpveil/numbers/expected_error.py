@@ -91,18 +91,12 @@ def _check_table(matrix: Any, responses: Any, answers: Any) -> tuple[Floats, Flo
     return table, shown, given
 
 
-MOST: Final = 128
-"""Whole answers up to which all are compared; of more, `FEW` spread over the range."""
-MANY: Final = 37
-"""Answers compared that are not whole, on a range of at most `FINE` ΔF."""
-FEW: Final = 13
-"""Answers compared on larger ranges."""
-FINE: Final = 512
-"""Width of a range in ΔF up to which `MANY` answers are compared."""
-REACH: Final = 60
-"""Distance in noise scales up to which responses are distinguished."""
-TICKS: Final = 300
-"""Intervals on each side of the answer in which responses of a large lattice are summed."""
+MOST: Final = 128  # whole answers up to which all are compared; of more, `FEW` spread over the range
+MANY: Final = 37  # answers compared that are not whole, on a range of at most `FINE` ΔF
+FEW: Final = 13  # answers compared on larger ranges
+FINE: Final = 512  # width of a range in ΔF up to which `MANY` answers are compared
+REACH: Final = 60  # distance in noise scales up to which responses are distinguished
+TICKS: Final = 300  # intervals on each side of the answer in which responses of a large lattice are summed
 
 
 @dataclass(frozen=True)
@@ -325,8 +319,7 @@ def choose(**query: Any) -> ScalarMechanism:
     return best.mechanism
 
 
-DELIMITERS: Final = ";\t|,"
-"""Delimiters that are suggested when a header has only one column."""
+DELIMITERS: Final = ";\t|,"  # delimiters that are suggested when a header has only one column
 
 
 def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
@@ -386,8 +379,7 @@ def _place(header: list[str], name: str) -> int:
     raise InvalidParameter("column", name, "is not in the table", hint=f"{hint}it has {', '.join(header)}")
 
 
-WHOLE: Final = ("count", "histogram", "count-by")
-"""Queries whose true answers are whole numbers."""
+WHOLE: Final = ("count", "histogram", "count-by")  # queries whose true answers are whole numbers
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
 

@@ -20,8 +20,7 @@ from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 
-LEVELS: Final = 1 << 16
-"""The largest code; codes are from 0 to this."""
+LEVELS: Final = 1 << 16  # the largest code; codes are from 0 to this
 MOST: Final = 512
 """Most steps of the lattice of a mechanism with an upper end; beyond, a step is several sensitivities."""
 Codes = Int64[np.ndarray, "records features"]
@@ -282,8 +281,7 @@ NEIGHBOURS: Final = {
 }
 """How neighbouring tables differ: the number of records added or removed, and the words for it."""
 SPREADS: Final = ("variance", "deviation")
-WIDEST: Final = 1e100
-"""Largest distance between bounds: its square and that of its inverse are finite floats."""
+WIDEST: Final = 1e100  # largest distance between bounds: its square and that of its inverse are finite floats
 
 
 @dataclass(frozen=True)

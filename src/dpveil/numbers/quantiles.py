@@ -21,12 +21,9 @@ from dpveil.noise.laplace import exp_below
 from dpveil.numbers.expected_error import Plan
 from dpveil.numbers.statistics import REPLACED, as_list, bounds, clip_values
 
-DIGITS: Final = 128
-"""Bits of the largest weight."""
-OFF: Final = 3
-"""`exp_below` is too low by less than this many units."""
-MOST: Final = 1 << 16
-"""Points of the range that may be chosen, at most."""
+DIGITS: Final = 128  # bits of the largest weight
+OFF: Final = 3  # `exp_below` is too low by less than this many units
+MOST: Final = 1 << 16  # points of the range that may be chosen, at most
 DEFAULT_POINTS: Final = 1000
 
 

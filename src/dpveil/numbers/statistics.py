@@ -26,8 +26,7 @@ from dpveil.numbers.expected_error import Plan, about, build, choose
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 """Texts that mean a missing value, in any case."""
-NAMED: Final = 10
-"""Row numbers that an error lists at most."""
+NAMED: Final = 10  # row numbers that an error lists at most
 
 
 def is_missing(value: Any) -> bool:

@@ -55,8 +55,7 @@ class Step(ABC):
         return f"{self.name}:{to_json(value) if isinstance(value, Fraction) else value}"
 
 
-ITERATIONS: Final = 60
-"""Iterations of the solver."""
+ITERATIONS: Final = 60  # iterations of the solver
 
 
 @dataclass(frozen=True)
@@ -87,10 +86,8 @@ class TotalVariation(Step):
         return out
 
 
-PATCH: Final = 7
-"""Side of the compared patches in pixels."""
-WINDOW: Final = 21
-"""Side of the area in which similar patches are searched, in pixels."""
+PATCH: Final = 7  # side of the compared patches in pixels
+WINDOW: Final = 21  # side of the area in which similar patches are searched, in pixels
 
 
 @dataclass(frozen=True)
@@ -180,8 +177,7 @@ class Median(Step):
         )
 
 
-SIDES: Final = range(32, 257, 16)
-"""Possible sides of a network's picture, in pixels."""
+SIDES: Final = range(32, 257, 16)  # possible sides of a network's picture, in pixels
 JOB: Final = "takes noise away"
 PROMISE: Final = (
     "It sees released pixels only, and takes nothing from their guarantee. What it paints is a guess, and the"

@@ -110,8 +110,7 @@ def digest(mask: Bool[np.ndarray, "h w"]) -> str:
 
 HINT: Final = "write x,y,w,h in whole pixels, such as 40,52,112,112"
 NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
-OBJECTS: Final = f"{OBJECT}:"
-"""The beginning of a box around an object, such as object:40,52,112,112."""
+OBJECTS: Final = f"{OBJECT}:"  # the beginning of a box around an object, such as object:40,52,112,112
 PARTS: Final = 8
 """Least number of steps of the public grid along the longer side of a box that is rounded to it."""
 

@@ -13,24 +13,18 @@ from dpveil.core.jpeg_blocks import TO_YCC, JpegBlocks
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, hidden_pixels
 
-SURROUNDINGS: Final = 24
-"""How far around a region colours are looked for that go on there, in pixels."""
+SURROUNDINGS: Final = 24  # how far around a region colours are looked for that go on there, in pixels
 BINS: Final = 17
-STEP: Final = np.float32(16)
-"""Steps of lightness in which chroma is averaged, and their distance in levels."""
-ALIKE: Final = 3.0
-"""Standard deviation, in pixels, of the weights of what is as light."""
-SKIN: Final = 0.01
-"""How much skin counts that is as light, wherever it is."""
+STEP: Final = np.float32(16)  # steps of lightness in which chroma is averaged, and their distance in levels
+ALIKE: Final = 3.0  # standard deviation, in pixels, of the weights of what is as light
+SKIN: Final = 0.01  # how much skin counts that is as light, wherever it is
 FRESH: Final = np.float32(1.2)
 """How much more colour the skin beside a region has than what is seen farther away: with it, the mean error
 there is least in 48 photos of LFW (4.0 in a* and b*; 4.4 without)."""
-SPREAD: Final = 1.5
-"""How much more the lightness of skin may differ than that which is known does."""
+SPREAD: Final = 1.5  # how much more the lightness of skin may differ than that which is known does
 NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
 """Standard deviations of the weights of anything near, and how much it counts beside that."""
-FINE: Final = 2.5
-"""Standard deviation, in pixels, that a Gaussian keeps in a downscaled picture."""
+FINE: Final = 2.5  # standard deviation, in pixels, that a Gaussian keeps in a downscaled picture
 LARGEST: Final = 160
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
 subsampled and averaged has little detail."""

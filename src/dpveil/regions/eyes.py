@@ -29,14 +29,10 @@ LIDS: Final = (0.25, 0.14)
 63 mm."""
 IRISES: Final = (0.15, 0.15)
 """The same of an iris of 12 mm, and half as much again: landmarks are 0.05 off in the mean."""
-CROP: Final = 128
-"""Side of the picture of a face in which landmarks are looked for, in pixels."""
-WIDE: Final = 1.6
-"""Side of what it shows, in the longer sides of a face's box."""
-REACH: Final = 0.25
-"""How far the middle of a face may be from that of its box, in the side of the picture."""
-SURE: Final = 0.2
-"""Least score of landmarks; below it the usual places of a box are taken."""
+CROP: Final = 128  # side of the picture of a face in which landmarks are looked for, in pixels
+WIDE: Final = 1.6  # side of what it shows, in the longer sides of a face's box
+REACH: Final = 0.25  # how far the middle of a face may be from that of its box, in the side of the picture
+SURE: Final = 0.2  # least score of landmarks; below it the usual places of a box are taken
 USUAL: Final = ((0.28, 0.41), (0.7, 0.41))
 """Places of the eyes in a box, left of the image first, from its left top (means over 74 rendered heads)."""
 LEAST: Final = 0.42
@@ -94,8 +90,7 @@ class Eyes(Things):
         return replace(self, faces=self.faces.for_frames(width, height, long_side))
 
 
-OWN: Final = threading.local()
-"""A network of each thread."""
+OWN: Final = threading.local()  # a network of each thread
 
 
 def middles(photo: Photo, box: Box) -> Float64[np.ndarray, "2 2"]:

@@ -144,10 +144,8 @@ def _separate_doubtful(doubtful: Rows, faces: Rows) -> Rows:
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
 width beyond it where heads are turned (24 photos); above and below, the margin adds hair line and throat."""
-NO_FACE: Final = f"lower {{threshold}}, or {NOTHING}"
-"""The remedy where no face is found."""
-ARGUMENTS: Final = {"threshold": "threshold", **WITHOUT}
-"""The arguments that NO_FACE names."""
+NO_FACE: Final = f"lower {{threshold}}, or {NOTHING}"  # the remedy where no face is found
+ARGUMENTS: Final = {"threshold": "threshold", **WITHOUT}  # the arguments that NO_FACE names
 LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, both proportional to the pixels."""

@@ -17,8 +17,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion
 
-SETTINGS: Final = re.compile(r"faces(?: [a-z-]+=[^ =]+)*")
-"""A request for faces, as certificates store it."""
+SETTINGS: Final = re.compile(r"faces(?: [a-z-]+=[^ =]+)*")  # a request for faces, as certificates store it
 LISTED: Final = re.compile(r"[1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*")
 Order = Callable[[Photo, Sequence[Box]], Sequence[int]]
 """Returns the indices of boxes that were found in a photo, in the order of their numbers."""

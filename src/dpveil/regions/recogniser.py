@@ -23,16 +23,11 @@ INSTALL: Final = "pip install 'dpveil[text]'"
 FILE: Final = "PP-OCRv6_rec_small.onnx"
 SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c14884"
 """The checksum of the file in rapidocr 3.10."""
-HEIGHT: Final = 48
-"""Rows of a line as the network takes it (rec_img_shape of rapidocr)."""
-NARROWEST: Final = 320
-"""Columns at least: shorter lines are padded with grey."""
-LONGEST: Final = 6400
-"""Columns at most: longer lines are not read, for memory's sake."""
-LOWEST: Final = 8
-"""Rows of half a rectangle at least, to be read as a line."""
-SQUARE: Final = 1.5
-"""Width by height up to which a line may as well stand on its side."""
+HEIGHT: Final = 48  # rows of a line as the network takes it (rec_img_shape of rapidocr)
+NARROWEST: Final = 320  # columns at least: shorter lines are padded with grey
+LONGEST: Final = 6400  # columns at most: longer lines are not read, for memory's sake
+LOWEST: Final = 8  # rows of half a rectangle at least, to be read as a line
+SQUARE: Final = 1.5  # width by height up to which a line may as well stand on its side
 SEVERAL: Final = 0.7
 SINGLE: Final = 0.97
 """Mean share of the letters, and share of a lone one, from which what is read are letters: in portraits of
@@ -176,8 +171,7 @@ def cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, 
     return made
 
 
-CLEAR: Final = 0.8
-"""Least share of every letter of a line that is taken at its word."""
+CLEAR: Final = 0.8  # least share of every letter of a line that is taken at its word
 NAMES, NUMBERS = "names", "numbers"
 WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
 

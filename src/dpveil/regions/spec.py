@@ -68,8 +68,7 @@ FORMS: Final = (
     "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, object:x,y,w,h, or the name of"
     " a mask image"
 )
-JOIN: Final = "+"
-"""Between the names of several finders."""
+JOIN: Final = "+"  # between the names of several finders
 DETECTED: Final = "detected"
 """What a detector of the user's finds: its file has to be named, so that it is in no table."""
 LAST: Final = ("whole", "copy")

@@ -30,12 +30,10 @@ SHA256: Final = "090f04abcd9d9a7498bc4ebf677e4cb9bdce1fe4197ddb7e529f1ef44e1ff94
 """The checksum of the file in rapidocr 3.10."""
 MULTIPLE: Final = 32
 """The image's sides are padded to multiples of this, as the network halves them five times."""
-FAINTEST: Final = 0.3
-"""Least level of the network's map at a pixel of text (thresh of rapidocr)."""
+FAINTEST: Final = 0.3  # least level of the network's map at a pixel of text (thresh of rapidocr)
 WIDER: Final = 1.6
 """How much wider than what the network marks a text is (unclip_ratio of rapidocr; DB section 3.5)."""
-THIN: Final = 3
-"""Least shorter side of what is marked, in pixels (min_size of rapidocr)."""
+THIN: Final = 3  # least shorter side of what is marked, in pixels (min_size of rapidocr)
 THICK: Final = 48
 """From this thickness of a mark on, in pixels, letters have to be read: whole portraits are marked as well,
 and larger letters are found where the photo is shrunk more."""
@@ -166,19 +164,15 @@ THRESHOLD: Final = Fraction(2, 5)
 MARGIN: Final = Fraction(1, 10)
 SMALLEST: Final = 8
 """Height of a line in pixels from which nearly all upright ones were found (benchmarks, text_recall)."""
-COARSE: Final = (320, 960)
-"""Longer sides of the photo in searches in which large letters are small enough."""
+COARSE: Final = (320, 960)  # longer sides of the photo in searches in which large letters are small enough
 TILE: Final = 1280
 OVERLAP: Final = 160
 """Sides of tiles of the finest search and what they have in common, in pixels of the resized photo."""
 LEAST: Final = 736
 """Smaller photos are enlarged until their shorter side has so many pixels (limit_side_len of rapidocr)."""
-MOST: Final = 2
-"""Photos are enlarged at most so many times."""
-NEAR: Final = 0.75
-"""A search at more than this share of the finest size would find nothing else."""
-JOINED: Final = 0.7
-"""Share of a box that is in another one, from which both are one line."""
+MOST: Final = 2  # photos are enlarged at most so many times
+NEAR: Final = 0.75  # a search at more than this share of the finest size would find nothing else
+JOINED: Final = 0.7  # share of a box that is in another one, from which both are one line
 CACHE: Final[WeakKeyDictionary[Photo, dict[object, Rows]]] = WeakKeyDictionary()
 """Lines of photos in memory, by threshold and smallest: text and plates are searched for once."""
 
@@ -284,28 +278,23 @@ def _search_scale(photo: Photo, ratio: float, threshold: float) -> Rows:
     return np.concatenate(found)
 
 
-PLATE_MARGIN: Final = Fraction(1, 4)
-"""Default margin: a plate has an edge around its text."""
+PLATE_MARGIN: Final = Fraction(1, 4)  # default margin: a plate has an edge around its text
 ASPECT: Final = (1.2, 9.0)
 """Width by height of the upright box around the text of a plate, also of one that is tilted."""
 STEEP: Final = 1.6
 """Width by height, or height by width, of upright boxes below which a line may be too steep to be judged in
 its box."""
-SEEN: Final = 256
-"""Least shorter side of such a box when it is searched again, in pixels."""
-LENGTH: Final = (3, 12)
-"""Number of letters that stand apart, with dashes, seals and what joins two of them."""
+SEEN: Final = 256  # least shorter side of such a box when it is searched again, in pixels
+LENGTH: Final = (3, 12)  # number of letters that stand apart, with dashes, seals and what joins two of them
 LEGIBLE: Final = 56
 UPRIGHT: Final = 3.0
 """Height in pixels, and width by height, of boxes in which letters stand apart; a box around a line is more
 than twice as high as its letters. In others they are not counted, and the text is taken for that of a plate.
 """
-TALL: Final = 0.2
-"""Height of a letter at least, relative to the box."""
+TALL: Final = 0.2  # height of a letter at least, relative to the box
 CONTRAST: Final = 40
 """Levels by which letters and ground differ at least; those of text on a plate differ by design."""
-HEIGHT: Final = 96
-"""Rows of the text in which letters are counted."""
+HEIGHT: Final = 96  # rows of the text in which letters are counted
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,14 +119,11 @@ def merge_boxes(rows: Rows, share: float) -> Rows:
     return kept
 
 
-MARGIN: Final = Fraction(1, 10)
-"""Default margin: codes have a quiet zone around them."""
+MARGIN: Final = Fraction(1, 10)  # default margin: codes have a quiet zone around them
 LONG_SIDES: Final = (960, 1920, 3840)
 """Longer sides, in pixels, of the photos that are searched: bar codes have to be neither small nor large."""
-ENLARGED: Final = 2.0
-"""Photos are enlarged at most so many times."""
-JOINED: Final = 0.5
-"""Share of a box that is in another one, from which both are one code."""
+ENLARGED: Final = 2.0  # photos are enlarged at most so many times
+JOINED: Final = 0.5  # share of a box that is in another one, from which both are one code
 LEAST: Final = 8.0
 """Shorter side of a code, in pixels of the searched photo, below which it is taken for texture."""
 

@@ -151,12 +151,10 @@ PIXELS: Final = 16_000_000
 """Default limit on the pixels of all tiles: 12 megapixels at full scale, or 100 megapixels at scale 0.4."""
 SIDE: Final = 1088
 """Longest side of a tile as the detector sees it, in pixels: CenterFace takes 0.3 GB for such an image."""
-MULTIPLE: Final = 32
-"""Sides of tiles are multiples of this, in pixels as the detector sees them."""
+MULTIPLE: Final = 32  # sides of tiles are multiples of this, in pixels as the detector sees them
 GAIN: Final = 1.25
 """By default there are tiles only if they lower the smallest detectable face by at least this factor."""
-ENLARGED: Final = 2.0
-"""Largest scale of tiles; more enlargement does not help."""
+ENLARGED: Final = 2.0  # largest scale of tiles; more enlargement does not help
 TILE_OVERLAP: Final = 1.5
 """Overlap of neighbouring tiles, in heights of the smallest face that the downscaled photo shows."""
 POINTS: Final = np.array(
@@ -165,12 +163,9 @@ POINTS: Final = np.array(
 """Points of the unit circle."""
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Distance of the chords between neighbouring POINTS from the centre."""
-LARGEST: Final = 1 << 31
-"""Longest side of a detected box in pixels; larger ones would overflow."""
-SPARE: Final = 0.25
-"""Share of its area by which a piece of a face may lie outside the face's box."""
-PIECE: Final = 0.5
-"""A piece has less than this share of the area of the face's box."""
+LARGEST: Final = 1 << 31  # longest side of a detected box in pixels; larger ones would overflow
+SPARE: Final = 0.25  # share of its area by which a piece of a face may lie outside the face's box
+PIECE: Final = 0.5  # a piece has less than this share of the area of the face's box
 WITHIN: Final = 0.1
 """Share of its sides by which a box may be exceeded by another detection of the same face and still stand."""
 
@@ -243,8 +238,7 @@ def _spread(length: int, side: int, count: int) -> tuple[list[tuple[int, int, in
     return parts, side
 
 
-OVERLAP: Final = 0.3
-"""Intersection over union above which two boxes are taken for the same face."""
+OVERLAP: Final = 0.3  # intersection over union above which two boxes are taken for the same face
 
 
 def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float[np.ndarray, "m 5"]:

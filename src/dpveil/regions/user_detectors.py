@@ -28,13 +28,10 @@ from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
 from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb, suppress
 
-MOST: Final = 1 << 29
-"""Largest file in bytes; the largest networks of the kind have some 300 MB."""
+MOST: Final = 1 << 29  # largest file in bytes; the largest networks of the kind have some 300 MB
 HINT: Final = "name the ONNX file of a YOLO or RT-DETR network that holds its own numbers"
-SIDES: Final = range(32, 2049)
-"""Sides of images that a network may take, in pixels."""
-USUAL: Final = 640
-"""The side where it is free."""
+SIDES: Final = range(32, 2049)  # sides of images that a network may take, in pixels
+USUAL: Final = 640  # the side where it is free
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,9 @@ def _model_error(path: Path, problem: str) -> InvalidParameter:
     return InvalidParameter("detector model", str(path), problem, hint=HINT)
 
 
-STRIDES: Final = (8, 16, 32)
-"""Sides of the cells of YOLO's grids, in pixels."""
+STRIDES: Final = (8, 16, 32)  # sides of the cells of YOLO's grids, in pixels
 REMEDY: Final = "choose another detector, or protect the whole photo"
-FARTHEST: Final = 2
-"""Coordinates relative to the image are below this, and those of pixels are not."""
+FARTHEST: Final = 2  # coordinates relative to the image are below this, and those of pixels are not
 MOST_CLASSES: Final = 1_000_000
 Found = Float[np.ndarray, "n 6"]
 """Left, top, right and bottom in pixels of the network's image, score, and the number of the class."""
@@ -141,14 +136,10 @@ def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> 
 
 
 THRESHOLD: Final = Fraction(1, 4)
-OVERLAP: Final = 0.6
-"""Intersection over union above which two boxes of a class are one thing."""
-GREY: Final = 114
-"""Level of what is around the photo in the network's image, as YOLO is trained."""
-TAKEN: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE, EYE)
-"""Kinds of regions that others find."""
-LARGEST: Final = 4
-"""A box is at most so many times as wide and high as the network's image."""
+OVERLAP: Final = 0.6  # intersection over union above which two boxes of a class are one thing
+GREY: Final = 114  # level of what is around the photo in the network's image, as YOLO is trained
+TAKEN: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE, EYE)  # kinds of regions that others find
+LARGEST: Final = 4  # a box is at most so many times as wide and high as the network's image
 
 
 @dataclass(frozen=True, kw_only=True)

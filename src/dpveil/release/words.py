@@ -84,7 +84,7 @@ TABLES: Final = ", and in a release that is a JPEG, too, its quantisation tables
 STORED_SO: Final = {"palette": "a palette", "PDF": "pages"}
 """What a source without blocks has, in words; those of few bits are called by these."""
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
-LARGE_DELTA: Final = Fraction(1, 100)  # A certificate warns of any δ above this
+LARGE_DELTA: Final = Fraction(1, 100)  # a certificate warns of any δ above this
 POSED: Final = (
     "the faces are shown in a chosen pose, yaw {:g}° and pitch {:g}°, from the draw of another release:"
     " pictures of one draw cost no more than one of them"

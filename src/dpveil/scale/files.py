@@ -103,8 +103,7 @@ class Row:
 
 FOLDER: Final = "outcomes"
 """The folder of these files in a store. It names inputs: it is for their owner only."""
-FAILURES: Final = "failed.jsonl"
-"""The table of rows without a release, in a store."""
+FAILURES: Final = "failed.jsonl"  # the table of rows without a release, in a store
 
 
 class Outcomes:
@@ -187,8 +186,7 @@ def name(key: str, stamp: str) -> bytes:
 
 
 TRIES_FOLDER: Final = "tries"
-MOST: Final = 2
-"""How many processes may die of a row."""
+MOST: Final = 2  # how many processes may die of a row
 SECONDS: Final = 100
 """The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
@@ -375,8 +373,7 @@ def _take_back(path: Path, before: int) -> None:
 INSTALL: Final = "pip install 'dpveil[scale]'"
 
 
-BATCH: Final = 64
-"""Rows that an actor gets at a time."""
+BATCH: Final = 64  # rows that an actor gets at a time
 STATISTICS: Final = "RAY_USAGE_STATS_ENABLED"
 
 
@@ -443,8 +440,7 @@ def check_shared(setup: Setup) -> None:
 
 REASONS: Final = {"LedgerError": UNPAYABLE, "OutputError": UNWRITABLE}
 """Why a run ends early, by the class of an error; after any other one its processes cannot go on."""
-BLOCKS: Final = 4096
-"""In how many parts the files of a large run are given out, about."""
+BLOCKS: Final = 4096  # in how many parts the files of a large run are given out, about
 PARTS_EACH: Final = 8
 """Into how many parts for each worker the files of a short run are divided, so that all end together."""
 UNENCODABLE: Final = "its name is no UTF-8, which Ray cannot send"

@@ -26,7 +26,7 @@ from dpveil.service.settings import Limits
 
 SLACK: Final = 8 << 20
 """Bytes for a release besides: the database's log of earlier changes is this long at most."""
-COPIES: Final = 2  # A release is written to the database's log first, and to the database then
+COPIES: Final = 2  # a release is written to the database's log first, and to the database then
 
 
 MEMORY: Final = ":memory:"

@@ -36,8 +36,7 @@ from dpveil.synthesis.simulator import (
     tally,
 )
 
-SHEET: Final = "sheet.png"
-"""The contact sheet."""
+SHEET: Final = "sheet.png"  # the contact sheet
 
 
 def picture_name(number: int) -> str:
@@ -49,12 +48,9 @@ def picture_name(number: int) -> str:
     return f"{number:06}.png"
 
 
-LEAST: Final = 8
-"""Least number of candidates by the rule for it: with fewer, a set says next to nothing."""
-MOST: Final = 1024
-"""Most candidates by that rule."""
-MARGIN: Final = 4
-"""Mean votes of a candidate, in standard deviations of their noise, by that rule."""
+LEAST: Final = 8  # least number of candidates by the rule for it: with fewer, a set says next to nothing
+MOST: Final = 1024  # most candidates by that rule
+MARGIN: Final = 4  # mean votes of a candidate, in standard deviations of their noise, by that rule
 MOST_CANDIDATES: Final = 100_000
 MOST_ROUNDS: Final = 100
 MOST_PICTURES: Final = 10_000
@@ -182,8 +178,7 @@ class Plan:
 
 ANGLE: Final = 1.0
 """Angle by which candidates, and the pictures of the set, vary from those that got votes, in radians."""
-THRESHOLD: Final = 1.0
-"""Noisy votes that count, in standard deviations of the noise."""
+THRESHOLD: Final = 1.0  # noisy votes that count, in standard deviations of the noise
 NO_POINTS: Final = f"are not rows of whole numbers from 0 to {FINEST}, int16, as many as the codec's code has"
 EMBED: Final = "take what embed of the simulator returns"
 

@@ -125,18 +125,12 @@ def _set(data: dict[str, Any]) -> SetCertificate:
     return made
 
 
-ACROSS: Final = 16
-"""Pictures in a row of the contact sheet."""
-DOWN: Final = 16
-"""Most rows of the contact sheet."""
-LARGEST: Final = 1 << 26
-"""Largest file of a set, in bytes."""
-PICTURE_PIXELS: Final = 1 << 20
-"""Most pixels of a picture."""
-SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS
-"""Most pixels of the contact sheet."""
-MOST_PROBLEMS: Final = 20
-"""Most problems that are reported."""
+ACROSS: Final = 16  # pictures in a row of the contact sheet
+DOWN: Final = 16  # most rows of the contact sheet
+LARGEST: Final = 1 << 26  # largest file of a set, in bytes
+PICTURE_PIXELS: Final = 1 << 20  # most pixels of a picture
+SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS  # most pixels of the contact sheet
+MOST_PROBLEMS: Final = 20  # most problems that are reported
 
 
 class Payment(Protocol):

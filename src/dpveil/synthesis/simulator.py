@@ -20,12 +20,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, normals
 from dpveil.noise.gaussian import discrete_gaussian
 
-UNIT: Final = 1 << 10
-"""L2 norm of the ballot of a person whose photos all vote alike."""
+UNIT: Final = 1 << 10  # l2 norm of the ballot of a person whose photos all vote alike
 REPLACED: Final = 2 * UNIT**2
 """Most that replacing a person changes the sum of ballots by, as a squared L2 norm (docstring above)."""
-FINEST: Final = 1 << 12
-"""Embeddings are whole numbers from 0 to this."""
+FINEST: Final = 1 << 12  # embeddings are whole numbers from 0 to this
 BATCH: Final = 1024
 
 Embedded = Int16[np.ndarray, "n m"]
@@ -88,8 +86,7 @@ def shares(votes: Votes, threshold: float) -> Float64[np.ndarray, " k"]:
     return above / above.sum() if above.any() else np.full(len(votes), 1 / len(votes))
 
 
-MOST: Final = 4096
-"""Most coordinates of a code: distances are exact up to that (`votes.nearest`)."""
+MOST: Final = 4096  # most coordinates of a code: distances are exact up to that (`votes.nearest`)
 
 
 @dataclass(frozen=True, eq=False)

@@ -36,8 +36,7 @@ from dpveil.video.facts import ENDS, MOST_FRAMES, MOST_TRACKS, TrackRecord, chec
 from dpveil.video.quote import ClipQuote, draws_faces
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
-LONGEST: Final = 10**9
-"""Clips are shorter than so many seconds."""
+LONGEST: Final = 10**9  # clips are shorter than so many seconds
 
 
 @dataclass(frozen=True)

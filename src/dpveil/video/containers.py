@@ -112,14 +112,11 @@ SOUND: Final = frozenset(
     }
 )
 """FFmpeg's decoders of sound, which tell how a stream is stored; no sound is decoded."""
-MOST_STREAMS: Final = 32
-"""Most streams of a file."""
+MOST_STREAMS: Final = 32  # most streams of a file
 FORMATS: Final = {MOV: "mov,mp4,m4a,3gp,3g2,mj2", MATROSKA: "matroska,webm"}
 """Names of demuxers as FFmpeg lists them, where these are others."""
-TIMEOUT: Final = 60.0
-"""Seconds that FFmpeg may take to open a file, or to read one packet."""
-BUFFER: Final = 2**18
-"""Bytes that FFmpeg asks for at a time."""
+TIMEOUT: Final = 60.0  # seconds that FFmpeg may take to open a file, or to read one packet
+BUFFER: Final = 2**18  # bytes that FFmpeg asks for at a time
 USUAL: Final = frozenset(
     {
         *("major_brand", "minor_version", "compatible_brands", "handler_name", "vendor_id", "language"),

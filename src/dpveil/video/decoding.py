@@ -32,8 +32,7 @@ from dpveil.video.facts import Facts, Frame, runs
 
 MAX_PIXELS: Final = 8192 * 4320
 """Default limit on the pixels of a frame: 8K. A clip needs memory for some dozens of frames."""
-MOST_FRAMES: Final = 2_000_000
-"""Most frames of a clip: 18 hours at 30 a second."""
+MOST_FRAMES: Final = 2_000_000  # most frames of a clip: 18 hours at 30 a second
 MATRICES: Final = {1: 1, 4: 4, 5: 5, 6: 5, 7: 7, 9: 9}
 """FFmpeg's number of the matrix of a frame (ITU-T H.273), and swscale's for it."""
 UNSTATED: Final = (2, 3)
@@ -44,8 +43,7 @@ HDR: Final = {16: "PQ", 18: "HLG"}
 """Transfer functions of pictures that have brighter things than a sheet of white paper (ITU-R BT.2100)."""
 BT709, BT2020, UNKNOWN = 1, 9, 2
 FULL, LIMITED = 2, 1
-MOST_ASPECT: Final = 4
-"""A pixel that is longer than this many times its other side is a lie."""
+MOST_ASPECT: Final = 4  # a pixel that is longer than this many times its other side is a lie
 
 
 @dataclass(frozen=True)
@@ -212,16 +210,13 @@ class Clock:
         return time
 
 
-THREADS: Final = 8
-"""Most threads of a decoder: each holds some frames."""
+THREADS: Final = 8  # most threads of a decoder: each holds some frames
 
 
 ONE_EACH: Final = frozenset({"h264", "hevc", "vp9", "av1", "libdav1d", "mjpeg", "prores"})
 """Decoders that show one frame for each packet of a MOV, MP4 or Matroska file, at the packet's time."""
-WITHOUT_B: Final = ONE_EACH | {"mpeg4"}
-"""Those that do so where no frame depends on a later one."""
-USUAL_RATE: Final = 25
-"""Frames a second of a clip that states nothing."""
+WITHOUT_B: Final = ONE_EACH | {"mpeg4"}  # those that do so where no frame depends on a later one
+USUAL_RATE: Final = 25  # frames a second of a clip that states nothing
 LOOKED_AT: Final = 48
 """Frames decoded to see whether the packets tell the times: more than a decoder holds back."""
 LIES: Final = "what decodes is not what was found when it was opened"

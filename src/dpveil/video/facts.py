@@ -22,8 +22,7 @@ from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 from dpveil.io.names import escape_text
 
-FIXED: Final = (WHOLE, BOX, OBJECT)
-"""Kinds of regions whose place a user gives, and no pixel."""
+FIXED: Final = (WHOLE, BOX, OBJECT)  # kinds of regions whose place a user gives, and no pixel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,17 +203,12 @@ class TrackRecord:
 MOST_TRACKS: Final = 10_000
 MOST_KEYS: Final = 200_000
 MOST_FRAMES: Final = 10_000_000
-MOST_TICKS: Final = 1 << 62
-"""Times are below this, in units of the clip's time base."""
-FARTHEST: Final = 1 << 20
-"""Boxes of keys are within so many pixels of the corner of the picture."""
-MOST_LETTERS: Final = 10_000
-"""Longest text of a plan, in characters."""
+MOST_TICKS: Final = 1 << 62  # times are below this, in units of the clip's time base
+FARTHEST: Final = 1 << 20  # boxes of keys are within so many pixels of the corner of the picture
+MOST_LETTERS: Final = 10_000  # longest text of a plan, in characters
 LONGEST_NAME: Final = 255
-APART: Final = "/\\\0" if os.name == "posix" else "/\\:\0"
-"""Characters that no name without folders has."""
-SHOWN: Final = 60
-"""Most characters of a value that an error repeats."""
+APART: Final = "/\\\0" if os.name == "posix" else "/\\:\0"  # characters that no name without folders has
+SHOWN: Final = 60  # most characters of a value that an error repeats
 
 
 def field_error(name: str, value: object, problem: str, hint: str = "") -> InvalidParameter:

@@ -33,22 +33,15 @@ from dpveil.video.places import Scene
 
 BELOW: Final = (0.22, 0.9, 1.06)
 """Where what is worn is looked at: half the width, and from where to where, in sides of the head's frame."""
-ENOUGH: Final = 0.3
-"""Least share of that place that has to be seen."""
-EVERY: Final = 12
-"""Rows and columns from one pixel of the picture to the next that are looked at."""
-DARK: Final = 8.0
-"""Levels that are added before logarithms are taken."""
-FREE: Final = 0.5
-"""By how much a picture may darken, as a logarithm, before a head does."""
+ENOUGH: Final = 0.3  # least share of that place that has to be seen
+EVERY: Final = 12  # rows and columns from one pixel of the picture to the next that are looked at
+DARK: Final = 8.0  # levels that are added before logarithms are taken
+FREE: Final = 0.5  # by how much a picture may darken, as a logarithm, before a head does
 STEADY: Final = 0.4
 """Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
-MOST: Final = (-2.5, 0.35)
-"""Least and largest logarithm of the factor of a head's levels."""
-LEAST: Final = 1e-3
-"""Least change that is shown."""
-SECONDS: Final = 1.2
-"""Over how long light is averaged."""
+MOST: Final = (-2.5, 0.35)  # least and largest logarithm of the factor of a head's levels
+LEAST: Final = 1e-3  # least change that is shown
+SECONDS: Final = 1.2  # over how long light is averaged
 
 
 @dataclass(frozen=True)
@@ -110,8 +103,7 @@ def relight(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarr
     return np.asarray(cv2.LUT(levels, table)).reshape(levels.shape)
 
 
-SIDES: Final = (64, 512)
-"""Least and largest side of the head's frame in a layer, in pixels."""
+SIDES: Final = (64, 512)  # least and largest side of the head's frame in a layer, in pixels
 
 
 @dataclass(frozen=True, eq=False)

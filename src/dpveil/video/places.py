@@ -37,8 +37,7 @@ from dpveil.video.facts import Key, Track
 
 ROUNDS: Final = 150
 """Steps in which the calmest lines are approached; after any of them they are within their intervals."""
-SLOPE: Final = 0.02
-"""Weight of slopes beside that of bends: what can stay where it is does."""
+SLOPE: Final = 0.02  # weight of slopes beside that of bends: what can stay where it is does
 PULL: Final = 0.1
 """Weight with which lines are drawn into their intervals (the step of the alternating directions)."""
 Series = Float64[np.ndarray, " n"]
@@ -97,10 +96,8 @@ def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
 
 
 ONE: Final = HeadFrame(1)
-ROLL: Final = 2 * math.pi / ROLLS
-"""Radians from one roll of a cell to the next."""
-SIZE: Final = math.log(RATIO[0] / RATIO[1])
-"""Logarithm of the ratio of one scale of a cell to the next."""
+ROLL: Final = 2 * math.pi / ROLLS  # radians from one roll of a cell to the next
+SIZE: Final = math.log(RATIO[0] / RATIO[1])  # logarithm of the ratio of one scale of a cell to the next
 NEAR: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
@@ -110,8 +107,7 @@ far as its cells do, and is not held back at the end of every swing."""
 ASIDE: Final = 0.33
 """By how much of a box's width a face is aside of its middle, by the sine of its yaw: 0.10 and 0.18 of it in
 141 photos of LFW, at classes 1 and 2 of yaw."""
-MOST_YAW: Final = math.radians(40)
-"""Yaw from which on it is no farther aside."""
+MOST_YAW: Final = math.radians(40)  # yaw from which on it is no farther aside
 
 
 def cell_at(key: Key, protect: str) -> Cell:
@@ -278,12 +274,9 @@ def _pose(length: float, turn: float, x: float, y: float) -> Similarity:
     return replace(turned, x=float(move[0]), y=float(move[1]))
 
 
-CORNERS: Final = 180
-"""Corners of the polygon around an ellipse."""
-MORE: Final = 1.0
-"""Pixels by which the polygon is larger than needed, for all rounding."""
-BITS: Final = 6
-"""Bits of a pixel's fractions in which corners are given to OpenCV."""
+CORNERS: Final = 180  # corners of the polygon around an ellipse
+MORE: Final = 1.0  # pixels by which the polygon is larger than needed, for all rounding
+BITS: Final = 6  # bits of a pixel's fractions in which corners are given to OpenCV
 
 
 def region_around(
@@ -340,10 +333,8 @@ def _corners(shape: Shape, factor: float, more: float) -> list[Float64[np.ndarra
 STEPS: Final = 8
 """Boxes are rounded to the largest power of two of pixels that is at most such a part of their longer side,
 as boxes of photos are that stay beside a face."""
-GIVEN: Final = (BOX, OBJECT)
-"""Kinds of tracks whose boxes a user gave."""
-FADE: Final = Fraction(1, 5)
-"""Seconds from one turn of a head to the next."""
+GIVEN: Final = (BOX, OBJECT)  # kinds of tracks whose boxes a user gave
+FADE: Final = Fraction(1, 5)  # seconds from one turn of a head to the next
 
 
 @dataclass(frozen=True, eq=False)

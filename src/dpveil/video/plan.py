@@ -54,8 +54,7 @@ from dpveil.video.places import Scene
 from dpveil.video.quote import CROP, ClipQuote, Draw, draws_faces, draws_of, size_of
 
 SCHEMA: Final = "dpveil.video-plan/1"
-WIDTH: Final = 100
-"""Objects and lists that fit into so many characters are written in one line."""
+WIDTH: Final = 100  # objects and lists that fit into so many characters are written in one line
 
 
 def _json_text(value: Json, line: str) -> str:
@@ -367,8 +366,7 @@ BY_HAND: Final = {
     **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
 }
 """The finder of a track that a user added, by its kind."""
-OTHERS: Final = "detected by hand"
-"""That of other kinds, which methods that draw faces cover."""
+OTHERS: Final = "detected by hand"  # that of other kinds, which methods that draw faces cover
 CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
 PLAN: Final = "schema clip method parameters request post_processing keep_audio cuts tracks"
 TRACK: Final = "number kind finder score person visible end keys"

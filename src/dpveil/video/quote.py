@@ -210,8 +210,7 @@ def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
     return (words.SIZE, *beside, *traces, *seen, *linked, *((words.SOUND,) * quote.audio))
 
 
-MOST_NAMED: Final = 20
-"""Most draws that the scope of a total names."""
+MOST_NAMED: Final = 20  # most draws that the scope of a total names
 MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
 HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))

@@ -93,8 +93,7 @@ class Clip:
         self.ask("frame", start, stop, stop)  # raises if there are more
 
 
-SKIP: Final = 60
-"""Frames that are decoded and dropped rather than seeking."""
+SKIP: Final = 60  # frames that are decoded and dropped rather than seeking
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -115,10 +114,8 @@ def pick_frames(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
                 yield frame
 
 
-MOST: Final = 8
-"""Most frames between two stages."""
-BYTES: Final = 2**25
-"""Most bytes of them, unless one frame has more."""
+MOST: Final = 8  # most frames between two stages
+BYTES: Final = 2**25  # most bytes of them, unless one frame has more
 Item = TypeVar("Item")
 
 

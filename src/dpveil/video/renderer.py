@@ -22,8 +22,7 @@ from dpveil.video.facts import Frame
 from dpveil.video.painting import SECONDS, Layer, Light, relight
 from dpveil.video.places import Scene, Spot
 
-MOST: Final = 4
-"""Halvings at most: 16 pixels become one."""
+MOST: Final = 4  # halvings at most: 16 pixels become one
 Image = UInt8[np.ndarray, "h w 3"]
 
 
@@ -107,18 +106,12 @@ def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray
     )
 
 
-FILLED: Final = 64
-"""Longer side of what is filled, in pixels of the smaller frame, about."""
-MORE: Final = 16
-"""Pixels around it there that are read."""
-SURE: Final = 24
-"""Share of a small pixel, of 255, that must be known for it to count."""
-LEAST: Final = 4
-"""Least side of a picture that is halved again."""
-ROUNDS: Final = 6
-"""Sweeps by which the continuation is smoothed at each size."""
-GREY: Final = 128
-"""What is shown where nothing around is known."""
+FILLED: Final = 64  # longer side of what is filled, in pixels of the smaller frame, about
+MORE: Final = 16  # pixels around it there that are read
+SURE: Final = 24  # share of a small pixel, of 255, that must be known for it to count
+LEAST: Final = 4  # least side of a picture that is halved again
+ROUNDS: Final = 6  # sweeps by which the continuation is smoothed at each size
+GREY: Final = 128  # what is shown where nothing around is known
 Levels = Float32[np.ndarray, "h w 3"]
 
 
@@ -158,8 +151,7 @@ def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Level
     return np.asarray(fixed + free * smooth, np.float32)
 
 
-HALF: Final = 127
-"""Alpha above which a pixel of a head is compared with what is seen beside it."""
+HALF: Final = 127  # alpha above which a pixel of a head is compared with what is seen beside it
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,23 +18,16 @@ from dpveil.video.reading import Clip, pick_frames
 from dpveil.video.words import followed_span
 
 PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoever holds the clip"
-MOST_ROWS: Final = 100
-"""Most tracks on a sheet; a line says how many are left out."""
-TILE: Final = 112
-"""Side of a thumbnail; this and all lengths below are in pixels."""
+MOST_ROWS: Final = 100  # most tracks on a sheet; a line says how many are left out
+TILE: Final = 112  # side of a thumbnail; this and all lengths below are in pixels
 GAP, MARGIN = 14, 36
-WORDS: Final = 390
-"""Width of the words about a track."""
-BAR: Final = 620
-"""Width of the timeline."""
-HEAD: Final = 118
-"""Height above the first row."""
+WORDS: Final = 390  # width of the words about a track
+BAR: Final = 620  # width of the timeline
+HEAD: Final = 118  # height above the first row
 COLUMNS, PICTURE = 4, 300
 """Pictures in a row of a preview, and the width of each."""
-PICTURES: Final = 12
-"""Moments of a preview."""
-AROUND: Final = 0.35
-"""What a thumbnail shows around a box, in shares of its sides."""
+PICTURES: Final = 12  # moments of a preview
+AROUND: Final = 0.35  # what a thumbnail shows around a box, in shares of its sides
 PAPER, INK, SOFT, RULE = (250, 249, 246), (28, 30, 34), (104, 108, 116), (214, 211, 204)
 ALARM, REPLACED, VISIBLE = (176, 42, 32), (32, 110, 106), (208, 120, 20)
 GREY: Final = 128
@@ -46,8 +39,7 @@ ENDED: Final = {
     "lost": "LOST: look there",
 }
 """How tracks end, in words."""
-BY_HAND: Final = "by hand"
-"""How the finder of a track ends that a user added."""
+BY_HAND: Final = "by hand"  # how the finder of a track ends that a user added
 Levels = UInt8[np.ndarray, "h w 3"]
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from dpveil.video.quote import ClipQuote
 
 
-MOST: Final = 4
-"""Most places that one sentence names."""
+MOST: Final = 4  # most places that one sentence names
 GIVEN_UP: Final = "lost: look at {}"
 AS_MANY: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"

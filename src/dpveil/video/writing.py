@@ -31,8 +31,7 @@ SUFFIXES: Final[dict[str, str]] = {
     ".webm": "webm",
 }
 """The container of each suffix of an output, in lower case."""
-KEYFRAMES: Final = 120
-"""A keyframe every so many frames at least."""
+KEYFRAMES: Final = 120  # a keyframe every so many frames at least
 
 
 X264: Final = "libx264", {"preset": "veryfast", "crf": "18"}
@@ -82,10 +81,8 @@ def is_installed(name: str) -> bool:
 
 
 BT709, LIMITED = 1, 1
-MESSAGES: Final = 6
-"""The type of H.264's units that hold supplemental messages."""
-LONGEST: Final = 2**31
-"""An MP4 file states how long a frame is shown as a number below this, in its unit."""
+MESSAGES: Final = 6  # the type of H.264's units that hold supplemental messages
+LONGEST: Final = 2**31  # an MP4 file states how long a frame is shown as a number below this, in its unit
 SLOWEST, FASTEST = 1, 240
 """Frames a second that encoders are told, which changes no time."""
 
@@ -103,8 +100,7 @@ def unit_of(facts: Facts) -> Fraction:
 
 
 MILLISECOND: Final = Fraction(1, 1000)
-EXACT: Final = ("mp4", "mov")
-"""Containers that hold times exactly."""
+EXACT: Final = ("mp4", "mov")  # containers that hold times exactly
 
 
 def time_unit(facts: Facts, container: str) -> Fraction:

@@ -18,12 +18,9 @@ Chances = Float64[np.ndarray, "..."]
 Flags = Bool[np.ndarray, "..."]
 T = TypeVar("T")
 
-REACH: Final = 12
-"""Standard deviations beyond which a Gaussian's tail, below 1e-32, is dropped."""
-WIDEST: Final = 10**6
-"""Largest standard deviation of a tabulated Gaussian."""
-FARTHEST: Final = 2**61
-"""Limit of the search for quantiles."""
+REACH: Final = 12  # standard deviations beyond which a Gaussian's tail, below 1e-32, is dropped
+WIDEST: Final = 10**6  # largest standard deviation of a tabulated Gaussian
+FARTHEST: Final = 2**61  # limit of the search for quantiles
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,17 +27,13 @@ from scipy.signal import fftconvolve
 from dpveil.core.guarantee import Guarantee
 from dpveil.noise.matrix import TOTAL
 
-GRID: Final = 1 << 15
-"""Points of the grid over the range of losses."""
-SNAP: Final = 1e-6
-"""Distance, in steps of the grid, within which a loss counts as a grid point."""
+GRID: Final = 1 << 15  # points of the grid over the range of losses
+SNAP: Final = 1e-6  # distance, in steps of the grid, within which a loss counts as a grid point
 ORDERS: Final = (1.01, 1.1, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0)
 """Orders α at which a Rényi divergence is compared with ρ·α."""
 WORK: Final = Context(prec=50)
-EXACT: Final = Fraction(1, 10**40)
-"""A bound on the error of 50-digit logarithms."""
-CLOSE: Final = 1e-9
-"""Relative error of a divergence in floats."""
+EXACT: Final = Fraction(1, 10**40)  # a bound on the error of 50-digit logarithms
+CLOSE: Final = 1e-9  # relative error of a divergence in floats
 ROUNDING: Final = {"ε": 1e-12, "δ": 1e-13, "ρ": 1e-12}
 """Absolute errors of floats: in sums, in Fourier transforms, and in Rényi divergences of orders next to 1."""
 MOST_EXACT: Final = 2048

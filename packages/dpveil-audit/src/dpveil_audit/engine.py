@@ -147,17 +147,12 @@ def _finite(value: object) -> object:
 Bits = Callable[[str], BitSource]
 """A function from names to independent bit sources."""
 BY_LAW: Final = ("exact", "fit")
-BY_DRAWS: Final = ("fit",)
-"""Gates for a mutant with the intact law, which only draws can reject."""
-DEEPER: Final = 5
-"""Draws of a deep level for each of the quick one."""
-SHARPEST: Final = 400
-"""Largest power of probabilities, in hundredths, that is tried."""
+BY_DRAWS: Final = ("fit",)  # gates for a mutant with the intact law, which only draws can reject
+DEEPER: Final = 5  # draws of a deep level for each of the quick one
+SHARPEST: Final = 400  # largest power of probabilities, in hundredths, that is tried
 MISSED_FIT: Final = 1e-6
-SHARED: Final = 100
-"""Tests that share the alpha of one gate, for the power that is stated."""
-SAME_LAW: Final = 1e-7
-"""Largest difference of a probability from the law that is written independently."""
+SHARED: Final = 100  # tests that share the alpha of one gate, for the power that is stated
+SAME_LAW: Final = 1e-7  # largest difference of a probability from the law that is written independently
 Chances = Sequence[Float64[np.ndarray, " outcomes"]]
 """The law of every draw of one input."""
 LawOf = Callable[[Any, Any], ProductLaw]

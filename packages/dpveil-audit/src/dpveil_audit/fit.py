@@ -23,20 +23,14 @@ from scipy.special import gammaln
 from dpveil.errors import InvalidParameter
 from dpveil_audit.distributions import Distribution, finite_distribution
 
-ALPHA: Final = 1e-9
-"""Probability of rejecting a right sampler."""
+ALPHA: Final = 1e-9  # probability of rejecting a right sampler
 BINS: Final = 64
 MOST_BINS: Final = 4096
-FEWEST_EXPECTED: Final = 50
-"""Expected draws per bin of the fine test."""
-FEWEST_SAMPLES: Final = 200
-"""Smallest sample that is tested."""
-CLASSES: Final = 8
-"""Most classes of outcomes in the test of pairs."""
-CENTRE: Final = 8
-"""Distance from the median up to which single outcomes are tested."""
-LOOKS: Final = 5
-"""Number of tests."""
+FEWEST_EXPECTED: Final = 50  # expected draws per bin of the fine test
+FEWEST_SAMPLES: Final = 200  # smallest sample that is tested
+CLASSES: Final = 8  # most classes of outcomes in the test of pairs
+CENTRE: Final = 8  # distance from the median up to which single outcomes are tested
+LOOKS: Final = 5  # number of tests
 Chances = Float64[np.ndarray, "..."]
 """Probabilities of outcomes; several arrays may differ in length."""
 

@@ -86,8 +86,7 @@ class Circle:
         return keys
 
 
-SIDE: Final = 1 << 16
-"""Steps of a side of the box, independent of the mechanisms' own constant."""
+SIDE: Final = 1 << 16  # steps of a side of the box, independent of the mechanisms' own constant
 Code = tuple[float, ...]
 Codes = Float64[np.ndarray, "n m"]
 
@@ -218,8 +217,7 @@ def show_plain(value: Any) -> str:
     return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
 
 
-REACH: Final = 12
-"""Standard deviations at which Gaussian tails are cut, below 10^-32."""
+REACH: Final = 12  # standard deviations at which Gaussian tails are cut, below 10^-32
 SHOWN: Final = "shown"
 DROPPED: Final = "dropped"
 Amount = Fraction | str
@@ -431,10 +429,8 @@ DIRECTIONAL: Final = (
 
 Settings = tuple[tuple[AuditSpace, dict[str, Any]], ...]
 DRAWS: Final = 20_000
-FITTED: Final = (0, 2, 6)
-"""An end, the middle, and a code outside, of those of `codes_of`."""
-FEW_DRAWS: Final = 1_000
-"""Draws of directions, each of which takes interval arithmetic."""
+FITTED: Final = (0, 2, 6)  # an end, the middle, and a code outside, of those of `codes_of`
+FEW_DRAWS: Final = 1_000  # draws of directions, each of which takes interval arithmetic
 TWO: Final = AuditSpace((0, -4), (1, 4), (1, 1), (0.25, 2))
 THREE: Final = AuditSpace((-1, 0, -0.125), (1, 8, 0.125), (4, 1, 40), (0.5, 2, 0.03125))
 ONE: Final = AuditSpace((-2,), (2,), (1,), (1,))

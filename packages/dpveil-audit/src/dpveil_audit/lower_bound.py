@@ -19,16 +19,12 @@ from scipy import stats
 from dpveil.errors import InvalidParameter
 from dpveil_audit.fit import ALPHA
 
-COLUMNS: Final = 8
-"""Values of a release that are used: those whose means differ most."""
-THRESHOLDS: Final = 256
-"""Thresholds that are tried, about."""
+COLUMNS: Final = 8  # values of a release that are used: those whose means differ most
+THRESHOLDS: Final = 256  # thresholds that are tried, about
 DEVIATIONS: Final = 6.0
 """Standard errors subtracted when an event is chosen; the bound is valid for any number."""
-FEWEST: Final = 1000
-"""Draws of each half of a side."""
-CERTAIN: Final = 1e6
-"""Stands for an infinite ε, of inputs that are distinguished with certainty."""
+FEWEST: Final = 1000  # draws of each half of a side
+CERTAIN: Final = 1e6  # stands for an infinite ε, of inputs that are distinguished with certainty
 Draws = UInt8[np.ndarray, "n values"]
 
 

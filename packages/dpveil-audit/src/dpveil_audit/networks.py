@@ -35,20 +35,13 @@ from dpveil_audit.engine import (
 )
 from dpveil_audit.fit import ALPHA
 
-SIDE: Final = 16
-"""Side of a crop in pixels."""
-LENGTH: Final = 2
-"""Coordinates of a code: how light the red and the green pixels are."""
-UNUSED: Final = 64 * "0"
-"""Stands for the hash of a file, where there is none."""
-TRAINED: Final = 0.25
-"""Largest coordinate of a training code; those of other crops reach 1."""
-GENDER: Final = 0.3
-"""How much lighter blue pixels are for a unit of gender."""
-YAW: Final = 0.2
-"""How much lighter they are for a radian of yaw."""
-PITCH: Final = 0.15
-"""How much lighter they are for a radian of pitch."""
+SIDE: Final = 16  # side of a crop in pixels
+LENGTH: Final = 2  # coordinates of a code: how light the red and the green pixels are
+UNUSED: Final = 64 * "0"  # stands for the hash of a file, where there is none
+TRAINED: Final = 0.25  # largest coordinate of a training code; those of other crops reach 1
+GENDER: Final = 0.3  # how much lighter blue pixels are for a unit of gender
+YAW: Final = 0.2  # how much lighter they are for a radian of yaw
+PITCH: Final = 0.15  # how much lighter they are for a radian of pitch
 Row = tuple[int, int, int]
 """A crop: its levels of red, green and blue, the same in every pixel."""
 Planes = Float32[np.ndarray, "..."]
@@ -185,10 +178,8 @@ ROWS: Final = ((20, 60, 200), (230, 150, 130), (128, 128, 128), (0, 255, 255))
 """Faces that differ in all that the networks read, and are read as one gender."""
 CODE: Final = TRAINED * np.array([[0.4, -0.7]])
 """The private code of every face, in the gate that holds it fixed."""
-POSE: Final = (4.0, -2.0)
-"""The public pose in which it is shown, in degrees: small, as poses have limits."""
-PIXEL: Final = SIDE // 2
-"""A pixel within the ellipse, in both directions; all there are alike."""
+POSE: Final = (4.0, -2.0)  # the public pose in which it is shown, in degrees: small, as poses have limits
+PIXEL: Final = SIDE // 2  # a pixel within the ellipse, in both directions; all there are alike
 ANY: Final = "a pixel"
 GREY: Final = 128
 
@@ -275,8 +266,7 @@ def _release_fixed(version: NetworkVersion, case: NetworkCase, row: Row, pose: A
 
 # `latent` with codecs of networks, whole and with faults
 
-PART: Final = 0.05
-"""How much of what it should not see a faulty network adds."""
+PART: Final = 0.05  # how much of what it should not see a faulty network adds
 Made = Callable[[NetworkCase], Audited]
 
 

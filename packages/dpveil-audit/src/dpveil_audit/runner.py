@@ -19,8 +19,7 @@ from dpveil_audit.samplers import samplers
 from dpveil_audit.scalar.mutants import scalars
 
 LEVELS: Final = ("quick", "deep")
-DRAWING: Final = ("fit", "bound")
-"""Gates that draw, and so can raise false alarms."""
+DRAWING: Final = ("fit", "bound")  # gates that draw, and so can raise false alarms
 Entries = Mapping[str, Audit]
 
 

@@ -141,8 +141,7 @@ def neighbours(case: VoteCase) -> Iterator[tuple[People, People]]:
 
 # The gates of synthetic data sets: what is released, what neighbours change, and the noise itself
 
-ROUNDED: Final = 1e-6
-"""Relative error of δ by that grid, at most."""
+ROUNDED: Final = 1e-6  # relative error of δ by that grid, at most
 
 
 def same_gate(version: VoteVersion, case: VoteCase) -> Iterator[Finding]:

@@ -34,8 +34,7 @@ SWEEP: Final = "over epsilon"
 BLUR: Final = GaussianBlur(1)
 NOTHING: Final = "grey only: shows nothing"
 GREY: Final = 127
-ZOOM: Final = 1000
-"""The largest ε of the paper's close-up of block 16."""
+ZOOM: Final = 1000  # the largest ε of the paper's close-up of block 16
 
 
 def series(mechanism: str, block: int, blurred: bool = True) -> str:

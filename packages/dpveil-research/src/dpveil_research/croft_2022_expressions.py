@@ -46,8 +46,7 @@ SIX: Final = ("neutral", "happy", "sad", "surprised", "disgusted", "fearful")
 BASIC, EXPRESSION, GENDER = "basic", "expression told", "gender told"
 MODELS: Final = (BASIC, EXPRESSION, GENDER)
 SIDE: Final = 64
-SMALL: Final = 24
-"""Side of the pictures in which expressions are read, in pixels."""
+SMALL: Final = 24  # side of the pictures in which expressions are read, in pixels
 DARK: Final = 64
 Tell = Callable[[str], None]
 Shares = Float64[np.ndarray, " n"]

@@ -32,8 +32,7 @@ from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_share, estimate, to_csv
 
 SEED: Final = 15
-PHOTOS: Final = 13
-"""Of everybody: ten to learn from, and a fifth, rounded up, to be named."""
+PHOTOS: Final = 13  # of everybody: ten to learn from, and a fifth, rounded up, to be named
 EMBEDDING, LINEAR, NETWORK = "dlib's embeddings, of photos", "linear, of releases", "network, of releases"
 
 

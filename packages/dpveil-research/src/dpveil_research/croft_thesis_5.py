@@ -43,8 +43,7 @@ from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 POWERS: Final = {"error": (1, False), "bayes": (1, True), "squared": (2, False), "bayes_squared": (2, True)}
 """By measure: the power of the loss, and whether responses are remapped first."""
 Floats = Float64[np.ndarray, "..."]
-DIGITS: Final = 12
-"""Decimals in which posterior losses are compared."""
+DIGITS: Final = 12  # decimals in which posterior losses are compared
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,7 @@ def _equalities(program: _Program, answers: Floats, responses: Floats, *, fair: 
     return csr_matrix((values, (rows, columns)), (len(totals), int(entry.max()) + 1)), totals
 
 
-FINE: Final = 45
-"""Lattice points per response category, for mechanisms with continuous responses."""
+FINE: Final = 45  # lattice points per response category, for mechanisms with continuous responses
 
 
 @dataclass(frozen=True)
@@ -283,8 +281,7 @@ GROUPS: Final = 2000
 PEOPLE: Final = 10
 FAMILIES: Final = (424, 328, 118, 85, 29, 10, 6)
 """Families of size 1, 2, ..., 7 per thousand; the mean is 2.021."""
-DEGREES: Final = 227
-"""People with a degree per thousand."""
+DEGREES: Final = 227  # people with a degree per thousand
 
 
 def groups(seed: int) -> tuple[Float64[np.ndarray, " groups"], Float64[np.ndarray, " groups"]]:

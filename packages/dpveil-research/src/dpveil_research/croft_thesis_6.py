@@ -40,8 +40,7 @@ from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, clustered_mean, clustered_share, estimate, to_csv
 
 SEED: Final = 682
-RATIO: Final = Fraction(9, 10)
-"""The thesis' ratio of noise to deviation at the time of release."""
+RATIO: Final = Fraction(9, 10)  # the thesis' ratio of noise to deviation at the time of release
 PRIVATE: Final = PCABasis.name
 SAME: Final = KSameM.name
 REPLACED: Final = "head replaced"

@@ -144,8 +144,7 @@ FACES, SIGHT = "recogniser", "parrot"
 """dlib's embeddings and each person's mean, as the thesis' network learned from photos; and a discriminant of
 small pictures, which sees hair and background, and learned from releases of the attacker's photos.
 """
-SMALL: Final = 12
-"""Side of these pictures in pixels."""
+SMALL: Final = 12  # side of these pictures in pixels
 PHOTOS, DECODED = "photos as they are", "decoded"
 
 

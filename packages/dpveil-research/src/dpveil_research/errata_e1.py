@@ -34,10 +34,8 @@ def log_density(response: Any, answer: float, scale: float) -> Floats:
     return found
 
 
-EPSILON: Final = 1.0
-"""The promised ε."""
-PAIR: Final = (0.0, 0.9)
-"""Two answers, in ΔF, whose log-ratios are compared."""
+EPSILON: Final = 1.0  # the promised ε
+PAIR: Final = (0.0, 0.9)  # two answers, in ΔF, whose log-ratios are compared
 RESPONSES: Final = (0.9, 5, 10, 20, 50, 100, 200, 500, 1000)
 ANSWERS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
 PUBLISHED, METRIC, RECORD, SNAPPED = (

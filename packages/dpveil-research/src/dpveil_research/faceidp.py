@@ -31,8 +31,7 @@ LAPLACE, EQUAL = "box-laplace", "box-laplace, equal shares"
 TRUNCATED, GAUSSIAN = "box-truncated-laplace", "box-gaussian"
 PURE: Final = ("10", "30", "100", "300", "1000", "3000", "10000", "30000", "100000")
 RHO: Final = ("1", "10", "100", "1000", "10000", "100000", "1000000", "10000000")
-RECOGNISED: Final = (LAPLACE, GAUSSIAN)
-"""The mechanisms whose releases are shown to the recogniser."""
+RECOGNISED: Final = (LAPLACE, GAUSSIAN)  # the mechanisms whose releases are shown to the recogniser
 Codes = Float64[np.ndarray, "n m"]
 
 
@@ -129,26 +128,20 @@ def farther(differences: Sequence[Row]) -> list[Row]:
 
 
 SEED: Final = 2020
-TRAINING: Final = 1000
-"""Faces that train the dictionary."""
-ATOMS: Final = 100
-"""Atoms of the dictionary."""
-PAIRS: Final = 30
-"""Pairs of similar faces of different people."""
+TRAINING: Final = 1000  # faces that train the dictionary
+ATOMS: Final = 100  # atoms of the dictionary
+PAIRS: Final = 30  # pairs of similar faces of different people
 EACH: Final = 5
 PEOPLE: Final = 79
 DRAWS: Final = 4
 TOP: Final = 255
 UTILITIES: Final = ("5", "10", "13", "20", "30", "100", "300", "1000", "3000")
 """Those of the paper's figures, up to 30, and larger ones, to see where the recogniser fails."""
-LOOKED_AT: Final = ("5", "13", "30", "100", "300", "1000", "3000")
-"""Utilities at which the recogniser is run."""
-SHOWN: Final = "13"
-"""The utility of figures 9 to 12."""
+LOOKED_AT: Final = ("5", "13", "30", "100", "300", "1000", "3000")  # utilities at which the recogniser is run
+SHOWN: Final = "13"  # the utility of figures 9 to 12
 BUDGETS: Final = ("1", "2.2", "2.9", "10", "30", "100", "300", "1000", "3000", "10000")
 ORIGINAL: Final = "original"
-TAKEN: Final = "taken for A"
-"""The sweep whose values are shares of pictures."""
+TAKEN: Final = "taken for A"  # the sweep whose values are shares of pictures
 NONE: Final = "no formal guarantee"
 Embed = Callable[[Crops], Float64[np.ndarray, "n d"]]
 Told = Callable[[str], None]

@@ -20,20 +20,17 @@ from dpveil_research.plots import sheet
 from dpveil_research.published_faceidp import ALLOCATIONS, release
 from dpveil_research.results import Row, to_csv
 
-PEOPLE: Final = 79
-"""Drawn people of whom two are A and B, as many as of LFW in the other figures."""
+PEOPLE: Final = 79  # drawn people of whom two are A and B, as many as of LFW in the other figures
 APART: Final = 0.51
 """The mean distance of LFW's thirty closest pairs, and nearly that of A and B: the closest two drawn people
 are far closer, 0.17.
 """
 CLOSEST: Final = "closest"
-UTILITIES: Final = (SHOWN, "1000")
-"""The paper's, and one at which the noise can be seen."""
+UTILITIES: Final = (SHOWN, "1000")  # the paper's, and one at which the noise can be seen
 SERIES: Final = (ORIGINAL, *ALLOCATIONS)
 PARTS: Final = {"left eye of A": (0, (40, 25), 50), "mouth of B": (1, (85, 34), 50)}
 """What figure 7 magnifies: the face, the top left corner of the part, in rows and columns, and its side."""
-LOUDER: Final = 8
-"""Differences are drawn so many times as large."""
+LOUDER: Final = 8  # differences are drawn so many times as large
 GREY: Final = 128
 
 

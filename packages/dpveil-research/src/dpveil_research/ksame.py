@@ -41,8 +41,7 @@ from dpveil_research.results import Row, estimate, to_csv, where
 from dpveil_train import train_pca
 
 SEED: Final = 2022
-PAPER: Final = CroftMetric.name
-"""The paper's private mechanism."""
+PAPER: Final = CroftMetric.name  # the paper's private mechanism
 SAME: Final = KSameM.name
 PRIVATE: Final[dict[str, type[CroftMetric] | type[BoxLaplace]]] = {
     kind.name: kind for kind in (CroftMetric, BoxLaplace)

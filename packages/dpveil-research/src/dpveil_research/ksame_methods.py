@@ -23,8 +23,7 @@ Features = Num[np.ndarray, "n d"]
 Members = Int64[np.ndarray, " members"]
 Faces = UInt8[np.ndarray, "n h w c"]
 Codes = Float64[np.ndarray, "n m"]
-PART: Final = 4096
-"""Columns multiplied at a time, which bounds memory."""
+PART: Final = 4096  # columns multiplied at a time, which bounds memory
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,8 +38,7 @@ SPACES: Final[dict[str, tuple[type[Codec], int]]] = {
 }
 LONGEST: Final = "pca 512"
 OURS, OPTIMAL, TRUNCATED, PRINTED = "equal shares", "optimal shares", "truncated", "as printed"
-EVERYWHERE: Final = "all"
-"""The sweep of what is the same in all spaces."""
+EVERYWHERE: Final = "all"  # the sweep of what is the same in all spaces
 MEASURES: Final = ("ssim", "psnr")
 TOP: Final = 255
 NOTHING: Final = "mean face: shows nothing"

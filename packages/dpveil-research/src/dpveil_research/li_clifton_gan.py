@@ -41,13 +41,10 @@ from dpveil_research.li_clifton_2021 import (
 from dpveil_research.plots import Panel, figure, sheet
 from dpveil_research.results import Row, clustered_mean, estimate, to_csv
 
-OTHERS: Final = 400
-"""Photos of other people to whom the Fréchet distance is taken."""
-LEADING: Final = "1-32=4"
-"""Weights by hand: four times the share for the components that vary most."""
+OTHERS: Final = 400  # photos of other people to whom the Fréchet distance is taken
+LEADING: Final = "1-32=4"  # weights by hand: four times the share for the components that vary most
 ENCODED, OPTIMISED, WEIGHTED = "equal shares", "equal shares, optimised codes", f"weights {LEADING}"
-COMPARED: Final = 10
-"""The clip at which the other two are measured."""
+COMPARED: Final = 10  # the clip at which the other two are measured
 PHOTOS: Final = "photos as they are"
 DISTANCE: Final = "frechet"
 
@@ -112,8 +109,7 @@ def figures(rows: Sequence[Row]) -> dict[str, bytes]:
 
 
 Tile = tuple[np.ndarray, str, str]
-EACH_OF_7: Final = {12.5: (64, 32, 16, 8, 4), 25: (16, 8, 4, 2, 1)}
-"""ε of one number by the clip of figure 7."""
+EACH_OF_7: Final = {12.5: (64, 32, 16, 8, 4), 25: (16, 8, 4, 2, 1)}  # ε of one number by the clip of figure 7
 
 
 def sheets(codec: StoredCodec) -> dict[str, bytes]:

@@ -103,10 +103,8 @@ TABLES = (
 )
 
 
-FLOOR: Final = 0.01
-"""Floor of deviations as a fraction of upper - lower: the model's default."""
-TINY: Final = 1e-6
-"""A floor that is next to none."""
+FLOOR: Final = 0.01  # floor of deviations as a fraction of upper - lower: the model's default
+TINY: Final = 1e-6  # a floor that is next to none
 MOST_STAIRCASE: Final = 6
 """Largest ε of one value at which a staircase is drawn: its draws take e^(ε/2) tries."""
 BASELINE: Final = "not private"

@@ -12,13 +12,11 @@ from PIL import Image
 from dpveil.errors import UsageError
 from dpveil_research.results import columns, where
 
-PALETTE: Final = 128
-"""Colours of a picture that is kept."""
+PALETTE: Final = 128  # colours of a picture that is kept
 INK: Final = "#1c1e22"
 SOFT: Final = "#8a8d94"
 DPI: Final = 110
-NEARBY: Final = 0.03
-"""Points that lie nearer than this, in both axes together, share a label."""
+NEARBY: Final = 0.03  # points that lie nearer than this, in both axes together, share a label
 COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",

@@ -18,12 +18,9 @@ from dpveil_research.published_deviations import laplace
 
 STANDARD, PARTIAL, OPTIMAL = "standard", "partial", "optimal"
 ALLOCATIONS: Final = (STANDARD, PARTIAL, OPTIMAL)
-FARTHEST: Final = 2.0
-"""Farthest edge that is searched for, in sides of the box of the training codes."""
-NEAREST: Final = 0.1
-"""Nearest edge, likewise."""
-CORNERS: Final = 8
-"""Random corners of the box that are tested."""
+FARTHEST: Final = 2.0  # farthest edge that is searched for, in sides of the box of the training codes
+NEAREST: Final = 0.1  # nearest edge, likewise
+CORNERS: Final = 8  # random corners of the box that are tested
 
 Many = Float64[np.ndarray, " m"]
 Moves = Float64[np.ndarray, "n m"]

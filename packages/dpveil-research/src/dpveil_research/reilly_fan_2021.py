@@ -24,15 +24,13 @@ from dpveil_research.published import PublishedDPPix
 from dpveil_research.results import Row
 
 EPSILONS: Final = ("0.1", "0.5", "1", "5", "10")
-MORE_EPSILONS: Final = ("0.01", "0.05", *EPSILONS)
-"""Those of tables II and IV."""
+MORE_EPSILONS: Final = ("0.01", "0.05", *EPSILONS)  # those of tables II and IV
 BLOCKS: Final = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24)
 CLUSTERS: Final = (2, 4, 6, 8, 10, 16, 24, 32, 48, 64)
 RANKS: Final = (1, 2, 4, 6, 8, 12, 16, 24, 32)
 DELTAS: Final = ("0.1", "0.2", "0.33", "0.4", "0.5", "0.6", "0.7", "0.8", "0.85")
 NEIGHBOURHOODS: Final = (1, 2, 4, 8, 16, 64, 256, 1024, 10304)
-M: Final = 1
-"""One pixel of change where m is not varied."""
+M: Final = 1  # one pixel of change where m is not varied
 RATE: Final = "0.1"
 GREY: Final = 127
 

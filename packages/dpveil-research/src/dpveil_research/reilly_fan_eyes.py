@@ -31,8 +31,7 @@ from dpveil_research.results import Row, clustered_mean, clustered_share, estima
 SEED: Final = 2021
 DRAWN: Final = "drawn-eyes"
 EYES, PHOTOS, BASELINES = 40, 5, 2
-FALSE: Final = 0.001
-"""Share of other eyes that pass."""
+FALSE: Final = 0.001  # share of other eyes that pass
 FILLED: Final = "filled"
 METHODS: Final = methods(block=6, clusters=28, rank=6)
 TABLES: Final[Mapping[str, Mapping[str, tuple[float, float | None, float]]]] = {
@@ -93,8 +92,7 @@ FILTERS: Final[Mapping[str, Callable[[Image], Image]]] = {
     FILLED: fill_commonest,
 }
 """What attackers do with a release before they look for the iris."""
-SNOWY: Final = ("Snow",)
-"""Methods of whose releases a level tells which pixels are hidden."""
+SNOWY: Final = ("Snow",)  # methods of whose releases a level tells which pixels are hidden
 
 
 @dataclass(frozen=True, eq=False)

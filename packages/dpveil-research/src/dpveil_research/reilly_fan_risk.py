@@ -28,8 +28,7 @@ from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil_research.plots import Panel, figure
 from dpveil_research.results import Row, estimate, to_csv
 
-MEDIAN: Final = {"Snow-Med": ("median:3",)}
-"""Steps after a release."""
+MEDIAN: Final = {"Snow-Med": ("median:3",)}  # steps after a release
 SVD_OF_ONE: Final = "DP-SVD, levels to 1"
 """The paper states no unit of singular values, which DP-SVD's ε multiplies: levels to 1 are ε/255 to 255."""
 

@@ -11,8 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.stats import t
 
-LEVEL = 0.95
-"""Confidence level."""
+LEVEL = 0.95  # confidence level
 
 
 def clustered_mean(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> tuple[float, float, float]:

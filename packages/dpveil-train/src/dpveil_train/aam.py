@@ -19,12 +19,9 @@ from dpveil.errors import InvalidParameter, UsageError
 from dpveil_train import pca
 from dpveil_train.order import Source
 
-PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
-"""Passes over the training crops."""
-OF_SHAPE: Final = 8
-"""One coordinate in this many is shape; the others are texture."""
-LEAST: Final = 1e-6
-"""Least variance of a component of shape, in squared pixels summed over all landmarks."""
+PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1  # passes over the training crops
+OF_SHAPE: Final = 8  # one coordinate in this many is shape; the others are texture
+LEAST: Final = 1e-6  # least variance of a component of shape, in squared pixels summed over all landmarks
 
 Marker = Callable[[Crops], Shapes]
 """Returns the landmarks of crops, (x, y) in pixels; NaN for crops where they are uncertain."""
@@ -154,8 +151,7 @@ def texture_of(source: Source, card: Card, seed: int, length: int, of_texture: i
         raise InvalidParameter("length", length, problem, hint=error.hint) from error
 
 
-RIDGE: Final = 0.5
-"""Ridge penalty, relative to the mean variance of the features."""
+RIDGE: Final = 0.5  # ridge penalty, relative to the mean variance of the features
 
 
 class Regression:

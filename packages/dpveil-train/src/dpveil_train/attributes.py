@@ -23,26 +23,17 @@ from dpveil.noise.bits import SeededBits
 from dpveil_train.labelled import NO_MORE, HandLabels, Labelled, labelled_photos
 from dpveil_train.order import Order, Progress, Trained, silent
 
-HELD_OUT: Final = 5
-"""The last one of so many images is held out: with many shards, the last shards."""
-LABELLED: Final = ("gender", "age", "perceived-race")
-"""Attributes labelled in the shards."""
-BY_LANDMARKS: Final = ("pose", "smile")
-"""Attributes computed from landmarks; the others are labelled by hand."""
-SHIFT: Final = 0.03
-"""Largest shift of an augmented crop, relative to its side."""
-ZOOM: Final = 0.05
-"""Largest relative change of its scale."""
-TURN: Final = 5.0
-"""Its largest rotation, in degrees."""
-NOSE: Final = 30
-"""Index among the 68 landmarks of the tip of the nose."""
+HELD_OUT: Final = 5  # the last one of so many images is held out: with many shards, the last shards
+LABELLED: Final = ("gender", "age", "perceived-race")  # attributes labelled in the shards
+BY_LANDMARKS: Final = ("pose", "smile")  # attributes computed from landmarks; the others are labelled by hand
+SHIFT: Final = 0.03  # largest shift of an augmented crop, relative to its side
+ZOOM: Final = 0.05  # largest relative change of its scale
+TURN: Final = 5.0  # its largest rotation, in degrees
+NOSE: Final = 30  # index among the 68 landmarks of the tip of the nose
 TURNED: Final = 0.12
 """Offset of the tip of the nose from the eyes' middle, in distances between the eyes, of a turned head."""
-WIDE: Final = 0.95
-"""Least width of a smiling mouth, in distances between the eyes."""
-OPEN_LIPS: Final = 0.06
-"""Least gap between the lips of a smiling mouth, in distances between the eyes."""
+WIDE: Final = 0.95  # least width of a smiling mouth, in distances between the eyes
+OPEN_LIPS: Final = 0.06  # least gap between the lips of a smiling mouth, in distances between the eyes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,22 +186,15 @@ def shares(right: np.ndarray) -> str:
     return f"{right.mean():.3f} ({ends.low:.3f} to {ends.high:.3f})"
 
 
-UNITS: Final = 192
-"""Hidden units."""
+UNITS: Final = 192  # hidden units
 EPOCHS: Final = 8
 BATCH: Final = 128
-RATE: Final = 1e-3
-"""Learning rate at the start, from where it falls as a cosine."""
-DECAY: Final = 1e-3
-"""Weight decay, multiplied by the learning rate at every step."""
-DROPPED: Final = (0.1, 0.3)
-"""Shares of the features and of the hidden units that dropout leaves out."""
-LEAST_SPREAD: Final = 1e-2
-"""Added to the standard deviations by which features are divided."""
-LEAST: Final = 40
-"""Least number of training images."""
-UNKNOWN: Final = -1
-"""The label of an image whose value of an attribute is not known."""
+RATE: Final = 1e-3  # learning rate at the start, from where it falls as a cosine
+DECAY: Final = 1e-3  # weight decay, multiplied by the learning rate at every step
+DROPPED: Final = (0.1, 0.3)  # shares of the features and of the hidden units that dropout leaves out
+LEAST_SPREAD: Final = 1e-2  # added to the standard deviations by which features are divided
+LEAST: Final = 40  # least number of training images
+UNKNOWN: Final = -1  # the label of an image whose value of an attribute is not known
 
 Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]

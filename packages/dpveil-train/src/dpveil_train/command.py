@@ -25,8 +25,7 @@ NETWORKS: Final = {
     "denoiser": "dpveil_train.denoiser",
 }
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
-OTHERS: Final = (*NETWORKS, "attributes")
-"""Models that are no codecs without networks."""
+OTHERS: Final = (*NETWORKS, "attributes")  # models that are no codecs without networks
 LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
 """What the decoder of a network learns from landmarks."""
 

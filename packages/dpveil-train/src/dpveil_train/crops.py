@@ -25,12 +25,9 @@ from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source
 
-MOST_PIXELS: Final = 100_000_000
-"""Most pixels of an image inside a shard."""
-BATCH: Final = 512
-"""Crops in memory at a time."""
-EVERY: Final = 20
-"""One image in this many is held out for evaluation."""
+MOST_PIXELS: Final = 100_000_000  # most pixels of an image inside a shard
+BATCH: Final = 512  # crops in memory at a time
+EVERY: Final = 20  # one image in this many is held out for evaluation
 
 Align = Callable[[Photo, Canvas], UInt8[np.ndarray, "h w c"]]
 """Returns a photo's crop of the size of the canvas."""

@@ -60,14 +60,10 @@ class UNet(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
-BLOCKS: Final = (1, 2, 3, 4, 6, 8, 12, 16)
-"""Sides of blocks, in pixels of the picture."""
-SCALES: Final = (2.0, 400.0)
-"""Noise scales, in grey levels."""
-SHARES: Final = (0.05, 0.6)
-"""Values of δ for Snow."""
-RATES: Final = (30.0, 30_000.0)
-"""Values of ε for the exponential mechanism of a pixel's error."""
+BLOCKS: Final = (1, 2, 3, 4, 6, 8, 12, 16)  # sides of blocks, in pixels of the picture
+SCALES: Final = (2.0, 400.0)  # noise scales, in grey levels
+SHARES: Final = (0.05, 0.6)  # values of δ for Snow
+RATES: Final = (30.0, 30_000.0)  # values of ε for the exponential mechanism of a pixel's error
 LEVELS: Final = 255
 ZOOM: Final = (0.7, 1.0)
 """Part of a crop that a picture shows: boxes of detectors hold less than the crops do."""
@@ -150,8 +146,7 @@ METHODS: Final[tuple[Callable[[Draws], Any], ...]] = (
 """What makes a method at random; Laplace noise twice as often."""
 
 
-MEASURED: Final = 200
-"""Most held-out pictures that are measured."""
+MEASURED: Final = 200  # most held-out pictures that are measured
 
 
 @dataclass(frozen=True)
@@ -169,8 +164,7 @@ class Plan:
 
 
 PLANS: Final = {"small": Plan(), "full": Plan(widths=(64, 128, 256, 512), steps=100_000, batch=64, rate=5e-4)}
-TINY: Final = Plan(side=32, widths=(8, 16), steps=4, batch=2)
-"""A plan for tests."""
+TINY: Final = Plan(side=32, widths=(8, 16), steps=4, batch=2)  # a plan for tests
 
 
 @dataclass(frozen=True, kw_only=True)

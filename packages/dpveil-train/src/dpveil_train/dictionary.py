@@ -15,19 +15,13 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 from dpveil_train.order import Source, mean_of
 
-RATE: Final = 0.01
-"""The learning rate η, per image (FaceIDP §IX-A)."""
+RATE: Final = 0.01  # the learning rate η, per image (FaceIDP §IX-A)
 BATCH: Final = 32
-EPOCHS: Final = 10
-"""Passes over the training crops to learn the atoms."""
-PASSES: Final = EPOCHS + 3
-"""Passes over the training crops in all."""
-STEPS: Final = 50
-"""Steps of ISTA for a code while atoms are learned."""
-MEMORY: Final = 0.9
-"""Decay of the moving average of each atom's use."""
-ALIKE: Final = 0.999
-"""Least correlation of two crops that count as equal."""
+EPOCHS: Final = 10  # passes over the training crops to learn the atoms
+PASSES: Final = EPOCHS + 3  # passes over the training crops in all
+STEPS: Final = 50  # steps of ISTA for a code while atoms are learned
+MEMORY: Final = 0.9  # decay of the moving average of each atom's use
+ALIKE: Final = 0.999  # least correlation of two crops that count as equal
 
 Rows = Float32[np.ndarray, "n pixels"]
 Atoms = Float32[np.ndarray, "m pixels"]

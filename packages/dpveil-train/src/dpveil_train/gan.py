@@ -109,10 +109,8 @@ TINY: Final = replace(Plan(), side=16, length=8, widths=(8, 16), hidden=16, step
 PLANS: Final = {"small": Plan(), "full": FULL, "large": LARGE}
 
 
-GROUPS: Final = 8
-"""Groups of the group normalisation."""
-SLOPE: Final = 0.2
-"""Negative slope of leaky ReLUs."""
+GROUPS: Final = 8  # groups of the group normalisation
+SLOPE: Final = 0.2  # negative slope of leaky ReLUs
 
 
 def normal(width: int, *, printed: bool = False) -> tuple[nn.Module, nn.Module]:
@@ -224,8 +222,7 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         return score[:, 0], gender[:, 0], pose, seen
 
 
-GRID: Final = 33
-"""Number of budgets of which training draws."""
+GRID: Final = 33  # number of budgets of which training draws
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,8 +326,7 @@ def _resize(crop: UInt8[np.ndarray, "h w 3"], side: int) -> UInt8[np.ndarray, "s
     return np.asarray(cv2.resize(crop, (side, side), interpolation=way))
 
 
-SEEN: Final = 4096
-"""Codes of which the principal components are computed."""
+SEEN: Final = 4096  # codes of which the principal components are computed
 
 
 class Trainer(networks.Trainer):
@@ -495,13 +491,10 @@ def _squares(found: Tensor, wanted: Tensor, known: Tensor) -> Tensor:
     return out
 
 
-MOST: Final = 20_000
-"""Training codes of which the statistics are computed."""
-STEP: Final = 0.5
-"""Half of the difference by which energies are computed, in deviations of a component."""
+MOST: Final = 20_000  # training codes of which the statistics are computed
+STEP: Final = 0.5  # half of the difference by which energies are computed, in deviations of a component
 Made = TypeVar("Made", bound=EncoderDecoder)
-MEASURED: Final = 400
-"""Most held-out pictures that are measured."""
+MEASURED: Final = 400  # most held-out pictures that are measured
 
 
 class Joined(nn.Module):  # type: ignore[misc,unused-ignore]

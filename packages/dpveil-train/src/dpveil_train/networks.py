@@ -36,14 +36,10 @@ from dpveil_train.labelled import Labelled, labelled_photos
 from dpveil_train.landmarks import Finder
 from dpveil_train.order import Order, Progress, Trained
 
-OFTEN: Final = 120.0
-"""Seconds between checkpoints."""
-READ: Final = 128
-"""Side of the crops in which landmarks are looked for, in pixels."""
-LEAST: Final = 40
-"""Least number of pictures."""
-EVERY: Final = 20
-"""One picture in this many is held out."""
+OFTEN: Final = 120.0  # seconds between checkpoints
+READ: Final = 128  # side of the crops in which landmarks are looked for, in pixels
+LEAST: Final = 40  # least number of pictures
+EVERY: Final = 20  # one picture in this many is held out
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,8 +330,7 @@ def compile_calls(device: torch.device, *networks: nn.Module) -> None:
 
 
 OPSET: Final = 17
-SMALL: Final = 64
-"""Tensors with fewer weights are not converted."""
+SMALL: Final = 64  # tensors with fewer weights are not converted
 
 
 def export_onnx(network: nn.Module, takes: tuple[int, ...]) -> bytes:
@@ -378,8 +373,7 @@ def halve_weights(data: bytes) -> bytes:
     return packed
 
 
-MOST: Final = 99.99
-"""Percentile of a layer's numbers up to which they are told apart; larger ones are cut."""
+MOST: Final = 99.99  # percentile of a layer's numbers up to which they are told apart; larger ones are cut
 
 
 class Given(CalibrationDataReader):  # type: ignore[misc,unused-ignore]

@@ -16,14 +16,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 from dpveil_train.order import Source, mean_of
 
-SPARE: Final = 16
-"""Oversampling: additional directions, so that the last components converge too."""
-ROUNDS: Final = 6
-"""Passes over the training crops to find the components."""
-PASSES: Final = ROUNDS + 3
-"""Passes over the training crops in all."""
-LEAST: Final = 1e-3
-"""Least variance of a component, in squared grey levels over the whole crop."""
+SPARE: Final = 16  # oversampling: additional directions, so that the last components converge too
+ROUNDS: Final = 6  # passes over the training crops to find the components
+PASSES: Final = ROUNDS + 3  # passes over the training crops in all
+LEAST: Final = 1e-3  # least variance of a component, in squared grey levels over the whole crop
 
 
 def train_pca(source: Source, *, card: Card, seed: int, length: int = 100) -> PCA:

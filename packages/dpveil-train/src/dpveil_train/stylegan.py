@@ -30,10 +30,8 @@ from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weigh
 from dpveil_train.networks import PlannedOrder, train_network
 from dpveil_train.order import Progress, Trained, silent
 
-SMALLEST: Final = 4
-"""Side of the generator's constant, in pixels."""
-MOST: Final = 4096
-"""Most coordinates of a code."""
+SMALLEST: Final = 4  # side of the generator's constant, in pixels
+MOST: Final = 4096  # most coordinates of a code
 
 
 @dataclass(frozen=True)
@@ -122,12 +120,9 @@ TINY: Final = replace(
 PLANS: Final = {"small": Plan(), "full": FULL}
 
 
-GAIN: Final = math.sqrt(2)
-"""Gain of activations."""
-LEAST: Final = 1e-8
-"""What is added to the norms of modulated weights."""
-SLOW: Final = 0.01
-"""Learning rate of the mapping network, relative to that of the generator."""
+GAIN: Final = math.sqrt(2)  # gain of activations
+LEAST: Final = 1e-8  # what is added to the norms of modulated weights
+SLOW: Final = 0.01  # learning rate of the mapping network, relative to that of the generator
 TAPS: Final = ((0.25, 0.75, 0.0), (0.0, 0.75, 0.25))
 """The filter 1, 3, 3, 1 at even and at odd places of a map of twice the side."""
 

@@ -20,8 +20,7 @@ from dpveil.errors import InvalidParameter, ModelError
 from dpveil.io.names import show_path
 from dpveil_train.stylegan import SMALLEST, Plan, Synthesis
 
-WIDEST: Final = 1024
-"""Most channels, and the greatest length of a style."""
+WIDEST: Final = 1024  # most channels, and the greatest length of a style
 DOUBLINGS: Final = range(1, 7)
 """Possible numbers of doublings: up to 256 pixels, the most for which a codec's networks have room."""
 HINT: Final = "give a state dict of stylegan2-ada-pytorch's G_ema, or a checkpoint of rosinality's"

@@ -183,10 +183,8 @@ def components(
     return mean, axes.astype(np.float16).astype(np.float32)
 
 
-UNSAID: Final = 0.5
-"""Share of reconstructions without a gender, which the identity then has to say."""
-MEASURED: Final = 200
-"""Most pictures of each kind that are measured."""
+UNSAID: Final = 0.5  # share of reconstructions without a gender, which the identity then has to say
+MEASURED: Final = 200  # most pictures of each kind that are measured
 
 
 class Trainer(networks.Trainer):

@@ -20,12 +20,9 @@ nose. The eyes' centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
 BLUR: Final = 0.5
 """Standard deviation of the Gaussian blur before downscaling by a factor s, divided by √(s² - 1), in
 pixels."""
-MOST: Final = 1 << 20
-"""Largest scale of a similarity; the smallest is its inverse."""
-READ: Final = 4
-"""Pixels around a position that interpolation by cubics reads, and one more."""
-SMALLEST: Final = 64
-"""Least shorter side of a halved photo, in pixels."""
+MOST: Final = 1 << 20  # largest scale of a similarity; the smallest is its inverse
+READ: Final = 4  # pixels around a position that interpolation by cubics reads, and one more
+SMALLEST: Final = 64  # least shorter side of a halved photo, in pixels
 Points = Float64[np.ndarray, "n 2"]
 """Positions (x, y)."""
 

@@ -17,25 +17,18 @@ from dpveil.faces.geometry.membrane import lab_of, skin_centre
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.view import seen
 
-FRAME: Final = HeadFrame(128)
-"""The frame in which a model sees what is around a face."""
-BESIDE: Final = 1.8
-"""Enlargement of the inner face's shape within which skin is looked for."""
-NEAR: Final = 0.15
-"""By how much it is enlarged until skin counts 1/e of that at its edge."""
-CHIN: Final = 0.6
-"""Row of the frame below which it is looked for: chin and jaws, which hair hardly covers."""
+FRAME: Final = HeadFrame(128)  # the frame in which a model sees what is around a face
+BESIDE: Final = 1.8  # enlargement of the inner face's shape within which skin is looked for
+NEAR: Final = 0.15  # by how much it is enlarged until skin counts 1/e of that at its edge
+CHIN: Final = 0.6  # row of the frame below which it is looked for: chin and jaws, which hair hardly covers
 NECK: Final = (0.14, 0.76, 0.95)
 """Where skin is looked for below a head: half the width, and the first and last row, in sides of the frame.
 Nothing else is looked at: hands, other people and wood have the colour of skin, too."""
 THROAT: Final = (0.08, 0.06)
 """Standard deviation across, and rows down from 0.8 until skin counts 1/e: necks are narrow and short."""
-ENOUGH: Final = 2.0
-"""Weight of skin there from which on it counts in full."""
-LEAST: Final = 1.0
-"""Weight below which it is taken for none."""
-BARE: Final = 0.02
-"""Share of skin below which none is seen beside a face."""
+ENOUGH: Final = 2.0  # weight of skin there from which on it counts in full
+LEAST: Final = 1.0  # weight below which it is taken for none
+BARE: Final = 0.02  # share of skin below which none is seen beside a face
 OF_JAW: Final = np.array([(0.9, 9.7), (1.0, 3.9), (0.85, 2.3)])
 """CIE Lab of cheeks and nose by that of chin and jaws, factors and addends: a* and b* are fits to 173 faces
 of LFW (R² 0.64, 0.60; mean errors 2.6, 3.1). The factor of L* is larger than fits give (0.6 to 0.75), so

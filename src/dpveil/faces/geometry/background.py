@@ -12,10 +12,8 @@ from dpveil.faces.geometry.fill import fill
 
 SIDE: Final = 160
 """Longer side, in pixels, of the downscaled picture in which the way to the edge is computed."""
-SMOOTH: Final = (13, 13)
-"""Window over which that way is averaged, in its pixels."""
-SURE: Final = 1.5
-"""Standard deviation of the blur of where there is something to mirror, in its pixels."""
+SMOOTH: Final = (13, 13)  # window over which that way is averaged, in its pixels
+SURE: Final = 1.5  # standard deviation of the blur of where there is something to mirror, in its pixels
 ALIKE: Final = 40.0
 """Levels by which the mirrored background may differ from a smooth one: no more than texture."""
 NEAR: Final = 0.12

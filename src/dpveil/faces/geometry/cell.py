@@ -21,22 +21,15 @@ from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline
 from dpveil.faces.geometry.protection import PROTECTIONS, TURNED
 from dpveil.regions.boxes import box_of_text
 
-RATIO: Final = (9, 8)
-"""Two numbers whose quotient is the ratio of one scale to the next: 12.5 %."""
-SCALES: Final = range(128)
-"""Exponents of the scale: the frame's side is 1.125^scale pixels."""
-ROLLS: Final = 48
-"""Rolls of a full turn: multiples of 7.5°."""
-PITCHES: Final = 24
-"""Squares of the grid along the head's width."""
-PITCH: Final = 2 * HEAD.half[0] / PITCHES
-"""Distance between the centres, in sides of the frame."""
-YAW: Final = 20
-"""Degrees of yaw of a head that is turned."""
+RATIO: Final = (9, 8)  # two numbers whose quotient is the ratio of one scale to the next: 12.5 %
+SCALES: Final = range(128)  # exponents of the scale: the frame's side is 1.125^scale pixels
+ROLLS: Final = 48  # rolls of a full turn: multiples of 7.5°
+PITCHES: Final = 24  # squares of the grid along the head's width
+PITCH: Final = 2 * HEAD.half[0] / PITCHES  # distance between the centres, in sides of the frame
+YAW: Final = 20  # degrees of yaw of a head that is turned
 DRAWN: Final = (0, YAW, 32)
 """Degrees of yaw of a head that is drawn, by its class: few heads in photos are turned farther."""
-YAWS: Final = (10, 25)
-"""Degrees of yaw, on either side, at which the next class begins."""
+YAWS: Final = (10, 25)  # degrees of yaw, on either side, at which the next class begins
 ROUNDING: Final = 1.02
 """Factor by which a shape is larger than needed to hold a face's box, so that no row of pixels is lost."""
 

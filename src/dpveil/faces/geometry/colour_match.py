@@ -11,16 +11,14 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 
-SAMPLES: Final = 1 << 16
-"""Approximate number of outside pixels that are sampled."""
+SAMPLES: Final = 1 << 16  # approximate number of outside pixels that are sampled
 GREY: Final = (3.0, 9.0)
 """Differences between the largest and the least channel, in levels: if even the most colourful pixels have
 less than the first, the photo is grey; from the second on it is in colour."""
 BRIGHT: Final = 60.0
 """Levels by which a face may exceed the brightest part of the photo outside, if more than half of the photo
 is outside: a face in front of a dark wall need not be dark."""
-DARKEST: Final = 0.35
-"""Least factor by which a face is darkened."""
+DARKEST: Final = 0.35  # least factor by which a face is darkened
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
 
@@ -44,8 +42,7 @@ class ColourMatch:
         return np.asarray(levels * np.float32(gain), np.float32)
 
 
-AS_IT_IS: Final = ColourMatch(1.0, 255.0)
-"""No change."""
+AS_IT_IS: Final = ColourMatch(1.0, 255.0)  # no change
 
 
 def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> ColourMatch:

@@ -12,14 +12,11 @@ from dpveil.core.region import Box
 
 FINE: Final = 200
 """Longer side, in pixels, of the downscaled image in which the filling is fitted to the hole's edge."""
-COARSE: Final = 72
-"""Longer side, in pixels, of the downscaled image in which the hole is inpainted."""
-RADIUS: Final = 4
-"""Radius of Telea's inpainting, in pixels of the coarse image."""
+COARSE: Final = 72  # longer side, in pixels, of the downscaled image in which the hole is inpainted
+RADIUS: Final = 4  # radius of Telea's inpainting, in pixels of the coarse image
 REACH: Final = 6.0
 """Distance over which the mismatch at the hole's edge decays inside it, in pixels of the fine image."""
-SOME: Final = 0.1
-"""Share of a downscaled pixel that must be known for it to count as known."""
+SOME: Final = 0.1  # share of a downscaled pixel that must be known for it to count as known
 Picture = Float32[np.ndarray, "h w c"]
 
 

@@ -12,29 +12,22 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.colour_match import quantile
 from dpveil.noise.bits import SeededBits
 
-TILE: Final = 128
-"""Side of the pattern of grain, in pixels, which repeats."""
+TILE: Final = 128  # side of the pattern of grain, in pixels, which repeats
 FINE: Final = 0.6
 """Standard deviation of the blur of that pattern, in pixels: cameras and JPEG correlate neighbours."""
 DETAIL: Final = 1.0
 """Standard deviation of the blur, in pixels, beyond whose resolution detail counts as grain."""
-QUIET: Final = 0.15
-"""Quantile of that detail, which edges and hair hardly change."""
+QUIET: Final = 0.15  # quantile of that detail, which edges and hair hardly change
 AROUND: Final = 0.3
 """Width of the surroundings in which grain is measured, relative to the longer side of the region's box."""
-ENOUGH: Final = 64
-"""Least number of pixels in which grain is measured."""
-MOST: Final = 4.0
-"""Largest standard deviation of added grain, in levels."""
+ENOUGH: Final = 64  # least number of pixels in which grain is measured
+MOST: Final = 4.0  # largest standard deviation of added grain, in levels
 SHARE: Final = 0.7
 """Factor for the grain that is added: cameras have finer grain than the pattern, with more detail at the same
 strength."""
-BESIDE: Final = 0.12
-"""The same for sharpness: the person, who is in focus where a background may not be."""
-EDGES: Final = 0.97
-"""Quantile of detail that edges decide, by which sharpness is measured."""
-NEAREST: Final = 12
-"""Least width of these surroundings, in pixels: those next to what is hidden do not count."""
+BESIDE: Final = 0.12  # the same for sharpness: the person, who is in focus where a background may not be
+EDGES: Final = 0.97  # quantile of detail that edges decide, by which sharpness is measured
+NEAREST: Final = 12  # least width of these surroundings, in pixels: those next to what is hidden do not count
 BLURS: Final = (0.45, 0.6, 0.75, 0.9, 1.2, 1.6, 2.1, 2.8)
 """Standard deviations of the blur of a face that is sharper than the photo, in pixels."""
 

@@ -15,19 +15,14 @@ from dpveil.core.arrays import Bool, Float64
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 
-SIDE: Final = 2.378125
-"""The frame's side, in units of UTKFace's crop."""
+SIDE: Final = 2.378125  # the frame's side, in units of UTKFace's crop
 LEFT: Final = -0.6963125
-TOP: Final = -0.75594375
-"""The frame's left and top, in units of UTKFace's crop."""
-MIDDLE: Final = (0.50, 0.47)
-"""Centre of the head and of its shapes."""
+TOP: Final = -0.75594375  # the frame's left and top, in units of UTKFace's crop
+MIDDLE: Final = (0.50, 0.47)  # centre of the head and of its shapes
 OVAL: Final = (0.50, 0.522, 0.132, 0.176)
 """Ellipse of the released face, from brows to mouth: centre and half axes."""
-EDGE: Final = 1e-6
-"""How far beyond its edge a shape holds pixels, so that rounding errors move none."""
-STRIP: Final = 64
-"""Rows of a mask that are computed at once, so that it takes no more memory than the photo."""
+EDGE: Final = 1e-6  # how far beyond its edge a shape holds pixels, so that rounding errors move none
+STRIP: Final = 64  # rows of a mask that are computed at once, so that it takes no more memory than the photo
 Parts = Float64[np.ndarray, "... 2"]
 
 
@@ -146,10 +141,8 @@ class Shape:
         return points
 
 
-HEAD: Final = Shape((0.248, 0.328), below=0.88)
-"""A head with its hair, and a short neck: collars stay."""
-AROUND: Final = Shape((0.416, 0.464))
-"""All around any head, with hair, ears and neck."""
+HEAD: Final = Shape((0.248, 0.328), below=0.88)  # a head with its hair, and a short neck: collars stay
+AROUND: Final = Shape((0.416, 0.464))  # all around any head, with hair, ears and neck
 INNER: Final = Shape((0.150, 0.160), below=1.25)
 """The inner face, from above the brows to below the lower lip."""
 

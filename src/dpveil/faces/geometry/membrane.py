@@ -14,24 +14,18 @@ from dpveil.core.arrays import Bool, Float32, Float64
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
-FEW: Final = 0.03
-"""Least share of the rim that may be skin; with less, nothing of it counts."""
+FEW: Final = 0.03  # least share of the rim that may be skin; with less, nothing of it counts
 TYPICAL: Final = ((58.0, 13.0, 17.0), 26.0, 14.0)
 """CIE Lab of skin in photos, and standard deviations of L* and of a* and b* by which one photo's differs."""
 LIKE_CENTRE: Final = (14.0, 7.0)
 """The same standard deviations around the centre of the skin, while it is looked for."""
-WIDER: Final = 1.6
-"""Factor by which these are larger for the weights."""
-SAMPLES: Final = 1000
-"""Approximate number of colours among which the centre is looked for."""
-ROUNDS: Final = 12
-"""Steps to find the centre."""
+WIDER: Final = 1.6  # factor by which these are larger for the weights
+SAMPLES: Final = 1000  # approximate number of colours among which the centre is looked for
+ROUNDS: Final = 12  # steps to find the centre
 STIFF: Final = (20.0, 10.0)
 """How firmly the correction and the share of skin are held at the rim, relative to a step to a neighbour."""
-SLACK: Final = 1e-4
-"""How firmly every pixel is held at the mean correction."""
-MOST: Final = 0.6
-"""Largest deviation of light at the rim from that of the face, as a logarithm."""
+SLACK: Final = 1e-4  # how firmly every pixel is held at the mean correction
+MOST: Final = 0.6  # largest deviation of light at the rim from that of the face, as a logarithm
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 TINT: Final = 0.15

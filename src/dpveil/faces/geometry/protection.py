@@ -12,18 +12,13 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
 from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 
-INSET: Final = 4
-"""Half the side of a JPEG's blocks, in pixels."""
+INSET: Final = 4  # half the side of a JPEG's blocks, in pixels
 LEAST_INSET: Final = 64
 """Shorter side of an oval's box, in pixels, from which on it is drawn in; of smaller ones much would stay."""
-INSET_FORMAT: Final = "JPEG"
-"""The format in which inner faces are drawn in before they grow to blocks."""
-LARGER: Final = 1.06
-"""Least factor by which a shape is larger than that of a face that a user's box places."""
-TURNED: Final = 2
-"""The outermost class of yaw of a `Cell`, on either side."""
-EITHER: Final = 1.4
-"""The stretch of both halves of the box around a head whose yaw is not known."""
+INSET_FORMAT: Final = "JPEG"  # the format in which inner faces are drawn in before they grow to blocks
+LARGER: Final = 1.06  # least factor by which a shape is larger than that of a face that a user's box places
+TURNED: Final = 2  # the outermost class of yaw of a `Cell`, on either side
+EITHER: Final = 1.4  # the stretch of both halves of the box around a head whose yaw is not known
 
 
 @dataclass(frozen=True)

@@ -14,19 +14,14 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 
-SEAM: Final = 0.03
-"""Width of the blend inside a region's edge, in units of UTKFace's crop."""
-SIDE: Final = 160
-"""Side of UTKFace's crop in which levels are compared, in pixels."""
-WINDOW: Final = 3
-"""Side of the window, in those pixels, in which both sides of an edge are compared."""
-MOST: Final = 60.0
-"""Largest change, in levels."""
+SEAM: Final = 0.03  # width of the blend inside a region's edge, in units of UTKFace's crop
+SIDE: Final = 160  # side of UTKFace's crop in which levels are compared, in pixels
+WINDOW: Final = 3  # side of the window, in those pixels, in which both sides of an edge are compared
+MOST: Final = 60.0  # largest change, in levels
 ALL: Final = (0.14, 0.05)
 """How far from the edge levels change, and the standard deviation of the blur along it, in units of UTKFace's
 crop."""
-ALIKE: Final = 30.0
-"""Standard deviation of the levels by which both sides of an edge may differ and be alike."""
+ALIKE: Final = 30.0  # standard deviation of the levels by which both sides of an edge may differ and be alike
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 

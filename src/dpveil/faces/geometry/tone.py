@@ -13,16 +13,13 @@ from dpveil.faces.geometry.head_frame import AnyFrame
 SKIN: Final = ((0.30, 0.455), (0.70, 0.70))
 """Upper left and lower right corner of the cheeks and the nose, whose mean is the tone, in units of UTKFace's
 crop."""
-CROP: Final = Frame(128)
-"""The frame of crops whose tone is read."""
+CROP: Final = Frame(128)  # the frame of crops whose tone is read
 CUTS: Final = (65.0, 59.0, 54.0, 48.0)
 """CIE L* between the classes, from the lightest to the darkest: quintiles of 1200 photos of LFW, rounded."""
 LEVELS: Final = (70.0, 62.0, 56.5, 51.0, 43.0)
 """CIE L* to which a face of each class is brought: the means of the classes in the same photos, rounded."""
-GAMMAS: Final = (-1.6, 1.6)
-"""Logarithms of the least and the largest exponent of a curve that changes a tone."""
-HALVINGS: Final = 16
-"""Steps of the search for the exponent."""
+GAMMAS: Final = (-1.6, 1.6)  # logarithms of the least and the largest exponent of a curve that changes a tone
+HALVINGS: Final = 16  # steps of the search for the exponent
 LUMINANCE: Final = np.array([0.2126, 0.7152, 0.0722])
 """Weights of linear red, green and blue in luminance (ITU-R BT.709)."""
 Picture = Shaped[np.ndarray, "h w 3"]
@@ -35,8 +32,7 @@ def _linear(levels: Shaped[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
     return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
-LINEAR: Final = _linear(np.arange(256))
-"""Linear light of every 8-bit level."""
+LINEAR: Final = _linear(np.arange(256))  # linear light of every 8-bit level
 
 
 def tones(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Int64[np.ndarray, " n"]:

@@ -22,20 +22,14 @@ from dpveil.faces.geometry.landmarks import Landmarks, pose_of, predictor
 
 ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
-OWN: Final = 30
-"""Largest yaw that a released face is taken to have by itself, in degrees."""
-STEP: Final = 4
-"""Degrees to which that is rounded."""
-MIDDLE: Final = FIVE[4][0]
-"""The head's plane of symmetry: the x of the base of the nose."""
+OWN: Final = 30  # largest yaw that a released face is taken to have by itself, in degrees
+STEP: Final = 4  # degrees to which that is rounded
+MIDDLE: Final = FIVE[4][0]  # the head's plane of symmetry: the x of the base of the nose
 OUTLINE: Final = (0.42, 0.62, 0.44)
 """Ellipse of the head's outline: its middle row, half its height and half its width."""
-FULL: Final = 3.0
-"""Exponent of the upper half of that outline, which is fuller than an ellipse."""
-NECK: Final = 0.40
-"""Least share of that width, at the neck and at the crown."""
-DEEP: Final = 0.52
-"""How far the widest part of the head is behind its face: 9 cm of a mean adult head."""
+FULL: Final = 3.0  # exponent of the upper half of that outline, which is fuller than an ellipse
+NECK: Final = 0.40  # least share of that width, at the neck and at the crown
+DEEP: Final = 0.52  # how far the widest part of the head is behind its face: 9 cm of a mean adult head
 PROFILE: Final = np.array(
     (
         (-0.40, -0.15, 0.05, 0.20, 0.305, 0.45, 0.66, 0.74, 0.84, 0.93, 1.00, 1.10, 1.40),
@@ -52,18 +46,14 @@ NOSE: Final = np.array(
 )
 """Rows, the height of the nose above that profile, and its width: so flat that it hides hardly anything of
 the face behind it at 40°."""
-FINER: Final = 2
-"""How many times finer turned faces are sampled than they are shown."""
-ROWS: Final = np.linspace(-0.4, 1.4, 61)
-"""Rows of the model."""
+FINER: Final = 2  # how many times finer turned faces are sampled than they are shown
+ROWS: Final = np.linspace(-0.4, 1.4, 61)  # rows of the model
 ANGLES: Final = np.radians(np.linspace(-110, 110, 221))
 """Angles around the head at which its surface is modelled; 0 is the middle of the face."""
-ACROSS: Final = np.linspace(-1.2, 1.2, 241)
-"""Columns of the model, from the plane of symmetry."""
+ACROSS: Final = np.linspace(-1.2, 1.2, 241)  # columns of the model, from the plane of symmetry
 EDGE: Final = (0.004, 0.020)
 """How far inside its outline a turned head begins to show, and the width of that soft edge."""
-ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
-"""The identity."""
+ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
 Picture = Shaped[np.ndarray, "s s 3"]
 Plane = Float32[np.ndarray, "_ _"]
 Crop = UInt8[np.ndarray, "s s 3"]

@@ -18,8 +18,7 @@ from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between, grid
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.turn import turn_of
 
-ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
-"""The identity."""
+ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
 SKIN: Final = (0.495, 0.48, 0.365, 0.46)
 """Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
 crop."""
@@ -30,18 +29,13 @@ MARGIN: Final = 0.2
 """By how much the picture of a face is wider than its crop on each side, in units of UTKFace's crop."""
 OUTLINED: Final = (22, 28)
 """Yaw in degrees from which on the outline of the far cheek begins to show, and from which on it does."""
-SOFT: Final = 0.16
-"""Width of its soft edge, relative to the half axes."""
-INWARD: Final = 0.66
-"""Distance from its middle from which on hair, a collar or a shadow may reach into it."""
-BROWS: Final = (0.13, 0.52)
-"""First and last row of brows and eyes, in units of UTKFace's crop."""
+SOFT: Final = 0.16  # width of its soft edge, relative to the half axes
+INWARD: Final = 0.66  # distance from its middle from which on hair, a collar or a shadow may reach into it
+BROWS: Final = (0.13, 0.52)  # first and last row of brows and eyes, in units of UTKFace's crop
 BESIDE: Final = 4
 """Pixels around a part that are read for it: those of interpolation and of the blur before it."""
-GROWN: Final = 16
-"""Pixels by which a part with continued skin is larger than asked for."""
-EDGE: Final = 1.5
-"""Standard deviation of the blur of the face's outline, in pixels of the picture."""
+GROWN: Final = 16  # pixels by which a part with continued skin is larger than asked for
+EDGE: Final = 1.5  # standard deviation of the blur of the face's outline, in pixels of the picture
 BARE: Final = (0.95, 0.25)
 """Least alpha, and most hair, garment or neck of a pixel that shows the face itself."""
 Levels = Float32[np.ndarray, "_ _ _"]

@@ -25,10 +25,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certify_matrix, log_above
 
-DIGITS: Final = 128
-"""Bits of precision for e^-ε; the integers that are drawn are certified themselves."""
-MOST: Final = 256
-"""Largest number of values."""
+DIGITS: Final = 128  # bits of precision for e^-ε; the integers that are drawn are certified themselves
+MOST: Final = 256  # largest number of values
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +85,11 @@ class RandomisedResponse:
         return self.matrix.sample(true, bits)
 
 
-BITS: Final = 62
-"""The weights of all ranks sum to less than 2^62, so that one 64-bit word draws a rank."""
-FINE: Final = 320
-"""Bits of precision of exponentials."""
-OFF: Final = 3
-"""`exp_below` is too low by less than this many units."""
-HALVINGS: Final = 44
-"""Bisection steps for the rate of permute-and-flip."""
-SPARE: Final = 1e-9
-"""Relative margin on ε for floating-point error in that search."""
+BITS: Final = 62  # the weights of all ranks sum to less than 2^62, so that one 64-bit word draws a rank
+FINE: Final = 320  # bits of precision of exponentials
+OFF: Final = 3  # `exp_below` is too low by less than this many units
+HALVINGS: Final = 44  # bisection steps for the rate of permute-and-flip
+SPARE: Final = 1e-9  # relative margin on ε for floating-point error in that search
 Weights = tuple[int, ...]
 
 

@@ -14,8 +14,7 @@ from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanis
 from dpveil.noise.bits import BitSource
 from dpveil.noise.directional import check, von_mises_fisher
 
-MIDDLE: Final = STEPS // 2
-"""The centre of the box, in steps of the grid."""
+MIDDLE: Final = STEPS // 2  # the centre of the box, in steps of the grid
 METRIC: Final = (
     "chord between the directions in which codes lie from the middle of the box, in half sides, {grid}"
 )

@@ -18,12 +18,9 @@ from dpveil.mechanisms.latent.base import Codes, CodeSpace, LatentMechanism
 from dpveil.mechanisms.latent.posterior import GRID, Law, drawn_on
 from dpveil.noise.bits import BitSource, normals, uniforms
 
-TOGETHER: Final = 32
-"""Codes drawn at a time."""
-SWEEPS: Final = 4
-"""Rounds of Gibbs sampling of coordinates and factors."""
-NOTHING: Final = 1e-280
-"""Probability below which a component cannot have made what is seen in a coordinate."""
+TOGETHER: Final = 32  # codes drawn at a time
+SWEEPS: Final = 4  # rounds of Gibbs sampling of coordinates and factors
+NOTHING: Final = 1e-280  # probability below which a component cannot have made what is seen in a coordinate
 
 
 class Seen(NamedTuple):

@@ -22,8 +22,7 @@ from dpveil.mechanisms.latent.base import STEPS, Codes, CodeSpace, LatentMechani
 from dpveil.noise.bits import BitSource
 
 Energies = Float64[np.ndarray, " m"]
-FINE: Final = 1 << 40
-"""Denominator to which shares are rounded down before they are normalised."""
+FINE: Final = 1 << 40  # denominator to which shares are rounded down before they are normalised
 A_DOUBLING: Final = 8
 """Shares are rounded to this many steps per doubling, so that few noise scales need a table."""
 
@@ -132,8 +131,7 @@ def rounded_up(scale: Fraction) -> Fraction:
     return -(-scale // unit) * unit
 
 
-GRID: Final = 257
-"""Positions on every side of the box at which the posterior distribution is computed."""
+GRID: Final = 257  # positions on every side of the box at which the posterior distribution is computed
 
 Line = Float64[np.ndarray, " k"]
 

@@ -75,10 +75,8 @@ def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:
     return check_count(height, "height"), check_count(width, "width"), channels
 
 
-BAND: Final = 1 << 18
-"""Cells whose sums are held in memory at once."""
-TOP: Final = 255
-"""The highest 8-bit level, and so the largest change of one pixel in one channel."""
+BAND: Final = 1 << 18  # cells whose sums are held in memory at once
+TOP: Final = 255  # the highest 8-bit level, and so the largest change of one pixel in one channel
 
 
 def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray, "rows columns c"]:

@@ -19,8 +19,7 @@ from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 
 GREY: Final = 127
-BAND: Final = 1 << 16
-"""Values processed at once, so that they stay in the cache."""
+BAND: Final = 1 << 16  # values processed at once, so that they stay in the cache
 
 
 @dataclass(frozen=True, kw_only=True)

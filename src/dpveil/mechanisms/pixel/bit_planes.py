@@ -90,22 +90,16 @@ def _join_halves(
     return out
 
 
-BITS: Final = {COARSE: 8, DETAIL: 8, CROSS: 9}
-"""Bits of a coefficient, by kind."""
-MEAN: Final = {DETAIL: 8.0, CROSS: 4.0}
-"""Mean magnitude of the model at level 1, by kind."""
+BITS: Final = {COARSE: 8, DETAIL: 8, CROSS: 9}  # bits of a coefficient, by kind
+MEAN: Final = {DETAIL: 8.0, CROSS: 4.0}  # mean magnitude of the model at level 1, by kind
 RAREST: Final = 2.0**-10
 """Smallest probability of a bit in the model, so that a set bit is believed once it is paid for."""
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
 """Squared error that a squared error of 1 adds to its four pixels or means in total."""
-MOST: Final = 44.0
-"""Largest ε of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent."""
-GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))
-"""ε tried for a plane."""
-ENOUGH: Final = 1e-11
-"""Fraction of a budget that may stay unspent: floating-point sums do not resolve it."""
-DIGITS: Final = 192
-"""Bits of precision for e^-ε."""
+MOST: Final = 44.0  # largest ε of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent
+GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))  # ε tried for a plane
+ENOUGH: Final = 1e-11  # fraction of a budget that may stay unspent: floating-point sums do not resolve it
+DIGITS: Final = 192  # bits of precision for e^-ε
 
 
 @dataclass(frozen=True)
@@ -271,10 +265,8 @@ def squared_error(made: Sequence[Band], levels: int) -> float:
     return float(sum(band.weight * band.count * band.error for band in made) / 4**levels)
 
 
-STRIP: Final = 1 << 18
-"""Pixels transformed at once."""
-NEARLY: Final = 1 - Fraction(1, 1 << 40)
-"""Factor on the budget that leaves room for rounding of sums."""
+STRIP: Final = 1 << 18  # pixels transformed at once
+NEARLY: Final = 1 - Fraction(1, 1 << 40)  # factor on the budget that leaves room for rounding of sums
 MIDDLE: Final = 128
 
 

@@ -27,8 +27,7 @@ from dpveil.mechanisms.pixel.base import (
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import check_variance, discrete_gaussian
 
-UNIT: Final = 1 << 10
-"""Factor on cosines before they are rounded to integers."""
+UNIT: Final = 1 << 10  # factor on cosines before they are rounded to integers
 COLOURS: Final = {1: ((1,),), 3: ((1, 1, 1), (1, 0, -1), (1, -2, 1))}
 """The colour transform, by number of channels."""
 EXPECTED: Final = {1: ((60.0, 4.5),), 3: ((100.0, 8.0), (50.0, 2.5), (15.0, 1.0))}
@@ -36,8 +35,7 @@ EXPECTED: Final = {1: ((60.0, 4.5),), 3: ((100.0, 8.0), (50.0, 2.5), (15.0, 1.0)
 
 Public round numbers, close to those of the four colour photographs that come with scikit-image.
 """
-FALL: Final = -2 / 3
-"""Exponent by which the expected spread falls with the squared frequency."""
+FALL: Final = -2 / 3  # exponent by which the expected spread falls with the squared frequency
 CLIP: Final = 4
 """Multiple of the spread at which coefficients are clipped, except the mean of a grey or R+G+B block."""
 
@@ -296,10 +294,8 @@ def _error(transform: BlockTransform, steps: Steps, unit: float, raw: bool) -> f
 
 
 LARGEST_BLOCK: Final = 16
-STRIPS: Final = 32
-"""Strips into which an image is divided, so that memory stays in proportion to the image."""
-SMALLEST_STRIP: Final = 128
-"""Fewest blocks of a strip."""
+STRIPS: Final = 32  # strips into which an image is divided, so that memory stays in proportion to the image
+SMALLEST_STRIP: Final = 128  # fewest blocks of a strip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -26,8 +26,7 @@ from dpveil.noise.laplace import digit_tables, discrete_laplace
 LEVELS: Final = 256
 BAND: Final = 1 << 22
 """Pixels counted at once: OpenCV's counts are single precision, which is exact up to 2^24."""
-ENDS: Final = 32
-"""Cluster ends processed at once, which bounds the memory of k-means."""
+ENDS: Final = 32  # cluster ends processed at once, which bounds the memory of k-means
 
 
 def intensities(image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w"]:
@@ -137,8 +136,7 @@ def most_shown(count: int, neighbourhood: int, epsilon: float) -> int:
     return low
 
 
-CHUNK: Final = 1 << 14
-"""Pixels processed at once."""
+CHUNK: Final = 1 << 14  # pixels processed at once
 SURE: Final = 7.0
 """Standard deviations around the expected threshold, within which words are kept and compared."""
 LARGEST: Final = 2**64 - 1

@@ -21,14 +21,10 @@ from dpveil.mechanisms.pixel.base import TOP, PixelMethod, check_size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace
 
-STEPS: Final = 1 << 10
-"""Singular values are multiples of 1/STEPS of a grey level, far below any useful noise."""
-ROWS: Final = 32
-"""Rows converted to floats at once."""
-SPARE: Final = 4
-"""Directions kept beyond the rank, as those of nearly equal values mix."""
-ITERATIONS: Final = 2
-"""Subspace iterations."""
+STEPS: Final = 1 << 10  # singular values are multiples of 1/STEPS of a grey level, far below any useful noise
+ROWS: Final = 32  # rows converted to floats at once
+SPARE: Final = 4  # directions kept beyond the rank, as those of nearly equal values mix
+ITERATIONS: Final = 2  # subspace iterations
 
 Triples = tuple[Float64[np.ndarray, "h rank"], Float64[np.ndarray, " rank"], Float64[np.ndarray, "rank w"]]
 """The leading columns of U, singular values in falling order, and the leading rows of Vᵀ."""

@@ -40,29 +40,21 @@ def painter(levels: int) -> Painter:
     )
 
 
-EMPTY: Final = 127
-"""The level of a picture without any shown pixel."""
-MOST_POINTS: Final = 1 << 13
-"""Most points triangulated at once."""
+EMPTY: Final = 127  # the level of a picture without any shown pixel
+MOST_POINTS: Final = 1 << 13  # most points triangulated at once
 BYTES_PER_POINT: Final = 256
 """Bytes of the picture per point of a part, about what a point takes until it is painted."""
-FEWEST_POINTS: Final = 1 << 9
-"""Points up to which a part is never divided."""
+FEWEST_POINTS: Final = 1 << 9  # points up to which a part is never divided
 LONGEST: Final = 1 << 16
 """Longest side of a part: triangulation is in single precision, which is exact for such coordinates."""
-MARGIN: Final = 12
-"""A part is triangulated with a margin of its side divided by this."""
-STRIP: Final = 16
-"""Height of the strips in which points are inserted."""
+MARGIN: Final = 12  # a part is triangulated with a margin of its side divided by this
+STRIP: Final = 16  # height of the strips in which points are inserted
 THREADS: Final = 2
-NEAR: Final = 5
-"""Distance within which a redundant pixel has others on all four sides."""
-AROUND: Final = 7
-"""At least √2·`NEAR`, rounded down."""
+NEAR: Final = 5  # distance within which a redundant pixel has others on all four sides
+AROUND: Final = 7  # at least √2·`NEAR`, rounded down
 LINE: Final = np.ones((1, NEAR), np.uint8)
 BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
-ROWS: Final = 64
-"""Rows or columns processed at once, which bounds memory."""
+ROWS: Final = 64  # rows or columns processed at once, which bounds memory
 SPARSE: Final = 64
 """Redundant pixels are searched for if at least one pixel in so many is shown; else hardly any exist."""
 

@@ -22,8 +22,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import SHRINKS, TOTAL, IntegerMatrix, quantise
 
-DIGITS: Final = 128
-"""Bits of precision of exponentials."""
+DIGITS: Final = 128  # bits of precision of exponentials
 MARGINS: Final = (Fraction(0), *SHRINKS, *(1 - Fraction(1, 1 << k) for k in range(1, 12, 2)), Fraction(1))
 """Fractions of the rate given up for rounding, one after another; the last leaves uniform levels."""
 
@@ -87,8 +86,7 @@ def certified_law(
     )
 
 
-NEARLY: Final = 1 - Fraction(1, 1 << 20)
-"""Factor on a rate that leaves room for rounding."""
+NEARLY: Final = 1 - Fraction(1, 1 << 20)  # factor on a rate that leaves room for rounding
 SHARPEST: Final = Fraction(10**9)
 """Largest ε′: at it a draw differs from its own level with probability 2^-64 only."""
 

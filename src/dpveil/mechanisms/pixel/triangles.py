@@ -5,8 +5,7 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
-ROUNDING: Final = 0.5 + 1e-9
-"""Added before truncation to round half up; the 1e-9 covers floating-point error."""
+ROUNDING: Final = 0.5 + 1e-9  # added before truncation to round half up; the 1e-9 covers floating-point error
 
 
 def paint(pixels, triangles, nearest, y0, y1, x0, x1, corners, plane):

@@ -32,8 +32,7 @@ from dpveil.noise.matrix import IntegerMatrix
 
 ANY: Final = "any-database"
 RECORD: Final = "database-record"
-MOST: Final = 1 << 12
-"""Points of the largest lattice whose matrix is computed."""
+MOST: Final = 1 << 12  # points of the largest lattice whose matrix is computed
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 

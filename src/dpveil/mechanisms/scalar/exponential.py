@@ -16,15 +16,11 @@ from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.laplace import exp_below
 
-BITS: Final = 320
-"""Bits of precision of probabilities."""
+BITS: Final = 320  # bits of precision of probabilities
 ONE: Final = 1 << BITS
-PARTS: Final = 1 << 40
-"""The rate is found to one part in this number."""
-FLOAT_SPARE: Final = 1e-10
-"""Taken off ε in the search for the rate, for its floating-point error."""
-MOST_FLIPS: Final = 128
-"""Points of the largest lattice."""
+PARTS: Final = 1 << 40  # the rate is found to one part in this number
+FLOAT_SPARE: Final = 1e-10  # taken off ε in the search for the rate, for its floating-point error
+MOST_FLIPS: Final = 128  # points of the largest lattice
 Logs = Float64[np.ndarray, "answers responses"]
 
 

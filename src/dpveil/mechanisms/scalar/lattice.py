@@ -28,8 +28,7 @@ LOWERED: Final = tuple(Fraction(1, 1 << k) for k in range(40, 8, -4))
 """Relative amounts by which the formula's ε is lowered, one after another."""
 MIXING: Final = Fraction(1, 1 << 24)
 """Rows are mixed with a uniform law only if ε is lowered by at least this much: its share is small then."""
-SPARE: Final = 8
-"""Factor by which the amount ε is lowered must exceed the effect of rounding."""
+SPARE: Final = 8  # factor by which the amount ε is lowered must exceed the effect of rounding
 
 
 @dataclass(frozen=True)
@@ -174,10 +173,8 @@ OFF: Final = Fraction(1, 1 << 40)
 """η as a fraction of the largest float accepted: how far a float may be off, 8192 roundings of that
 number.
 """
-FINE: Final = 256
-"""Steps to ΔF from which half a step more costs less than the pull."""
-FINEST_PULL: Final = 64
-"""Smallest pull that is tried, as the exponent of 1/2."""
+FINE: Final = 256  # steps to ΔF from which half a step more costs less than the pull
+FINEST_PULL: Final = 64  # smallest pull that is tried, as the exponent of 1/2
 
 
 @dataclass(frozen=True)
@@ -278,8 +275,7 @@ def _nearest_to_zero(allowed: Range) -> Fraction:
     return allowed.high if allowed.high is not None and allowed.high < low else low
 
 
-LARGEST: Final = 1 << 62
-"""Largest index of a point."""
+LARGEST: Final = 1 << 62  # largest index of a point
 FLOAT: Final = 8
 """Fewest bytes of a float that is accepted: shorter ones have larger rounding errors than `reading`
 allows.

@@ -22,8 +22,7 @@ from dpveil.mechanisms.scalar.noises import PRECISION, LaplaceNoise, snapped_row
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix
 
-LOWER: Final = 10
-"""The step to a smaller diagonal is the largest possible one divided by 2 to this power."""
+LOWER: Final = 10  # the step to a smaller diagonal is the largest possible one divided by 2 to this power
 
 
 def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
@@ -89,14 +88,10 @@ def _error(rows: Rows) -> Fraction:
 
 Floats = Float64[np.ndarray, "..."]
 Ints = Int64[np.ndarray, "..."]
-FAR: Final = 30.0
-"""ε·d beyond which an entry is not a variable of its own: e^-30 is 1e-13."""
-NEVER: Final = 1e-7
-"""A response whose probability is never above this is dropped from a solution."""
-TIGHT: Final = 1e-9
-"""Feasibility tolerance of the solver."""
-METHODS: Final = ("highs-ipm", "highs-ds")
-"""SciPy's methods, tried in this order."""
+FAR: Final = 30.0  # ε·d beyond which an entry is not a variable of its own: e^-30 is 1e-13
+NEVER: Final = 1e-7  # a response whose probability is never above this is dropped from a solution
+TIGHT: Final = 1e-9  # feasibility tolerance of the solver
+METHODS: Final = ("highs-ipm", "highs-ds")  # sciPy's methods, tried in this order
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,18 +258,13 @@ def repair_matrix(solved: Floats, program: Program) -> Floats:
     return filled
 
 
-CLOSED: Final = 1 << 10
-"""Points of the largest lattice on which the optimum has a closed form."""
-SOLVED: Final = 320
-"""Points of the largest lattice on which a linear program is solved."""
+CLOSED: Final = 1 << 10  # points of the largest lattice on which the optimum has a closed form
+SOLVED: Final = 320  # points of the largest lattice on which a linear program is solved
 DEGENERATE: Final = 128
 """Points up to which a fair program with a small ε is solved, within seconds; 200 take HiGHS minutes."""
-STEEPEST: Final = 30
-"""Largest ε of a program: beyond, e^ε and 1 are too far apart for a solver's floats."""
-PAIRS: Final = 1 << 20
-"""Most inequalities of a program that is solved."""
-BITS: Final = 1000
-"""A float of a solution becomes an integer weight in units of 2^-1000, which is exact."""
+STEEPEST: Final = 30  # largest ε of a program: beyond, e^ε and 1 are too far apart for a solver's floats
+PAIRS: Final = 1 << 20  # most inequalities of a program that is solved
+BITS: Final = 1000  # a float of a solution becomes an integer weight in units of 2^-1000, which is exact
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,10 +18,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import TOTAL_BITS, digit_tables, discrete_laplace, exp_below
 from dpveil.noise.matrix import LazyTable
 
-PRECISION = 256
-"""Bits of precision of integer weights."""
-STAIR_BITS = 6
-"""Bits that choose a column of the table of stairs."""
+PRECISION = 256  # bits of precision of integer weights
+STAIR_BITS = 6  # bits that choose a column of the table of stairs
 STAIRS = (1 << STAIR_BITS) - 2
 """Stairs with an outcome of their own; the next outcome stands for all further ones."""
 Floats = Float64[np.ndarray, "..."]
@@ -225,12 +223,9 @@ def _uniform_below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, 
     return (words % np.uint64(count)).astype(np.int64)
 
 
-FINE = 512
-"""Points of the default lattice on a finite range."""
-STEPS = 16
-"""Steps to ΔF at which the default lattice is fine enough."""
-FINER = 1 << 10
-"""Steps to the noise scale on an infinite lattice."""
+FINE = 512  # points of the default lattice on a finite range
+STEPS = 16  # steps to ΔF at which the default lattice is fine enough
+FINER = 1 << 10  # steps to the noise scale on an infinite lattice
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,7 @@ from dpveil.core.numbers import Number, exact, show
 from dpveil.core.parameters import Value
 from dpveil.errors import InvalidParameter
 
-LARGEST: Final = Fraction(10) ** 300
-"""Largest absolute value of an end."""
+LARGEST: Final = Fraction(10) ** 300  # largest absolute value of an end
 HINT = "write 0:5, 0: (no upper end), :5, or : (all numbers)"
 
 

@@ -29,17 +29,12 @@ from dpveil.core.arrays import Float64
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 
-DIGITS: Final = 60
-"""Digits of the sums."""
-SPARE: Final = mpmath.mpf(10) ** -30
-"""Margin on ε for their error."""
-PARTS: Final = 1 << 40
-"""The scale is found to one part in this number."""
-FLOAT_SPARE: Final = 1e-9
-"""Margin on ε for sums in 64-bit floats."""
+DIGITS: Final = 60  # digits of the sums
+SPARE: Final = mpmath.mpf(10) ** -30  # margin on ε for their error
+PARTS: Final = 1 << 40  # the scale is found to one part in this number
+FLOAT_SPARE: Final = 1e-9  # margin on ε for sums in 64-bit floats
 ROUGH: Final = 1 / 16
-HULL: Final = 1 << 16
-"""Most points around gaps that are checked one by one."""
+HULL: Final = 1 << 16  # most points around gaps that are checked one by one
 Pair = tuple[int, int]
 
 

@@ -18,20 +18,17 @@ from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.table import REMEDY, Detector
 from dpveil.regions.tiling import suppress
 
-STRIDE: Final = 4
-"""Side of one cell of the output maps, in pixels of the image (R in the paper)."""
+STRIDE: Final = 4  # side of one cell of the output maps, in pixels of the image (R in the paper)
 MULTIPLE: Final = 32
 """The image's sides are padded to multiples of this, as the network halves them five times."""
 OUTPUTS: Final = ("537", "538", "539", "540")
 """Names of the output maps in the file: heat map of face centres, log size, offset of the centre, and
 landmarks."""
-PLANES: Final = (1, 2, 2, 10)
-"""Numbers of planes of these maps."""
+PLANES: Final = (1, 2, 2, 10)  # numbers of planes of these maps
 FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
 
-EXPONENTS: Final = (-9, 9)
-"""Least and largest logarithm of a size that landmarks are read with."""
+EXPONENTS: Final = (-9, 9)  # least and largest logarithm of a size that landmarks are read with
 HEAD: Final = 2
 TAIL: Final = 1 << 13
 """Bytes of the file that begin with the version of its format, and that end with these shapes."""

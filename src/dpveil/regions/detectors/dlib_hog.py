@@ -17,8 +17,7 @@ from dpveil.regions.tiling import suppress
 
 SMALL: Final = 640
 """Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
-UP: Final = 0.25
-"""Share of the height by which boxes are extended at the top: dlib's begin at the eyebrows."""
+UP: Final = 0.25  # share of the height by which boxes are extended at the top: dlib's begin at the eyebrows
 
 
 class DlibHOG(Detector):

@@ -27,8 +27,7 @@ from dpveil.video.tracks.following import clip_boxes, complete_box, continuation
 from dpveil.video.tracks.looking import Looker, Memory, Moment, Sight, TrackSettings
 from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, is_outside
 
-LEAST: Final = 40
-"""Height in pixels of faces in which landmarks are looked for."""
+LEAST: Final = 40  # height in pixels of faces in which landmarks are looked for
 
 
 def turn_of(
@@ -64,8 +63,7 @@ def _landmark_locator() -> Locator | None:
 
 
 MOST_TRACKS: Final = 2000
-MOST_KEYS: Final = 200_000
-"""Limits of a clip."""
+MOST_KEYS: Final = 200_000  # limits of a clip
 MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it: choose whole for {regions}"
 TAKEN: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object."""
@@ -318,8 +316,7 @@ def _place(one: Closed, frame: int) -> np.ndarray:
 
 NOTHING: Final = "give lower thresholds or boxes; {method} fill with {regions} whole hides all of the clip"
 """The remedy where nothing is found."""
-ARGUMENTS: Final = {"method": "method", "regions": "regions"}
-"""The arguments that NOTHING names."""
+ARGUMENTS: Final = {"method": "method", "regions": "regions"}  # the arguments that NOTHING names
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,16 +11,11 @@ from dpveil.core.arrays import Bool, Float, UInt8
 
 Boxes = Float[np.ndarray, "n 4"]
 """Left, top, right and bottom, in pixels."""
-REACH: Final = 0.6
-"""Largest distance of centres in sides of the box, where the object was just followed."""
-FASTER: Final = 4.0
-"""What is added to that for each second without being followed."""
-LONGEST: Final = 1.5
-"""Largest distance whatever the time."""
-SCALE: Final = 1.8
-"""Largest ratio of sides of two boxes of one object."""
-FAR: Final = 1e6
-"""The cost of pairs that do not match."""
+REACH: Final = 0.6  # largest distance of centres in sides of the box, where the object was just followed
+FASTER: Final = 4.0  # what is added to that for each second without being followed
+LONGEST: Final = 1.5  # largest distance whatever the time
+SCALE: Final = 1.8  # largest ratio of sides of two boxes of one object
+FAR: Final = 1e6  # the cost of pairs that do not match
 BORDER: Final = 0.05
 """Distance from the picture's border, in longer sides of a box, up to which the border cuts it."""
 SHARED: Final = 0.4
@@ -166,35 +161,25 @@ def matches(
 Small = UInt8[np.ndarray, "k l"]
 Points = Float[np.ndarray, "k 1 2"]
 Sure = Bool[np.ndarray, " n"]
-SIDE: Final = 640
-"""Longer side of small frames in pixels; smaller frames are not enlarged."""
-GRID: Final = 6
-"""Points on each side of a box."""
-INNER: Final = 0.15
-"""Share of a box on each side in which no points are, as it shows what is behind."""
+SIDE: Final = 640  # longer side of small frames in pixels; smaller frames are not enlarged
+GRID: Final = 6  # points on each side of a box
+INNER: Final = 0.15  # share of a box on each side in which no points are, as it shows what is behind
 WINDOW: Final = (13, 13)
 LEVELS: Final = 3
 BESIDE: Final = 64
 """Pixels around points that are looked at: half the window at the coarsest level of the pyramid, and more."""
 BACK: Final = 1.0
 """Largest distance in pixels between a point and where it is after following it there and back."""
-LEAST: Final = 8
-"""Points that have to come back."""
+LEAST: Final = 8  # points that have to come back
 APART: Final = 0.08
 """Largest median distance of points from where the box's motion takes them, relative to its sides."""
-SAMPLES: Final = 12
-"""Points on each side of a box where its contents are compared in two frames."""
-SAME: Final = 0.4
-"""Correlation of these from which a box was followed, and not what is behind it."""
-FARTHEST: Final = 0.8
-"""How far the contents of a box are looked for, in sides of it."""
-ALIKE: Final = 0.7
-"""Correlation from which contents are alike."""
+SAMPLES: Final = 12  # points on each side of a box where its contents are compared in two frames
+SAME: Final = 0.4  # correlation of these from which a box was followed, and not what is behind it
+FARTHEST: Final = 0.8  # how far the contents of a box are looked for, in sides of it
+ALIKE: Final = 0.7  # correlation from which contents are alike
 SMALLEST: Final = 6
-TEMPLATE: Final = 16
-"""Least shorter side of what is looked for in pixels, and of what it is thinned to."""
-ZOOM: Final = (0.9, 1.1)
-"""Least and largest change of size between two frames."""
+TEMPLATE: Final = 16  # least shorter side of what is looked for in pixels, and of what it is thinned to
+ZOOM: Final = (0.9, 1.1)  # least and largest change of size between two frames
 Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
 """Boxes, whether they are sure, and the degrees by which their contents were turned, clockwise."""
 

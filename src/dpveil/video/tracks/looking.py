@@ -22,8 +22,7 @@ from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
 from dpveil.video.tracks.trace import Edges, Place, is_outside
 
-LONG_SIDE: Final = 1280
-"""Longer side, in pixels, to which frames are downscaled that are searched."""
+LONG_SIDE: Final = 1280  # longer side, in pixels, to which frames are downscaled that are searched
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,16 +130,12 @@ def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[Step]:
     return [(box / before.scale, bool(known), float(turn)) for box, known, turn in rows]
 
 
-LAMPS: Final = 1
-"""Percentage of levels that do not count for the brightest, as a few lamps are brighter."""
+LAMPS: Final = 1  # percentage of levels that do not count for the brightest, as a few lamps are brighter
 DARK: Final = 32
 """A frame whose brightest level is below this is dark. From there on, detectors miss faces in noise."""
-LEAST: Final = 8
-"""What is darker than this is not made brighter by more, as nothing but noise is left."""
-LIGHT: Final = 235
-"""The brightest level of a frame that was dark."""
-NOISE: Final = 1.2
-"""Standard deviation in pixels of the blur that takes noise away."""
+LEAST: Final = 8  # what is darker than this is not made brighter by more, as nothing but noise is left
+LIGHT: Final = 235  # the brightest level of a frame that was dark
+NOISE: Final = 1.2  # standard deviation in pixels of the blur that takes noise away
 
 
 def lighten(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
@@ -161,25 +156,17 @@ def lighten(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
     return np.asarray(cv2.LUT(smooth, levels), np.uint8)
 
 
-SIZE: Final = (48, 27)
-"""Width and height of the pictures that are compared."""
-THIN: Final = 100
-"""Frames are thinned to about so many pixels on the shorter side before."""
-SHIFT: Final = 4
-"""Pixels by which a picture may be shifted between two frames, as in a pan."""
+SIZE: Final = (48, 27)  # width and height of the pictures that are compared
+THIN: Final = 100  # frames are thinned to about so many pixels on the shorter side before
+SHIFT: Final = 4  # pixels by which a picture may be shifted between two frames, as in a pan
 BINS: Final = 32
 EMPTY: Final = 3.0
 """Standard deviation in levels below which a picture shows nothing, as in a flash or a fade."""
-ALIKE: Final = 0.3
-"""Correlation of two pictures above which they are of one shot, whatever their levels."""
-SAME: Final = 0.6
-"""The same where their levels differ by more than `LEVELS`."""
-LEVELS: Final = 0.45
-"""Share of pixels whose levels differ."""
-SUDDEN: Final = 2.5
-"""A cut changes the picture by so many times the change of the frames before."""
-SLOW: Final = 0.8
-"""Share of the former changes in their running mean."""
+ALIKE: Final = 0.3  # correlation of two pictures above which they are of one shot, whatever their levels
+SAME: Final = 0.6  # the same where their levels differ by more than `LEVELS`
+LEVELS: Final = 0.45  # share of pixels whose levels differ
+SUDDEN: Final = 2.5  # a cut changes the picture by so many times the change of the frames before
+SLOW: Final = 0.8  # share of the former changes in their running mean
 
 
 class Shots:

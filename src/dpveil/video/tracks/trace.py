@@ -17,14 +17,11 @@ from dpveil.video.tracks.following import clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
-SPUN: Final = 1.0
-"""How far turns that were followed may be from straight lines, in degrees."""
-ANGLE: Final = 7.0
-"""How far roll or yaw are from what was expected if they are news, in degrees."""
+SPUN: Final = 1.0  # how far turns that were followed may be from straight lines, in degrees
+ANGLE: Final = 7.0  # how far roll or yaw are from what was expected if they are news, in degrees
 NEAR: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
-CHUNK: Final = 512
-"""Frames after which keys are fixed, so that a long path takes little memory."""
+CHUNK: Final = 512  # frames after which keys are fixed, so that a long path takes little memory
 OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
 Row = tuple[int, float, float, float, float]
 """A frame, and left, top, right and bottom in pixels."""
@@ -192,18 +189,15 @@ def _key(frame: int, box: Float[np.ndarray, " 4"], turn: Float[np.ndarray, " 2"]
 
 Edges = Float[np.ndarray, " 4"]
 """Left, top, right and bottom, in pixels of the frame."""
-LEAVING: Final = 0.5
-"""Seconds of straight motion within which an object that is not found left the picture."""
-AHEAD: Final = 0.4
-"""Seconds for which the motion of an object that is not followed is taken to go on."""
+LEAVING: Final = 0.5  # seconds of straight motion within which an object that is not found left the picture
+AHEAD: Final = 0.4  # seconds for which the motion of an object that is not followed is taken to go on
 TURN_WAITS: Final = (Fraction(2, 5), Fraction(2))
 """Shortest and longest time in seconds between two searches for landmarks in one track."""
 TURN_LASTS: Final = Fraction(3)
 """Seconds for which a head is taken to be turned as its points are, after landmarks were found."""
 COVERED: Final = 3
 """Searches in a row with another track in the place of one, from which both may be the same object."""
-RECENT: Final = 0.5
-"""Share of the newest motion in that of a trace."""
+RECENT: Final = 0.5  # share of the newest motion in that of a trace
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,8 +31,7 @@ from dpveil_audit.engine import BY_DRAWS, Audit, Drawn, Finding, Gate, Level, Ve
 from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 128
-UNUSED: Final = 64 * "0"
-"""Stands for the hash of a file, where there is none."""
+UNUSED: Final = 64 * "0"  # stands for the hash of a file, where there is none
 LIGHT: Final = (180, 150, 135, 120, 90)
 """A grey level of each class of tones, from the lightest to the darkest."""
 KINDS: Final = {"gallery": GALLERY, "heads": HEADS, "attributes": ATTRIBUTES}
@@ -198,8 +197,7 @@ def draw(case: FacesCase, row: Row, count: int, bits: BitSource) -> Outcomes:
 # The probability of every face, from the integer weights in use and from the definition
 
 WHOLE: Final = 1 << 64
-ORDERED: Final = ("age", "pose", "tone")
-"""Attributes with ordered values."""
+ORDERED: Final = ("age", "pose", "tone")  # attributes with ordered values
 HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
 """The probability of every combination of answers."""
@@ -382,11 +380,9 @@ written_answers = answers(right_responses)
 CLOSE: Final = 1e-7
 """Largest log-distance of probabilities from the definition, as integer weights are rounded."""
 INFINITE: Final = 1e9
-DIGITS: Final = 60
-"""Decimal digits of exponentials."""
+DIGITS: Final = 60  # decimal digits of exponentials
 UNITS: Final = 50
-FARTHEST: Final = 5
-"""The largest distance of crops in the audit."""
+FARTHEST: Final = 5  # the largest distance of crops in the audit
 
 
 def same_gate(version: Version, case: FacesCase, written: ChancesOf, own: ChancesOf) -> Iterator[Finding]:
@@ -504,14 +500,11 @@ OF_ATTRIBUTES: Final = (
 )
 
 
-DISTANCES: Final = (0, 1, 2, 5)
-"""As many as faces, so that crops have every order and every tie."""
+DISTANCES: Final = (0, 1, 2, 5)  # as many as faces, so that crops have every order and every tie
 CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5)
-SHADES: Final = (0, 200)
-"""Other contents of a crop, on which nothing may depend."""
+SHADES: Final = (0, 200)  # other contents of a crop, on which nothing may depend
 DRAWS: Final = 20_000
-FEW_DRAWS: Final = 5_000
-"""Draws of faces for answers, each of which takes a word of its own."""
+FEW_DRAWS: Final = 5_000  # draws of faces for answers, each of which takes a word of its own
 
 
 def faces_audit(

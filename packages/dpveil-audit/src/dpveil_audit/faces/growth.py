@@ -29,8 +29,7 @@ Pixels = UInt8[np.ndarray, "h w c"]
 Places = Bool[np.ndarray, "h w"]
 
 SEES: Final = "one pixel by one level"
-SAMPLINGS: Final = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}
-"""Chroma subsampling, as Pillow's option."""
+SAMPLINGS: Final = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}  # chroma subsampling, as Pillow's option
 FACTORS: Final = {"4:4:0": 0x121111, "4:1:1": 0x411111}
 """Subsampling that Pillow cannot write, as OpenCV's option."""
 STORED: Final = {
@@ -174,8 +173,7 @@ class PhotoAudit(Audit):
         return super().checks(Level(tuple(self.made(case, bits) for case in level.exact)), bits)
 
 
-SPARSE: Final = 24
-"""One in this many pixels of a mask's box is in the mask."""
+SPARSE: Final = 24  # one in this many pixels of a mask's box is in the mask
 
 
 @dataclass(frozen=True)
@@ -260,8 +258,7 @@ def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVe
 # Gates for growth: differences between neighbours outside the replaced pixels, before and after release
 
 DRAWN: Final = DPPix(epsilon=1, block=4, neighbourhood=16)
-DRAWN_WITH: Final = 1
-"""Seed of draws that are to be the same for every photo."""
+DRAWN_WITH: Final = 1  # seed of draws that are to be the same for every photo
 
 
 def escape_gate(version: GrowthVersion, made: MadePhotos) -> Iterator[Finding]:

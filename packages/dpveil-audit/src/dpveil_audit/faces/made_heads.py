@@ -21,8 +21,7 @@ CARD: Final = Card("heads", data="made heads", terms="none", seed=1)
 SKINS: Final = ((236, 206, 190), (214, 172, 150), (176, 126, 100), (120, 80, 60), (78, 52, 42))
 """The colour of skin of each class of tone."""
 YAWS: Final = (0, 20, 40)
-NOSE: Final = 4
-"""The row of the nose in `FIVE`."""
+NOSE: Final = 4  # the row of the nose in `FIVE`
 LABELS: Final = ("gender", "age", "tone", "smile", "glasses", "beard")
 LOSSLESS: Final = (cv2.IMWRITE_WEBP_QUALITY, 101)
 Picture = UInt8[np.ndarray, "h w c"]

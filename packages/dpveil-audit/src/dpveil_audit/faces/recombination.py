@@ -47,10 +47,8 @@ from dpveil_audit.faces.growth import (
 from dpveil_audit.faces.made_heads import made_heads
 
 SIDE: Final = 32
-NEARBY: Final = 0.002
-"""Angle in radians between the synthetic landmarks of two photos."""
-DRAWN_WITH: Final = 1
-"""Seed of draws that are to be the same for every photo."""
+NEARBY: Final = 0.002  # angle in radians between the synthetic landmarks of two photos
+DRAWN_WITH: Final = 1  # seed of draws that are to be the same for every photo
 SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
     "textured": lambda image: image,
     "dark": lambda image: image // 6,
@@ -263,8 +261,7 @@ class RecombinationVersion(Version):
 
 # Gates for recombination: the influence of hidden pixels, unlisted changes, and unreplaced pixels
 
-EVERYWHERE: Final = 3
-"""Photos, including the first, that differ from one another in nearly all hidden pixels."""
+EVERYWHERE: Final = 3  # photos, including the first, that differ from one another in nearly all hidden pixels
 
 
 def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
@@ -327,17 +324,13 @@ def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
 
 ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)
-TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
-"""Overlapping regions."""
-BESIDE: Final = (Box(9, 20, 7, 9), Box(43, 20, 7, 9))
-"""Regions with a common edge and no common pixel."""
+TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))  # overlapping regions
+BESIDE: Final = (Box(9, 20, 7, 9), Box(43, 20, 7, 9))  # regions with a common edge and no common pixel
 POINT: Final = (Box(84, 60, 1, 1),)
-LARGE: Final = (Box(10, 5, 65, 55),)
-"""A face whose region is the whole photo."""
+LARGE: Final = (Box(10, 5, 65, 55),)  # a face whose region is the whole photo
 WIDE: Final = (Box(140, 90, 105, 120),)
 """A face in a photo large enough for filling to scale its surroundings down: see `geometry.fill.FINE`."""
-PAIR: Final = (Box(20, 30, 60, 75), Box(140, 35, 60, 75))
-"""Faces of two persons."""
+PAIR: Final = (Box(20, 30, 60, 75), Box(140, 35, 60, 75))  # faces of two persons
 Faces = Sequence[Released]
 Put = Callable[[Pixels, Sequence[Placed], Faces], Pixels]
 

@@ -27,8 +27,7 @@ Table = tuple[int, ...]
 """Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
 CENTRES: Final = (0, LEVELS // 3, LEVELS // 2, LEVELS)
 """Codes of released means at which deviations are evaluated."""
-SIZES: Final = (1, 4)
-"""Released class sizes at which deviations are evaluated."""
+SIZES: Final = (1, 4)  # released class sizes at which deviations are evaluated
 
 
 @dataclass(frozen=True)
@@ -410,8 +409,7 @@ def _records(*values: tuple[float, ...]) -> tuple[Record, ...]:
 
 ONE: Final = _records((0.0,), (1.0,), (0.5,), (7.0,))
 """One feature in 0:1: both ends, the middle, and a value that is clipped."""
-TWO: Final = _records((0.0, -3.0), (1.0, 9.0), (0.3, 100.0), (-5.0, 3.0))
-"""Two features, in 0:1 and -3:9."""
+TWO: Final = _records((0.0, -3.0), (1.0, 9.0), (0.3, 100.0), (-5.0, 3.0))  # two features, in 0:1 and -3:9
 BOTH: Final[dict[str, Any]] = {"bounds": ((0, -3), (1, 9)), "floor": FLOOR}
 UNIT: Final[dict[str, Any]] = {"bounds": (0, 1), "floor": FLOOR}
 

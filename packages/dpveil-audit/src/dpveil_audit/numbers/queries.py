@@ -206,8 +206,7 @@ INTACT: Final = QueryVersion(name="intact")
 
 
 SAME: Final = 12
-PAIRS: Final = 20_000
-"""Pairs up to which all are checked, for a promise about any two columns."""
+PAIRS: Final = 20_000  # pairs up to which all are checked, for a promise about any two columns
 
 
 def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:

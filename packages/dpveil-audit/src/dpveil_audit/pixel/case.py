@@ -31,8 +31,7 @@ Method = Any
 """A `PixelMethod`; a version reads the fields of its own."""
 DistributionOf = Callable[[Method, Images], ProductLaw]
 ReleasesOf = Callable[[Method, Image, int, BitSource], Any]
-MOST_IMAGES: Final = 1024
-"""Most images of a case that are all looked at; of more, the extreme ones are."""
+MOST_IMAGES: Final = 1024  # most images of a case that are all looked at; of more, the extreme ones are
 CHUNK: Final = 512
 BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
 LETTERS: Final = {"block": "b", "neighbourhood": "m"}

@@ -39,15 +39,11 @@ HALVINGS: Final = 64
 PROBES: Final = 8
 FAR_POINTS: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
 """Points far from all edges, where floats that no longer resolve halves have to be refused."""
-FAR: Final = 1 << 60
-"""Stands for an infinite end."""
-FEW: Final = 20
-"""Points of a lattice that are all answers."""
+FAR: Final = 1 << 60  # stands for an infinite end
+FEW: Final = 20  # points of a lattice that are all answers
 MOST_CELLS: Final = 400
-SCALES: Final = (1, 2, 5, 10, 20, 50, 100, 300)
-"""Noise scales from the answers at which tails are evaluated."""
-LEAST: Final = 1e-300
-"""Smallest probability that is told from others: floats hold log-ratios up to 690."""
+SCALES: Final = (1, 2, 5, 10, 20, 50, 100, 300)  # noise scales from the answers at which tails are evaluated
+LEAST: Final = 1e-300  # smallest probability that is told from others: floats hold log-ratios up to 690
 UNLIKE: Final = 1e-4
 """Largest difference of a probability by integers from the definition, as their ε is lowered a little."""
 SAME: Final = 200

@@ -209,8 +209,7 @@ UNIFORM: Final = (wrong("the truth a quarter likelier", table(_uneven)),)
 
 # Wrong integer matrices: mutants that apply to every finite scalar mechanism
 
-SMALL: Final = 64
-"""Points of the largest matrix in which one weight is raised."""
+SMALL: Final = 64  # points of the largest matrix in which one weight is raised
 
 
 def raised_weight(method: ScalarMechanism, excess: float) -> Any:

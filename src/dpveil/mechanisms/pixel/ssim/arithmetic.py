@@ -20,18 +20,13 @@ STEP_LOW: Final = float(_STEP - Decimal(STEP_HIGH))
 STEPS_PER_ONE: Final = float(1 / _STEP)
 PARTS: Final = np.array([float(_WORK.exp(-_STEP * part)) for part in range(128)])
 """e^-x at multiples of the step below ln 2."""
-POWERS: Final = 2.0 ** -np.arange(1024.0)
-"""Powers of 1/2."""
-FARTHEST: Final = 690.0
-"""Largest exponent of `exp_minus`."""
+POWERS: Final = 2.0 ** -np.arange(1024.0)  # powers of 1/2
+FARTHEST: Final = 690.0  # largest exponent of `exp_minus`
 
-WORD: Final = 62
-"""Bits of a random word in use, so that words are non-negative 64-bit integers."""
+WORD: Final = 62  # bits of a random word in use, so that words are non-negative 64-bit integers
 WHOLE: Final = 2.0**WORD
-GUARD: Final = 2.0**-31
-"""Relative margin of `choose` and `cut` for the rounding of sums."""
-ROUNDED: Final = 1024.0
-"""A bound on what a 62-bit word loses when it becomes a double."""
+GUARD: Final = 2.0**-31  # relative margin of `choose` and `cut` for the rounding of sums
+ROUNDED: Final = 1024.0  # a bound on what a 62-bit word loses when it becomes a double
 
 AGAIN, SHOWN, UNSURE = 0, 1, 2
 """What became of an attempt: nothing, a draw, or a draw if more digits say so."""

@@ -41,8 +41,7 @@ from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
-ROOM: Final = 1 << 10
-"""Numbers of tables kept for one window: as many as fit into a core's cache."""
+ROOM: Final = 1 << 10  # numbers of tables kept for one window: as many as fit into a core's cache
 
 
 class Workspace(NamedTuple):
@@ -106,24 +105,17 @@ def set_up(cells: int, sets: int, levels: int, whole: float) -> Workspace:
 
 MODULES: Final = (arithmetic, rejection, tables, weights, multiset_proposals)
 """The modules of the loops, in import order."""
-FEWEST_WORDS: Final = 1 << 12
-"""Fewest random words requested at once."""
+FEWEST_WORDS: Final = 1 << 12  # fewest random words requested at once
 MOST_WORDS: Final = 1 << 16
 """Most random words requested at once; between the two, half as many bytes as the image has."""
 THREADS: Final = 2
-STRIPS: Final = 2
-"""Strips into which windows are divided, each with its own words; one thread may draw both."""
-PLAIN_STEP: Final = 30
-"""Table look-ups of plain NumPy that take as long as one plain step of a loop."""
-MOST_TABLED: Final = 1 << 21
-"""Most entries of all tables of the dynamic programme."""
-MOST_CELLS_TABLED: Final = 25
-"""Most cells of a window for the dynamic programme."""
-MOST_PROPOSED: Final = 1 << 18
-"""Most expected proposals per window for rejection sampling."""
+STRIPS: Final = 2  # strips into which windows are divided, each with its own words; one thread may draw both
+PLAIN_STEP: Final = 30  # table look-ups of plain NumPy that take as long as one plain step of a loop
+MOST_TABLED: Final = 1 << 21  # most entries of all tables of the dynamic programme
+MOST_CELLS_TABLED: Final = 25  # most cells of a window for the dynamic programme
+MOST_PROPOSED: Final = 1 << 18  # most expected proposals per window for rejection sampling
 
-SHARED: Final = 8
-"""Proposals per window for which words are drawn, by way "counts"."""
+SHARED: Final = 8  # proposals per window for which words are drawn, by way "counts"
 MOST_SHARED: Final = 64
 """Most of these when few windows are left: some windows take one proposal, some a hundred."""
 
@@ -305,10 +297,8 @@ CDF_ERROR: Final = 1e-9
 """A bound on the relative error of SciPy's incomplete beta function, which is near 1e-12 for these sizes."""
 SMALLEST_CHANCE: Final = 1e-290
 """Probabilities under Q below this count as 0, which only raises δ: floats lose digits there."""
-FARTHEST: Final = 700.0
-"""Largest exponent passed to exp, which overflows above 709."""
-TOLERANCE: Final = Fraction(1, 10**6)
-"""Relative precision of a calibrated range."""
+FARTHEST: Final = 700.0  # largest exponent passed to exp, which overflows above 709
+TOLERANCE: Final = Fraction(1, 10**6)  # relative precision of a calibrated range
 Chances = Float64[np.ndarray, " draws"]
 Counts = Int64[np.ndarray, " draws"]
 

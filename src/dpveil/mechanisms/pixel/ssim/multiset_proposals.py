@@ -23,10 +23,8 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
 from dpveil.mechanisms.pixel.ssim.weights import rank, weigh
 
-HALF = 31
-"""Bits of one choice; two choices share a 62-bit word."""
-MASK = (1 << HALF) - 1
-"""Mask of these bits."""
+HALF = 31  # bits of one choice; two choices share a 62-bit word
+MASK = (1 << HALF) - 1  # mask of these bits
 
 
 def count_then_arrange(windows, levels, sets, law, words, work, draws):

@@ -26,12 +26,10 @@ from dpveil.noise.bits import SeededBits
 C1: Final = 6.5025
 C2: Final = 58.5225
 GREY: Final = 128
-MOST_SETS: Final = 1 << 20
-"""Largest number of multisets that is listed."""
+MOST_SETS: Final = 1 << 20  # largest number of multisets that is listed
 FIXED_LEVELS: Final = 1 << 20
 """Levels of the sample from which an error is estimated if there are more multisets."""
-LARGEST_LOG: Final = 700.0
-"""Largest logarithm of a number of arrangements, as doubles overflow above e^709."""
+LARGEST_LOG: Final = 700.0  # largest logarithm of a number of arrangements, as doubles overflow above e^709
 
 
 def shown_levels(count: int) -> UInt8[np.ndarray, " count"]:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus, slope
 
-LEAST_STEP = 2.0**-30
-"""Smallest weight of a step."""
+LEAST_STEP = 2.0**-30  # smallest weight of a step
 
 
 def tabulate(s, x, levels, sets, epsilon, work):

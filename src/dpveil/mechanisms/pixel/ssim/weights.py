@@ -9,8 +9,7 @@ from __future__ import annotations
 from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
 
-FARTHEST_BOUND = 0.7
-"""Largest t in `fill_bounds`."""
+FARTHEST_BOUND = 0.7  # largest t in `fill_bounds`
 WORTH_A_TABLE = 8.0
 """Proposals that take about 1.5 times as long as one table, as its bound may save less than it promises."""
 

@@ -19,8 +19,7 @@ from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
 from dpveil_audit.pixel.case import Case, Image, Images, Part, Releases, Size, cells, method_audit, version
 
-SIDE: Final = 2
-"""Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""
+SIDE: Final = 2  # side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate
 Bit = tuple[int, Plane]
 """A coefficient's index, and one of its planes."""
 Group = Sequence[Sequence[int]]

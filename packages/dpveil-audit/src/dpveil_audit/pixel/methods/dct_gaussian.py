@@ -75,8 +75,7 @@ def coefficients(
     return made, np.array(found)
 
 
-BINS: Final = 50
-"""Bins per standard deviation of the noise."""
+BINS: Final = 50  # bins per standard deviation of the noise
 REACH: Final = 6
 """Standard deviations beyond all exact values that the bins cover; the outer bins hold the rest."""
 

@@ -31,8 +31,7 @@ from dpveil_audit.pixel.case import Case, Image, Images, Releases, method_audit,
 
 LEVELS: Final = 256
 WORD: Final = 2**64
-NEVER: Final = 1e-18
-"""Sums of counts with a smaller probability are left out."""
+NEVER: Final = 1e-18  # sums of counts with a smaller probability are left out
 
 Counts = Int64[np.ndarray, "n 256"]
 Chance = Callable[[DPSamp, int, int, int], float]

@@ -26,12 +26,9 @@ from dpveil_audit.divergence import ProductLaw
 from dpveil_audit.engine import BY_DRAWS, BY_LAW, Drawn, Level, Version
 from dpveil_audit.pixel.case import Case, Image, Images, Method, Releases, method_audit, version
 
-STEPS: Final = 1024
-"""Steps of a singular value per grey level, independent of the method's own constant."""
-LENGTHS: Final = 64
-"""Bins of the length."""
-SHARES: Final = 31
-"""Bins of the first value's share of the length: an odd number, so that no edge is at 0."""
+STEPS: Final = 1024  # steps of a singular value per grey level, independent of the method's own constant
+LENGTHS: Final = 64  # bins of the length
+SHARES: Final = 31  # bins of the first value's share of the length: an odd number, so that no edge is at 0
 WIDE: Final = Fraction(2**40)
 
 Noise = Int64[np.ndarray, "n d"]

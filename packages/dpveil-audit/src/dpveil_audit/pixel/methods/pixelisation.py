@@ -31,8 +31,7 @@ TOP: Final = 255
 DRAWS: Final = 20_000
 BINS: Final = 50
 """Bins of Gaussian sums per standard deviation: they hide less than a part in 10⁴ of a divergence."""
-REACH: Final = 6
-"""Standard deviations beyond all sums that the bins cover; the outer bins hold the rest."""
+REACH: Final = 6  # standard deviations beyond all sums that the bins cover; the outer bins hold the rest
 Sums = Int64[np.ndarray, "rows columns c"]
 Noise = Int64[np.ndarray, "cells n c"]
 Parameter = Callable[[Any, Size], Fraction]
