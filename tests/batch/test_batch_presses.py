@@ -115,7 +115,7 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
         signal.raise_signal(signal.SIGINT)
         assert (interrupts.presses, notices) == (2, [])
         heard: list[int] = []
-        with interrupts.heard(lambda: heard.append(interrupts.presses)):
+        with interrupts.handled_by(lambda: heard.append(interrupts.presses)):
             assert heard == [2]
             signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
@@ -123,7 +123,7 @@ def test_presses_are_counted_heard_and_raised_where_nothing_is_lost() -> None:
         with pytest.raises(KeyboardInterrupt), interrupts.raising():
             pytest.fail("there was a press before")
     assert signal.getsignal(signal.SIGINT) is before
-    with Interrupts(lambda: notices.append(1)) as interrupts, interrupts.heard(lambda: None):
+    with Interrupts(lambda: notices.append(1)) as interrupts, interrupts.handled_by(lambda: None):
         signal.raise_signal(signal.SIGINT)
         signal.raise_signal(signal.SIGINT)
     assert notices == [1]

@@ -15,7 +15,7 @@ from dpveil import Photo
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
-from dpveil.faces.objects import COVER, Among
+from dpveil.faces.objects import COVER, MixedPlacement
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import find, parse
 
@@ -56,7 +56,7 @@ def test_no_pixel_of_an_object_is_read_for_a_face(photo: Photo, box: Box) -> Non
     method = dpveil.plan(photo, "attributes", protect="head", attributes="tone=50").method
     asked = find(photo, ["faces", f"object:{box}"])
     first = method.place(photo, asked)
-    assert isinstance(first, Among)
+    assert isinstance(first, MixedPlacement)
     assert first.heads is not None
     drawn = first.draw(SeededBits(1), ())
     levels = np.random.Generator(np.random.PCG64(5)).integers(0, 256, (box.h, box.w, 3), np.uint8)
@@ -64,7 +64,7 @@ def test_no_pixel_of_an_object_is_read_for_a_face(photo: Photo, box: Box) -> Non
         changed = photo.image.copy()
         changed[box.slices] = level
         other = method.place(photo, asked)
-        assert isinstance(other, Among)
+        assert isinstance(other, MixedPlacement)
         assert other.heads is not None
         other.photo = other.heads.photo = other.covers.photo = Photo(changed)
         assert np.array_equal(other.draw(SeededBits(1), ()), drawn)

@@ -38,7 +38,7 @@ from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.regions import Finder
-from dpveil.release.plan import Plan, Sought
+from dpveil.release.plan import Plan, SearchResult
 from dpveil.release.saving import certificate_path
 from dpveil.release.words import CHANNELS, COUNT, LOW, PLACE, TRACES
 
@@ -825,6 +825,6 @@ class Many(Finder):
 
 def test_a_photo_has_at_most_ten_thousand_regions() -> None:
     photo = dpveil.Photo(np.zeros((8, 8, 3), np.uint8))
-    assert len(Sought.by(photo, [Many(10_000)], None, None).regions) == 10_000
+    assert len(SearchResult.by(photo, [Many(10_000)], None, None).regions) == 10_000
     with pytest.raises(RegionError):
-        Sought.by(photo, [Many(10_000), Many(1)], None, None)
+        SearchResult.by(photo, [Many(10_000), Many(1)], None, None)

@@ -115,7 +115,7 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
     """Return the best probability of naming the true one of k equally likely candidates, all neighbours.
 
     Under (ε, δ): (e^ε + (k - 1)δ) / (e^ε + k - 1), by averaging the definition over all pairs. Under ρ-zCDP:
-    `guessing.zcdp_success`. `candidates` is k. A heuristic guarantee gives 1.
+    `zcdp_success`. `candidates` is k. A heuristic guarantee gives 1.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
@@ -138,7 +138,7 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     """Return the highest detection rate of any test with this false-alarm rate.
 
     Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015). Under ρ-zCDP:
-    `guessing.zcdp_detection`. A heuristic guarantee gives 1.
+    `zcdp_detection`. A heuristic guarantee gives 1.
     """
     if guarantee.rho is not None:
         return zcdp_detection(guarantee.rho, false_alarm)

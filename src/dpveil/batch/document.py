@@ -27,7 +27,7 @@ from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import SigningKey, trusted_keys
-from dpveil.release.saving import Pair, certificate_path
+from dpveil.release.saving import ReleaseFiles, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
@@ -173,7 +173,7 @@ def verify_document(
             for page, image in zip(stated.pages, _pictures(file, stated), strict=True):
                 text = page.certificate.to_text().encode()
                 reads = (lambda most, image=image: image[: most + 1]), (lambda most, text=text: text)
-                pair = Pair(Path(f"{path}/{page.name}"), *reads)
+                pair = ReleaseFiles(Path(f"{path}/{page.name}"), *reads)
                 asked = least if page.certificate.guarantees or not stated.protected else None
                 found = verify_pair(pair, max_pixels=max_pixels, at_least=asked, trust=keys)
                 if found.status == "unprotected" and stated.protected and not found.untrusted:
@@ -231,7 +231,7 @@ def verify_inside(
                 elif held.image is None or held.certificate is None:
                     yield Verification(place, "missing", (BARE,), inside=path)
                 else:
-                    pair = Pair(place, held.image, held.certificate)
+                    pair = ReleaseFiles(place, held.image, held.certificate)
                     result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
                     yield replace(result, inside=path)
     except Refused as refusal:

@@ -19,7 +19,7 @@ class Interrupts:
     """Counts the `presses` of Ctrl-C, and terminations, while it is entered.
 
     Signals that would not raise `KeyboardInterrupt` are left alone, as are all outside the main thread.
-    `notice` is called, within a signal's handler, at the first press that something has `heard`.
+    `notice` is called, within a signal's handler, at the first press that something handles.
     """
 
     def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
@@ -55,7 +55,7 @@ class Interrupts:
             self._raises = False
 
     @contextmanager
-    def heard(self, hear: Callable[[], None], *, silent: bool = False) -> Iterator[None]:
+    def handled_by(self, hear: Callable[[], None], *, silent: bool = False) -> Iterator[None]:
         """Call `hear` at every press in this context, within a signal's handler, and now if there was one.
 
         Where it is `silent`, as nothing is being drawn, there is no notice of it.

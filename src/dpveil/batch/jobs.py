@@ -88,13 +88,15 @@ def send(channel: Channel, message: object) -> None:
     channel.send(None, packed)
 
 
-def heard(channel: Channel) -> Any:
+def receive(channel: Channel) -> Any:
     """Return the next message; raises `EOFError` at the end."""
     message = channel.receive()
     if message is None:
         raise EOFError
     [packed] = message[1]
-    return pickle.loads(packed.data)  # noqa: S301  see above
+    # The worker is our own code on files of the user, who is no adversary (decisions, D1). What strangers
+    # send to a service goes through `processes`, which unpickles nothing.
+    return pickle.loads(packed.data)  # noqa: S301
 
 
 # In a worker
@@ -111,7 +113,7 @@ class Calls:
         with self._alone:
             try:
                 send(self._channel, (name, given, more))
-                answer = heard(self._channel)
+                answer = receive(self._channel)
             except ENDED:
                 raise SystemExit from None  # nothing that was not written yet will be
         if isinstance(answer, Exception):
@@ -127,7 +129,7 @@ class Calls:
         self("stop", reason)
 
 
-class _Owned:
+class _ParentProxy:
     """A ledger, a payment or a private key, whose methods are called where the run is."""
 
     files: tuple[Path, ...] = ()  # the worker opens none
@@ -140,7 +142,7 @@ class _Owned:
             raise AttributeError(name)
         return partial(self._calls, name)
 
-    def debit(self, *given: Any, **more: Any) -> _Owned:
+    def debit(self, *given: Any, **more: Any) -> _ParentProxy:
         self._calls("debit", *given, **more)
         return self
 
@@ -149,9 +151,9 @@ def serve(channel: Channel) -> None:
     """Release the photos that the run gives out, one after another."""
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
-    calls, setup = Calls(channel), heard(channel)
+    calls, setup = Calls(channel), receive(channel)
     choices, options, see, pays, public, mark = setup
-    owned: Any = _Owned(calls)
+    owned: Any = _ParentProxy(calls)
     choices = replace(
         choices,
         ledger=owned if pays else None,
@@ -258,7 +260,7 @@ class Jobs:
 
         On an interrupt, photos that are being drawn are finished; at a second one, all workers are killed.
         """
-        with interrupts.heard(partial(self.inbox.put, PRESSED), silent=self.run.choices.dry):
+        with interrupts.handled_by(partial(self.inbox.put, PRESSED), silent=self.run.choices.dry):
             for _ in range(count):
                 threading.Thread(target=self._work, daemon=True).start()
             while count:
@@ -329,7 +331,7 @@ class Jobs:
         with suppress(*ENDED):
             channel.send(None, self.setup)
             while True:
-                name, given, more = heard(channel)
+                name, given, more = receive(channel)
                 worker.ready = True
                 try:
                     answer: object = getattr(self, f"_call_{name}")(worker, *given, **more)

@@ -144,7 +144,7 @@ def _release(
         return
     at_once, shared = min(finder.at_once for finder in run.choices.regions), run.around
     with (
-        interrupts.raising() if run.choices.dry else interrupts.heard(partial(shared.stop, INTERRUPTED)),
+        interrupts.raising() if run.choices.dry else interrupts.handled_by(partial(shared.stop, INTERRUPTED)),
         prefetch(run.prepare, tasks, at_once=at_once) as prepared,
     ):
         for task, waiting in prepared:

@@ -52,7 +52,7 @@ def _paying(url: str | None, subject: str, plan: Plan, out: Path) -> Iterator[Re
     if url is None:
         yield None
         return
-    with Ledger(url) as opened, Interrupts() as interrupts, interrupts.heard(lambda: None):
+    with Ledger(url) as opened, Interrupts() as interrupts, interrupts.handled_by(lambda: None):
         paid = opened.debit(subject, plan.guarantee, secrets.token_bytes(16))
         say.note(opened.show(subject).in_words())
         yield paid

@@ -22,6 +22,14 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import readings
+from dpveil.faces.attribute_budgets import (
+    NONE,
+    AttributeBudgets,
+    budget_of_each,
+    budgets_text,
+    chosen_values,
+    large_budget_notes,
+)
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
@@ -30,7 +38,6 @@ from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.likeness import LINK_NOTE, LinkedHead, Links, embedding
 from dpveil.faces.objects import hidden, is_object
 from dpveil.faces.released import CropFace, HeadFace, Released
@@ -198,7 +205,7 @@ class Attributes(FaceMethod):
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
-    attributes: Kept = Kept(default=NONE)
+    attributes: AttributeBudgets = AttributeBudgets(default=NONE)
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: GalleryField = GalleryField(HEADS)
     model: AssetField = AssetField(READER)
@@ -243,12 +250,12 @@ class Attributes(FaceMethod):
     @cached_property
     def costs(self) -> tuple[tuple[str, Fraction], ...]:
         """The attributes that are read, each with its ε."""
-        return shared(self.attributes, self.epsilon)
+        return budget_of_each(self.attributes, self.epsilon)
 
     @cached_property
     def chosen(self) -> dict[str, str]:
         """The attributes whose value the user chose, and that value."""
-        return chosen(self.attributes)
+        return chosen_values(self.attributes)
 
     @property
     def set_by_user(self) -> tuple[str, ...]:
@@ -258,7 +265,7 @@ class Attributes(FaceMethod):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on budgets that are so large that they may not be meant as budgets, and on linked faces."""
-        return (*unusual(self.costs), *(LINK_NOTE,) * self.link)
+        return (*large_budget_notes(self.costs), *(LINK_NOTE,) * self.link)
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -287,7 +294,7 @@ class Attributes(FaceMethod):
         """Return every parameter as JSON, with files as kind and hash."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         own = dict(self.costs) | self.chosen
-        told: dict[str, Json] = {"attributes": written((name, own[name]) for name in self.names)}
+        told: dict[str, Json] = {"attributes": budgets_text((name, own[name]) for name in self.names)}
         return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
 
     @property

@@ -20,7 +20,7 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.heads import Heads, by_cells
-from dpveil.faces.objects import COVER, Among, hidden, is_object, placed_in, searched
+from dpveil.faces.objects import COVER, MixedPlacement, hidden, is_object, placed_in, searched
 from dpveil.faces.portrait import Portrait
 from dpveil.faces.released import CropFace, Released
 from dpveil.mechanisms.method import TRAINED, Method, Placement, Pose
@@ -166,7 +166,7 @@ class FaceMethod(Method):
         if whole:
             return Portrait(photo, whole[0], self)
         heads = Heads(hidden(photo, regions), faces, self) if faces else None
-        return heads if heads and len(faces) == len(regions) else Among(photo, regions, heads)
+        return heads if heads and len(faces) == len(regions) else MixedPlacement(photo, regions, heads)
 
     def of_region(self, record: RegionRecord) -> Method:
         """Return this method, and `COVER` for objects and text, where no face belongs."""

@@ -20,11 +20,19 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, suggestion
+from dpveil.faces.attribute_budgets import (
+    KEPT,
+    NONE,
+    AttributeBudgets,
+    Budgets,
+    budgets_text,
+    chosen_values,
+    large_budget_notes,
+)
 from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel
 from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
-from dpveil.faces.kept import KEPT, NONE, Budgets, Kept, chosen, unusual, written
 from dpveil.faces.released import CropFace
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
@@ -54,7 +62,7 @@ def of_kind(kind: str, metric: object) -> str:
 
 
 @dataclass(frozen=True)
-class StatedSpace:
+class CodeSpaceFromCertificate:
     """A code space of which only the length is known, from a certificate.
 
     Everything else needs the codec's file, and raises `ModelError` if that is not available.
@@ -97,7 +105,7 @@ NOTHING: Final[Mapping[str, float]] = {}  # a face that is not turned
 
 
 @dataclass(frozen=True)
-class Told:
+class DecoderInputs:
     """What a decoder is told of `attributes`: values after randomised response, or chosen by the user.
 
     Raises `InvalidParameter` for an attribute that the codecs of this kind have no input for, and for one
@@ -125,7 +133,7 @@ class Told:
     @cached_property
     def chosen(self) -> dict[str, str]:
         """The attributes whose value the user chose, and that value."""
-        return chosen(self.attributes)
+        return chosen_values(self.attributes)
 
     @cached_property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -142,7 +150,7 @@ class Told:
     @property
     def written(self) -> str:
         """Budgets and chosen values as they are written on the command line."""
-        return written((name, own) for name, own in self.attributes if own is not None)
+        return budgets_text((name, own) for name, own in self.attributes if own is not None)
 
     def check(self, model: AttributeModel) -> None:
         """Raise `InvalidParameter` unless the model reads all that is asked of it."""
@@ -244,7 +252,7 @@ class Latent(FaceMethod):
     ratio: OptionalPositive = OptionalPositive(optional=True)
     codes: OneOf = OneOf(SNAPPED, LIKELY, optional=True)
     codec: AssetField = AssetField(CODEC)
-    attributes: Kept = Kept(default=NONE)
+    attributes: AttributeBudgets = AttributeBudgets(default=NONE)
     model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
@@ -293,9 +301,9 @@ class Latent(FaceMethod):
             raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
 
     @cached_property
-    def told(self) -> Told:
+    def told(self) -> DecoderInputs:
         """What the decoder is told beside the code."""
-        return Told(self.attributes, self._kind)
+        return DecoderInputs(self.attributes, self._kind)
 
     @property
     def _kind(self) -> type[Codec]:
@@ -310,7 +318,7 @@ class Latent(FaceMethod):
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes on budgets that are so large that they may not be meant as budgets."""
-        return unusual(self.told.costs)
+        return large_budget_notes(self.told.costs)
 
     @classmethod
     def stated(cls, parameters: Mapping[str, Json]) -> Self:
@@ -375,7 +383,7 @@ class Latent(FaceMethod):
         The metric's name includes the codec's hash, because a distance between codes depends on the codec:
         guarantees with different codecs cannot be composed.
         """
-        promised = self._own.guarantee(StatedSpace(self.codec))
+        promised = self._own.guarantee(CodeSpaceFromCertificate(self.codec))
         if self.told.costs:
             promised = replace(promised, epsilon=(promised.epsilon or 0) + self.told.total)
         scope = replace(promised.scope, in_the_clear=(*self._kind.in_the_clear, *promised.scope.in_the_clear))

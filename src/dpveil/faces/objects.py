@@ -28,7 +28,7 @@ COVER: Final = Fill(level=128)
 """How methods that replace faces replace everything else: 0-DP for any two photos."""
 
 
-class Among(Placement):
+class MixedPlacement(Placement):
     """The placement of objects and of faces, if there are any, in one photo.
 
     Objects are covered first, and the faces are read and drawn from what can be seen then: neither a crop of

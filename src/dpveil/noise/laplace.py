@@ -2,7 +2,7 @@
 
 |z| is a geometric variable, and the digits of a geometric variable in any base are independent: in base B,
 digit i is a geometric variable of ratio exp(-B^i/scale), truncated at B; the leading digit is not truncated.
-Each is drawn from a table of 2048 columns (`lazy`), so that a scale of 255 takes one look-up and one of
+Each is drawn from a table of 2048 columns, so that a scale of 255 takes one look-up and one of
 4.6·10⁸ takes three. A sign is drawn with them, and negative zeros are drawn again.
 """
 

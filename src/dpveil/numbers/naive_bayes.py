@@ -193,8 +193,8 @@ class Plan:
     """All queries about the classes, before anything is drawn; `groups` are the records' codes, and private.
 
     Counts are released first, then all sums, then all deviations about the released means. The cost is
-    `shares.total(features)` for one record added or removed, and twice that for one replaced (proof in the
-    docstring of the module).
+    `shares.total(features)` for one record added or removed, and twice that for one replaced (proof in
+    docs/learning.md).
     """
 
     groups: tuple[Codes, ...] = field(repr=False)
@@ -301,7 +301,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
     class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
     mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
-    size among them; the proof is in `dpveil.numbers.naive_bayes`. The Gaussian law is a model, not an
+    size among them; the proof is in docs/learning.md. The Gaussian law is a model, not an
     assumption: the guarantee holds for every table.
 
     Args:

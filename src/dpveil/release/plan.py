@@ -77,7 +77,7 @@ def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
 
 
 @dataclass(frozen=True)
-class Sought:
+class SearchResult:
     """The regions to protect, and the requests of which nothing was found.
 
     These are `missing` and stay in the clear, or, if the user allowed it, are `passed` over; one is empty.
@@ -88,7 +88,9 @@ class Sought:
     passed: tuple[str, ...] = ()
 
     @classmethod
-    def by(cls, photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None) -> Sought:
+    def by(
+        cls, photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
+    ) -> SearchResult:
         """Return what `finders` find in a photo; `if_none` is as in `plan`.
 
         Raises `NoRegion`, and `RegionError` for more than `MOST_REGIONS`.
@@ -345,7 +347,7 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     seen, order = made_by.search(given, finders)
-    sought = Sought.by(seen, finders, order, if_none)
+    sought = SearchResult.by(seen, finders, order, if_none)
     found, passed = sought.regions, sought.passed
     placement = made_by.place(given, found) if found else None
     placed = () if placement is None else placement.regions

@@ -147,7 +147,7 @@ Read = Callable[[int], bytes]  # returns bytes, at most so many; raises `Refused
 
 
 @dataclass(frozen=True)
-class Pair:
+class ReleaseFiles:
     """An image and its certificate, which come from anyone.
 
     `path` is what messages call the image, and tells its format; nothing need be there. `image` and

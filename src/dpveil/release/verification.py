@@ -26,7 +26,13 @@ from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.keys import PublicKey, trusted_keys
 from dpveil.release.quote import NO_ACCOUNTANT, quote_of, with_sentences
-from dpveil.release.saving import Pair, certificate_from, certificate_path, image_path, read_certificate
+from dpveil.release.saving import (
+    ReleaseFiles,
+    certificate_from,
+    certificate_path,
+    image_path,
+    read_certificate,
+)
 from dpveil.release.words import bit_cautions, few_only, passed_notes, share, stays, traces, verdict
 
 UNREAD: Final = "its C2PA manifest was not looked into: a C2PA validator tells what it says"
@@ -190,7 +196,7 @@ def verify(
             raise Refused("is missing", INTACT)
         return read_untrusted(image, most)
 
-    pair = Pair(image, contents, partial(read_untrusted, certificate_path(image)))
+    pair = ReleaseFiles(image, contents, partial(read_untrusted, certificate_path(image)))
     found = _verify(pair, partial(read_certificate, image), max_pixels)
     if found.certificate is None and not is_present(certificate_path(image)):
         found = replace(found, status="missing")
@@ -198,7 +204,7 @@ def verify(
 
 
 def verify_pair(
-    pair: Pair,
+    pair: ReleaseFiles,
     *,
     max_pixels: int = MAX_PIXELS,
     at_least: str | None = None,
@@ -228,7 +234,7 @@ def too_weak(found: Verification, least: str | None) -> str:
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
-def _verify(pair: Pair, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
+def _verify(pair: ReleaseFiles, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
     image = pair.path
     try:
         certificate = stated()
@@ -264,7 +270,7 @@ def contradictions(certificate: Certificate) -> tuple[str, ...]:
     return _at_most(_problem_lines(_problems(None, certificate, MAX_PIXELS)))
 
 
-def _problems(pair: Pair | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:
+def _problems(pair: ReleaseFiles | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:
     """Yield problems in stages of rising cost; a stage is only run if the ones before found nothing."""
     output = certificate.output
     if output is None:

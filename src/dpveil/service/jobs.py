@@ -143,7 +143,7 @@ class Jobs:
         return None if job is None or job.folder is None else read_progress(job.folder)
 
     async def cancel(self, id_: str) -> None:
-        """Cancel what is not paid for, or forget what was made; raises `Conflict` while it is drawn.
+        """Cancel what is not paid for, or forget what was made; refuses while it is drawn.
 
         What is planned is planned to its end, and counts as under way: no worker is killed for it.
         """
@@ -267,7 +267,7 @@ class Jobs:
         return planned
 
     async def _keep_room(self, id_: str, size: int) -> None:
-        """Keep room for a release, which the disk has, too; raises `Busy` if there is none.
+        """Keep room for a release, which the disk has, too; refuses if there is none.
 
         What nobody has seen is not forgotten for it.
         """

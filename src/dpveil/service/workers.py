@@ -81,7 +81,7 @@ class Workers:
 
     @asynccontextmanager
     async def worker(self) -> AsyncIterator[Worker]:
-        """Wait for a worker and have it alone; raises `Busy` if too many requests wait already."""
+        """Wait for a worker and have it alone; refuses if too many requests wait already."""
         if self.waiting >= self.limits.waiting:
             raise busy("too many requests wait for a worker", after=5)
         self.waiting += 1

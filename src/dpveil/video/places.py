@@ -390,7 +390,7 @@ def _edges(key: Key, margin: float, rounded: bool) -> tuple[float, float, float,
 
 
 @dataclass(frozen=True, eq=False)
-class Spot:
+class ReplacedPlace:
     """One track in one frame. `region` is replaced there, or nothing of it lies in the picture.
 
     `head` maps the picture to a frame with a side of 1, of the head that is shown there; None for objects.
@@ -466,21 +466,21 @@ class Scene:
         first, last = self._spans.T
         return [self.tracks[n] for n in np.flatnonzero((first <= frame) & (frame <= last))]
 
-    def spot(self, track: Track, frame: int) -> Spot:
+    def spot(self, track: Track, frame: int) -> ReplacedPlace:
         """Return what is replaced of a track in a frame, and where a face is shown."""
         if track.kind == WHOLE:
-            return Spot(track, Region(Box(0, 0, self.width, self.height)))
+            return ReplacedPlace(track, Region(Box(0, 0, self.width, self.height)))
         if not self.shows_face(track):
             box = self.box_course(track).box(frame, self.width, self.height)
-            return Spot(track, None if box is None else Region(box))
+            return ReplacedPlace(track, None if box is None else Region(box))
         course = self.course(track)
         head, shape = course.outline(frame)
         own = self.box_course(track).box(frame, self.width, self.height) if track.kind in GIVEN else None
         masked = PROTECTIONS[course.protect].masked
         region = region_around(shape, head, self.width, self.height, box=own, masked=masked)
-        return Spot(track, region, course.pose_at(frame))
+        return ReplacedPlace(track, region, course.pose_at(frame))
 
-    def spots(self, frame: int) -> list[Spot]:
+    def spots(self, frame: int) -> list[ReplacedPlace]:
         """Return all that is replaced in a frame."""
         return [self.spot(track, frame) for track in self.present(frame)]
 

@@ -20,7 +20,7 @@ from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame
 from dpveil.video.painting import SECONDS, Layer, Light, relight
-from dpveil.video.places import Scene, Spot
+from dpveil.video.places import ReplacedPlace, Scene
 
 MOST: Final = 4  # halvings at most: 16 pixels become one
 Image = UInt8[np.ndarray, "h w 3"]
@@ -304,7 +304,7 @@ class Renderer:
             show(out, around, group)
         return out
 
-    def _see(self, spots: Sequence[Spot], around: Surroundings) -> None:
+    def _see(self, spots: Sequence[ReplacedPlace], around: Surroundings) -> None:
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
         self._held = {number: held for number, held in self._held.items() if number in present}
@@ -313,7 +313,7 @@ class Renderer:
                 seen = self._lights.setdefault(spot.track.number, deque(maxlen=self._memory))
                 seen.append(Light.measure(around.levels, around.hidden, spot.head))
 
-    def _place_head(self, spot: Spot, region: Region, head: Similarity, index: int) -> Shown:
+    def _place_head(self, spot: ReplacedPlace, region: Region, head: Similarity, index: int) -> Shown:
         number = spot.track.number
         course, stored = self.scene.course(spot.track), self.layers[number]
         faces = [(None, 1.0)] if None in stored else course.faces(index, self.scene.fade)

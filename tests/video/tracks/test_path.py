@@ -5,7 +5,7 @@ import pytest
 from moving_world import HEIGHT, WIDTH, drawn, smooth
 
 from dpveil.video.tracks.following import FASTER, LONGEST, REACH, follow, matches, small
-from dpveil.video.tracks.trace import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
+from dpveil.video.tracks.live_track import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
 
 
 def held(keys, frame, box):

@@ -8,10 +8,10 @@ from moving_world import FPS, WIDTH, Knowing, Walk, box_at, clip, facts, of, tra
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import finding, looking, trace
+from dpveil.video.tracks import finding, frame_search, live_track
 from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.following import continuations
-from dpveil.video.tracks.looking import TrackSettings
+from dpveil.video.tracks.frame_search import TrackSettings
 
 
 def still(n):
@@ -210,19 +210,19 @@ def test_there_is_a_limit_of_keys_of_tracks_that_end_or_go_on(monkeypatch):
     monkeypatch.setattr(finding, "MOST_KEYS", 5)
     with pytest.raises(RegionError, match="more than 5 keys"):
         tracked(40, [still], noise, every=0, gap=0.04, margin=0)
-    monkeypatch.setattr(trace, "CHUNK", 6)
+    monkeypatch.setattr(live_track, "CHUNK", 6)
     with pytest.raises(RegionError, match="more than 5 keys"):
         tracked(40, [swings], every=0)
 
 
 def test_the_past_that_is_kept_does_not_grow(monkeypatch):
-    sizes, add = [], looking.Memory.add
+    sizes, add = [], frame_search.Memory.add
 
     def watched(self, moment):
         add(self, moment)
         sizes.append(len(self))
 
-    monkeypatch.setattr(looking.Memory, "add", watched)
+    monkeypatch.setattr(frame_search.Memory, "add", watched)
     tracked(60, [still], backwards=0.4)
     assert max(sizes) == 0.4 * FPS
 

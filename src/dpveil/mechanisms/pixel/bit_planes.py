@@ -213,7 +213,7 @@ class Band:
 
 
 def bands(levels: int) -> list[Band]:
-    """Return the bands of a group of 2^levels × 2^levels pixels, in the order of `haar.forward`."""
+    """Return the bands of a group of 2^levels × 2^levels pixels, in the order of `forward`."""
     made = []
     for level in range(1, levels + 1):
         count, pixels = 4 ** (levels - level), 4.0 ** (level - 1)

@@ -368,7 +368,7 @@ class LinearProgram2(_LinearProgram):
 
     Symmetry is exact in the integers that are drawn; fairness and monotonicity hold within 2^-50 in closed
     form, and within a probability of 1e-6 otherwise. For any-database, and for counts, the matrix of the
-    largest diagonal (`fair_optimum`) is the optimum unless ε times the width in ΔF is small, below about 1.
+    largest diagonal is the optimum unless ε times the width in ΔF is small, below about 1.
     Then HiGHS solves the program up to 128 points; beyond, that matrix is used all the same, with an error
     slightly above the least (at most 0.02 % where both are known). For database-record with several steps to
     ΔF, HiGHS solves it up to 320 points. Otherwise up to 1024 points. No gaps. Fields are those of

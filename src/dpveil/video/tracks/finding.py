@@ -24,8 +24,8 @@ from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
 from dpveil.video.tracks.following import clip_boxes, complete_box, continuations, matches, overlap, share
-from dpveil.video.tracks.looking import Looker, Memory, Moment, Sight, TrackSettings
-from dpveil.video.tracks.trace import Closed, Edges, Place, Trace, is_outside
+from dpveil.video.tracks.frame_search import FrameSearcher, GreyFrame, Memory, SearchedFrame, TrackSettings
+from dpveil.video.tracks.live_track import ClosedTrack, Edges, LiveTrack, Place, is_outside
 
 LEAST: Final = 40  # height in pixels of faces in which landmarks are looked for
 
@@ -81,13 +81,13 @@ class Tracker:
     def __init__(self, facts: Facts, settings: TrackSettings) -> None:
         self.facts, self.settings = facts, settings
         self._size = facts.width, facts.height
-        self.closed: list[Closed] = []
+        self.closed: list[ClosedTrack] = []
         self.cuts: list[int] = []
         self.searched = 0
-        self._live, self._keys = list[Trace](), 0
+        self._live, self._keys = list[LiveTrack](), 0
         self._memory = Memory(facts, max(settings.backwards, settings.every))
 
-    def take(self, sight: Sight) -> None:
+    def take(self, sight: SearchedFrame) -> None:
         """Take the next frame; raises `RegionError` if there are too many tracks."""
         now = sight.now
         if sight.begins:
@@ -115,7 +115,7 @@ class Tracker:
         self._live = []
         self._memory.clear()
 
-    def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: Moment) -> None:
+    def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: GreyFrame) -> None:
         self.searched += 1
         for finder, found in seen.items():
             own = [trace for trace in self._live if trace.finder == finder]
@@ -126,7 +126,7 @@ class Tracker:
         self._look_for_turns(frame.image, now)
         self._check_keys()
 
-    def _assign(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
+    def _assign(self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame) -> list[Seen]:
         """Give detections to tracks, first the sure ones and then the doubtful, and return new objects.
 
         Source: ByteTrack (arXiv 2110.06864).
@@ -140,7 +140,7 @@ class Tracker:
         return new
 
     def _match(
-        self, traces: list[Trace], found: list[Seen], now: Moment, *, narrow: bool = False
+        self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame, *, narrow: bool = False
     ) -> list[Seen]:
         """Give detections to tracks, and return those that are of none.
 
@@ -159,7 +159,7 @@ class Tracker:
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
-    def _continue(self, traces: list[Trace], found: list[Seen], now: Moment) -> list[Seen]:
+    def _continue(self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame) -> list[Seen]:
         """Give detections to tracks that the border cut, or that it cuts now, and return those of none."""
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
@@ -173,7 +173,7 @@ class Tracker:
         taken = {j for _, j in pairs}
         return [one for j, one in enumerate(found) if j not in taken]
 
-    def _cover(self, traces: list[Trace], now: Moment) -> None:
+    def _cover(self, traces: list[LiveTrack], now: GreyFrame) -> None:
         """Take which tracks that were not found are in the place of others that were.
 
         One may be the same object as its `doubles`. It is followed on, as it may come out of their place
@@ -194,7 +194,7 @@ class Tracker:
             elif not same.any():
                 trace.uncover()
 
-    def _places(self, some: list[Trace], others: list[Trace]) -> tuple[Pairs, Pairs]:
+    def _places(self, some: list[LiveTrack], others: list[LiveTrack]) -> tuple[Pairs, Pairs]:
         """Return for which pairs boxes are alike, and for which the first one is in the other one's place.
 
         That is so if boxes are alike, or the other one holds where the first one was followed to.
@@ -204,7 +204,7 @@ class Tracker:
         followed = np.array([[trace.place.sure] for trace in some])
         return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD))
 
-    def _begin(self, finder: str, found: list[Seen], missing: list[Trace], now: Moment) -> None:
+    def _begin(self, finder: str, found: list[Seen], missing: list[LiveTrack], now: GreyFrame) -> None:
         """Begin tracks, each of which is followed backwards.
 
         One that is first found in the place of a track that is missing may be the same object.
@@ -217,18 +217,18 @@ class Tracker:
         boxes = [_edges(one) for one in found]
         for one, box, before in zip(found, boxes, self._memory.backwards(now, boxes), strict=True):
             place = Place(now.frame, now.seconds, box, True)
-            self._live.append(Trace.begin(one.kind, finder, place, before, one.score))
+            self._live.append(LiveTrack.begin(one.kind, finder, place, before, one.score))
         if missing:
             begun = self._live[-len(found) :]
             for trace, there in zip(missing, self._places(missing, begun)[1], strict=True):
                 trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
-    def _look_for_turns(self, image: UInt8[np.ndarray, "h w 3"], now: Moment) -> None:
+    def _look_for_turns(self, image: UInt8[np.ndarray, "h w 3"], now: GreyFrame) -> None:
         for trace in self._live:
             if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
                 trace.turn(turn_of(image, trace.box, trace.roll))
 
-    def _drop(self, now: Moment) -> None:
+    def _drop(self, now: GreyFrame) -> None:
         for trace in list(self._live):
             gone = is_outside(trace.box, self.facts.width, self.facts.height)
             if gone or now.seconds - trace.waits_since > self.settings.gap:
@@ -236,7 +236,7 @@ class Tracker:
                 self._close(trace, "left" if left else LOST)
                 self._live.remove(trace)
 
-    def _close(self, trace: Trace, end: str) -> None:
+    def _close(self, trace: LiveTrack, end: str) -> None:
         closed = trace.close(end, self.settings.margin)
         self.closed.append(closed)
         self._keys += len(closed.keys)
@@ -246,7 +246,7 @@ class Tracker:
             raise _too_many(f"the tracks of the clip have more than {MOST_KEYS:,} keys")
 
 
-def _missing(traces: list[Trace], now: Moment) -> list[Trace]:
+def _missing(traces: list[LiveTrack], now: GreyFrame) -> list[LiveTrack]:
     return [trace for trace in traces if trace.found.frame != now.frame]
 
 
@@ -274,7 +274,7 @@ def shots_of(cuts: Sequence[int], first: int, last: int) -> Shots:
     return [(start, stop - 1) for start, stop in pairwise([first, *cuts, last + 1])]
 
 
-def protect_lost(closed: Sequence[Closed], shots: Shots) -> list[Closed]:
+def protect_lost(closed: Sequence[ClosedTrack], shots: Shots) -> list[ClosedTrack]:
     """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
     return [
         one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
@@ -282,7 +282,7 @@ def protect_lost(closed: Sequence[Closed], shots: Shots) -> list[Closed]:
     ]
 
 
-def _protected_until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Closed, int | None]]:
+def _protected_until(closed: Sequence[ClosedTrack], shots: Shots) -> list[tuple[ClosedTrack, int | None]]:
     """Return every track, and the last frame in which it has to be protected if it is lost; None for others.
 
     That is the end of its shot, or the frame in which another track is first found where it ended. One that
@@ -291,7 +291,7 @@ def _protected_until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Close
     begun = np.array([one.begun for one in closed])
     kinds = np.array([one.kind for one in closed])
     starts = np.array([_place(one, one.begun) for one in closed]).reshape(-1, 4)
-    answered: list[tuple[Closed, int | None]] = []
+    answered: list[tuple[ClosedTrack, int | None]] = []
     for one in closed:
         if one.end != LOST:
             answered.append((one, None))
@@ -308,7 +308,7 @@ def _protected_until(closed: Sequence[Closed], shots: Shots) -> list[tuple[Close
     return answered
 
 
-def _place(one: Closed, frame: int) -> np.ndarray:
+def _place(one: ClosedTrack, frame: int) -> np.ndarray:
     """Return the edges of a track in a frame: those of the key there, or the last one before it."""
     key = next(key for key in reversed(one.keys) if key.frame <= frame)
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
@@ -348,7 +348,7 @@ def find_tracks(
     are more than `MOST_TRACKS` tracks; and `InvalidParameter` for a finder that only fits photos.
     """
     settings = TrackSettings() if settings is None else settings
-    looker, tracker, first, last = Looker(facts, finders, settings), Tracker(facts, settings), 0, -1
+    looker, tracker, first, last = FrameSearcher(facts, finders, settings), Tracker(facts, settings), 0, -1
     room = room_for(facts)
     with closing(ahead(iter(frames), room)) as read, closing(ahead(map(looker.look, read), room)) as sights:
         for done, sight in enumerate(sights, start=1):

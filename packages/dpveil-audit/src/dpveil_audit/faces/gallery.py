@@ -17,12 +17,12 @@ from jaxtyping import Float64, Int8, Int64, UInt8
 from dpveil.assets import Reference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_budgets import budgets_text
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES
 from dpveil.faces.attributes import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.head_gallery import HeadGallery
-from dpveil.faces.kept import written
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import BitSource
 from dpveil_audit import engine
@@ -170,7 +170,7 @@ class FacesCase(engine.Case):
         method: Any = self.method
         if isinstance(method, Attributes):
             noun = "heads" if isinstance(self.gallery, HeadGallery) else "faces"
-            return f"{len(self.gallery)} {noun}, {written(method.costs)}"
+            return f"{len(self.gallery)} {noun}, {budgets_text(method.costs)}"
         near = "" if method.near is None else f", near = {method.near}"
         return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
 

@@ -25,7 +25,7 @@ class Stated(str):
     """Budgets as a received certificate states them, which may be computed ones."""
 
 
-class Kept(Value[object, Budgets]):
+class AttributeBudgets(Value[object, Budgets]):
     """Names of attributes, either all with a budget or all without: "gender=4,age=2", or a mapping.
 
     A value for a budget, "tone=medium", is what every face will show, whatever the photo shows: it costs
@@ -59,7 +59,7 @@ class Kept(Value[object, Budgets]):
         return tuple((name, budgets[name]) for name in VALUES if name in budgets)
 
 
-def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction], ...]:
+def budget_of_each(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction], ...]:
     """Return the budget of each attribute that is read: its own, or an equal share of the total `epsilon`.
 
     Raises `InvalidParameter` if the total is missing, is not the sum of the budgets, or nothing is read.
@@ -84,15 +84,15 @@ def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction
     return told
 
 
-def chosen(kept: Budgets) -> dict[str, str]:
+def chosen_values(kept: Budgets) -> dict[str, str]:
     """Return the attributes whose value the user chose, with that value."""
     return {name: own for name, own in kept if isinstance(own, str)}
 
 
-def unusual(costs: Iterable[tuple[str, Fraction]]) -> tuple[str, ...]:
+def large_budget_notes(costs: Iterable[tuple[str, Fraction]]) -> tuple[str, ...]:
     """Return a note for every attribute whose budget keeps it practically as it is.
 
-    >>> unusual([("gender", Fraction(4)), ("pose", Fraction(30))])
+    >>> large_budget_notes([("gender", Fraction(4)), ("pose", Fraction(30))])
     ('pose=30 is a budget that practically always keeps the reading',)
     """
     return tuple(f"{name}={to_json(own)} {LARGE_NOTE}" for name, own in costs if own > LARGE)
@@ -104,7 +104,7 @@ def _band(years: Fraction) -> str:
     return next((band for band in reversed(older) if years >= int(band[:2])), youngest)
 
 
-def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
+def budgets_text(kept: Iterable[tuple[str, Fraction | str]]) -> str:
     """Return budgets and chosen values as they are written on the command line, without rounding."""
     parts = ((name, own if isinstance(own, str) else to_json(own)) for name, own in kept)
     return ",".join(f"{name}={own}" for name, own in parts) or NONE

@@ -215,7 +215,7 @@ class Place:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Closed:
+class ClosedTrack:
     """The track of an object that is no longer followed.
 
     `begun` is the frame in which it was first found, and `sure` the last one in which it was followed.
@@ -231,7 +231,7 @@ class Closed:
 
 
 @dataclass(eq=False)
-class Trace:
+class LiveTrack:
     """An object that is followed; `place` is its newest place, and `found` that of its last detection."""
 
     kind: str
@@ -245,7 +245,7 @@ class Trace:
     turn_due: Fraction = Fraction(0)
     turn_wait: Fraction = TURN_WAITS[0]
     """When its turn is looked for again, and how long after the last time that is."""
-    doubles: list[Trace] = field(default_factory=list)
+    doubles: list[LiveTrack] = field(default_factory=list)
     """Tracks that were first found in its place since its last detection: it may be the same object."""
     covered: int = 0
     """In how many searches in a row one of these was found in its place."""
@@ -260,7 +260,9 @@ class Trace:
     """Places since the last detection, which the next one corrects."""
 
     @classmethod
-    def begin(cls, kind: str, finder: str, place: Place, before: list[Place], score: float | None) -> Trace:
+    def begin(
+        cls, kind: str, finder: str, place: Place, before: list[Place], score: float | None
+    ) -> LiveTrack:
         """Return a trace found in `place`, which was followed backwards through places `before`, in order."""
         trace = cls(kind, finder, place, place, place.frame, score)
         for one in (*before, place):
@@ -406,7 +408,7 @@ class Trace:
         centre = (seen[:2] + seen[2:]) / 2 + self.motion * LEAVING
         return is_outside(box, width, height) or not ((centre >= 0) & (centre <= (width, height))).all()
 
-    def close(self, end: str, margin: Fraction) -> Closed:
+    def close(self, end: str, margin: Fraction) -> ClosedTrack:
         """Return the track; what was followed no more is held for a `margin` in seconds.
 
         It is held to the last frame where the shot or the clip ends. One that never came out of the place of
@@ -419,7 +421,7 @@ class Trace:
         for place in self.loose:
             if until is None or place.seconds <= until:
                 self.path.add(place.frame, place.box, place.turned)
-        return Closed(
+        return ClosedTrack(
             kind=self.kind,
             finder=self.finder,
             keys=self.path.as_keys(),

@@ -20,7 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
-from dpveil.video.tracks.trace import Edges, Place, is_outside
+from dpveil.video.tracks.live_track import Edges, Place, is_outside
 
 LONG_SIDE: Final = 1280  # longer side, in pixels, to which frames are downscaled that are searched
 
@@ -52,7 +52,7 @@ Step = tuple[Edges, bool, float]
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class GreyFrame:
     """A frame's number, its time since the first one, and a small grey copy with its scale."""
 
     frame: int
@@ -61,7 +61,7 @@ class Moment:
     scale: float
 
     @classmethod
-    def of(cls, frame: Frame, facts: Facts) -> Moment:
+    def of(cls, frame: Frame, facts: Facts) -> GreyFrame:
         """Return the moment of a frame."""
         return cls(frame.index, (frame.time - facts.start) * facts.time_base, *small(frame.image))
 
@@ -71,15 +71,15 @@ class Memory:
 
     def __init__(self, facts: Facts, back: Fraction) -> None:
         self._size, self._back = (facts.width, facts.height), back
-        self._moments: deque[Moment] = deque()
-        self.newest: Moment | None = None
+        self._moments: deque[GreyFrame] = deque()
+        self.newest: GreyFrame | None = None
         """The frame that was added last; None at the start of a shot."""
 
     def __len__(self) -> int:
         """Return the number of frames that are remembered besides the newest."""
         return len(self._moments)
 
-    def add(self, moment: Moment) -> None:
+    def add(self, moment: GreyFrame) -> None:
         """Remember the next frame, and forget those that are too old."""
         kept, before = self._moments, self.newest
         if before is not None and (not kept or before.seconds - kept[-1].seconds >= self._back / MOST):
@@ -93,11 +93,11 @@ class Memory:
         self._moments.clear()
         self.newest = None
 
-    def forwards(self, now: Moment, boxes: Sequence[Edges]) -> list[Step]:
+    def forwards(self, now: GreyFrame, boxes: Sequence[Edges]) -> list[Step]:
         """Return where boxes of the newest frame are in the next one."""
         return [(box, False, 0.0) for box in boxes] if self.newest is None else _step(self.newest, now, boxes)
 
-    def backwards(self, now: Moment, boxes: Sequence[Edges]) -> list[list[Place]]:
+    def backwards(self, now: GreyFrame, boxes: Sequence[Edges]) -> list[list[Place]]:
         """Return where boxes of the next frame were in those that are remembered, the earliest first.
 
         Where flow loses one, it is held to the first frame. One that comes into the picture begins there.
@@ -122,7 +122,7 @@ class Memory:
         return [one[::-1] for one in places]
 
 
-def _step(before: Moment, after: Moment, boxes: Sequence[Edges]) -> list[Step]:
+def _step(before: GreyFrame, after: GreyFrame, boxes: Sequence[Edges]) -> list[Step]:
     if not boxes:
         return []
     scaled = np.array(boxes).reshape(-1, 4) * before.scale
@@ -220,19 +220,19 @@ def _levels_differ(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, 
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class SearchedFrame:
     """One frame: whether a shot `begins` with it, and what finders see, by their descriptions.
 
     `seen` is None for a frame that is not searched.
     """
 
     frame: Frame
-    now: Moment
+    now: GreyFrame
     begins: bool
     seen: dict[str, list[Seen]] | None
 
 
-class Looker:
+class FrameSearcher:
     """Looks at the frames of a clip in order: where it searches depends on their times and shots alone.
 
     So it may be ahead of the `Tracker` that takes what it sees.
@@ -247,9 +247,9 @@ class Looker:
         self._before: Fraction | None = None
         self._last = facts.frames - 1
 
-    def look(self, frame: Frame) -> Sight:
+    def look(self, frame: Frame) -> SearchedFrame:
         """Return what the next frame shows; raises `RegionError` if a search fails."""
-        now = Moment.of(frame, self.facts)
+        now = GreyFrame.of(frame, self.facts)
         begins, seen = self._shots.begins(now.grey), None
         if begins:
             self._due = self._before = None
@@ -257,7 +257,7 @@ class Looker:
             seen = self._search(frame)
             self._due = now.seconds + self.every
         self._before = now.seconds
-        return Sight(frame, now, begins, seen)
+        return SearchedFrame(frame, now, begins, seen)
 
     def _search(self, frame: Frame) -> dict[str, list[Seen]]:
         photo, light = Photo(frame.image), Photo(lighten(frame.image))
@@ -266,7 +266,7 @@ class Looker:
             for name, finder in self.finders.items()
         }
 
-    def _is_due(self, now: Moment) -> bool:
+    def _is_due(self, now: GreyFrame) -> bool:
         """Whether the next search is nearer to this frame than to the next one, if that comes as soon.
 
         The first frame of a shot and the last one of the clip are searched in any case.

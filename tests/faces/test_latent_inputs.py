@@ -14,7 +14,7 @@ from dpveil.codecs import GAN
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
-from dpveil.faces.latent import Told
+from dpveil.faces.latent import DecoderInputs
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
 from dpveil_audit.faces.gallery import reference
@@ -140,7 +140,7 @@ def test_a_release_is_a_function_of_code_and_answers(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("dpveil.faces.latent.likely", lambda codes, *rest, **more: codes)
     seen = []
     for answer in (0, 1):
-        monkeypatch.setattr(Told, "answers", lambda *given, at=answer: {"gender": np.array([at])})
+        monkeypatch.setattr(DecoderInputs, "answers", lambda *given, at=answer: {"gender": np.array([at])})
         one, two = (method().release(crop, bits=SeededBits(n)) for n, crop in enumerate((MALE, FEMALE)))
         assert np.array_equal(one, two)
         seen.append(one)
@@ -150,8 +150,8 @@ def test_a_release_is_a_function_of_code_and_answers(monkeypatch: pytest.MonkeyP
 def test_every_face_is_decoded_with_its_own_answer() -> None:
     codec, codes = made(), np.random.default_rng(2).normal(size=(6, 12))
     answers = {"gender": np.array([0, 1, 1, 0, 1, 0])}
-    together = Told((("gender", "male"),), type(codec)).decoded(codec, codes, answers)
+    together = DecoderInputs((("gender", "male"),), type(codec)).decoded(codec, codes, answers)
     for row, answer in enumerate(answers["gender"]):
         alone = codec.render(codes[[row]], gender=4.0 * answer - 2)
         assert np.array_equal(together[[row]], alone)
-    assert np.array_equal(Told((), type(codec)).decoded(codec, codes, {}), codec.decode(codes))
+    assert np.array_equal(DecoderInputs((), type(codec)).decoded(codec, codes, {}), codec.decode(codes))
