@@ -20,6 +20,7 @@ import numpy as np
 from dpveil import processes
 from dpveil.core.arrays import Float32
 from dpveil.errors import InstallationWarning, UnknownName, UsageError
+from dpveil.opencv import cv2
 
 SIZE: Final = 155_005  # size of the state in bytes
 NAME: Final = "dlib-frontal-face-detector.svm"
@@ -129,8 +130,6 @@ class OnnxRuntime(Engine):
 
 def _threads() -> int:
     """Return how many threads OpenCV is set to."""
-    import cv2
-
     return max(1, cv2.getNumThreads())
 
 
@@ -225,8 +224,6 @@ class OpenCV(Engine):
     @classmethod
     def check(cls, contents: bytes) -> None:
         """Load the network; raises `cv2.error`."""
-        import cv2
-
         cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
@@ -237,8 +234,6 @@ class OpenCV(Engine):
         return [np.asarray(output) for output in net.forward(outputs)]
 
     def _net(self, shape: tuple[int, ...]) -> Any:
-        import cv2
-
         if shape not in self._nets:
             while len(self._nets) >= NETS:
                 self._nets.popitem(last=False)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpveil.assets.engines import Engine, fastest, session
 from dpveil.errors import ModelError
+from dpveil.opencv import cv2
 from dpveil.processes import Answering, Channel, Ended, Pool, answer
 
 TARGET: Final = "dpveil.assets.network_process:serve"
@@ -65,8 +66,6 @@ class Confined:
         return shapes, dict(enumerate(names))
 
     def _ask(self, *arrays: np.ndarray, question: str = "run") -> tuple[dict[str, Any], list[np.ndarray]]:
-        import cv2
-
         asked = {"do": question, "threads": cv2.getNumThreads()}
         try:
             told, found = self.pool.ask(asked, *arrays, most=MOST_FOUND)
@@ -93,8 +92,6 @@ def _prepare_worker(job: str, network: np.ndarray) -> Answering:
     contents = network.tobytes()
 
     def answers(asked: dict[str, Any], *arrays: np.ndarray) -> tuple[Any, ...]:
-        import cv2
-
         cv2.setNumThreads(asked["threads"])
         try:
             if asked["do"] == "described":
@@ -117,8 +114,6 @@ def everything(contents: bytes, image: np.ndarray) -> list[np.ndarray]:
 
     A second input gets the image's width and height.
     """
-    import cv2
-
     made = session(contents, max(1, cv2.getNumThreads()))
     first, *more = (one.name for one in made.get_inputs())
     sizes = dict.fromkeys(more, np.array([image.shape[:1:-1]], np.int64))

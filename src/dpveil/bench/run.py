@@ -29,6 +29,7 @@ from dpveil.core.numbers import Json
 from dpveil.errors import DataError, OutputError
 from dpveil.io import is_present, make_folder, read_untrusted, write_together
 from dpveil.io.unreadable import Refused
+from dpveil.opencv import cv2
 
 ABOUT: Final = "run.json"
 RESULTS: Final = "results.csv"
@@ -119,7 +120,6 @@ def tables(
 
 def provenance(cells: Sequence[Cell], command: str, notes: Sequence[str]) -> dict[str, Json]:
     """Return where a run's numbers come from."""
-    import cv2
     import numpy
     import scipy
 
@@ -251,7 +251,6 @@ def compute(job: Job, folder: Path) -> None:
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Keep linear algebra and OpenCV to one thread, so that sums do not depend on the machine's cores."""
-    import cv2
     from threadpoolctl import threadpool_limits
 
     before = cv2.getNumThreads()

@@ -16,6 +16,7 @@ from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Float32, Float64, Int64
 from dpveil.errors import InvalidParameter, ModelError
+from dpveil.opencv import cv2
 
 ON_A_SIDE: Final = 3  # fixed points on each side of a crop, besides its corners
 AROUND: Final = 0.15
@@ -214,8 +215,6 @@ def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) ->
 
 def _sample_bilinear(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
     """Return a picture's levels at one position for each pixel, bilinearly; its edge is extended."""
-    import cv2
-
     x, y = at.astype(np.float32).T.reshape(2, *picture.shape[:2])
     levels = picture.astype(np.float32)
     found = cv2.remap(levels, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
@@ -312,8 +311,6 @@ class ShapeSpace:
 
 def _small(crops: Crops, rows: int, columns: int) -> Float32[np.ndarray, "n h w"]:
     """Return the crops in grey, downscaled to this size in pixels."""
-    import cv2
-
     out = np.empty((len(crops), rows, columns), np.float32)
     for crop, small in zip(crops, out, strict=True):
         grey = crop[..., 0] if crop.shape[2] == 1 else cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY)

@@ -24,6 +24,7 @@ from dpveil.faces.geometry.threads import each
 from dpveil.faces.recombine import recombine
 from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
+from dpveil.opencv import cv2
 from dpveil.regions.chroma import SURROUNDINGS, chroma_beside, recolour
 from dpveil.regions.finder import reading_order
 from dpveil.regions.tiling import grow, kept_zone
@@ -143,8 +144,6 @@ def _skin(image: Image, seen: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h
 
     What is near counts, and below the middle: above it, hair may have the colour of skin.
     """
-    import cv2
-
     like = np.zeros(seen.shape, np.float32)
     if seen.any() and not seen.all():
         near = np.exp(-cv2.distanceTransform(seen.astype(np.uint8), cv2.DIST_L2, 3)[seen] / NEAR_FACE)

@@ -69,8 +69,6 @@ def _shown(size: Shape, frame: Frame, views: Views, steps: Sequence[Step], pose:
 
 def _alone(head: HeadFace, size: Shape) -> Image:
     """Return a portrait of a head, of this height, width and channels."""
-    import cv2
-
     height, width, channels = size
     shown = portrait(head, height, width)
     return shown if channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
@@ -163,8 +161,6 @@ def _middle_square(image: Image, frame: Frame) -> Similarity:
 
 def spread(crop: Image, size: Shape) -> Image:
     """Return an image of this height, width and channels: the crop in its middle square, extended beyond."""
-    import cv2
-
     height, width, channels = size
     own, side = crop.shape[0], min(width, height)
     scale = side / own
@@ -187,8 +183,6 @@ def spread(crop: Image, size: Shape) -> Image:
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:
     """Return the crop padded on each side with its last pixels, blurred farther out."""
-    import cv2
-
     if not (across or down):
         return crop
     wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="edge")

@@ -30,6 +30,7 @@ from dpveil.faces.geometry.tone import brought_to, patch_of
 from dpveil.faces.geometry.view import View, step
 from dpveil.faces.released import Released, backdrop
 from dpveil.faces.surroundings import SurroundingsNetwork
+from dpveil.opencv import cv2
 
 SIZE: Final = 1.15
 """Enlargement of a new face in its cell's frame: by eye, and by the distance of eyes in 46 photos."""
@@ -174,8 +175,6 @@ def recombine(
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the faces, which were released: post-processing. ∎
     """
-    import cv2
-
     if len(places) != len(faces):
         raise InvalidParameter("faces", len(faces), f"are not {len(places)}", hint="one for every place")
     for place in places:
@@ -220,8 +219,6 @@ def _put(out: Photo, outside: Photo, hidden: Hidden, group: Sequence[Part]) -> N
 
     If nothing around them is known, they are before a backdrop.
     """
-    import cv2
-
     boxes = [part.region.box if len(group) == 1 else part.room(*hidden.shape) for part in group]
     view, inner = _around(boxes, AROUND, *hidden.shape), _around(boxes, 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
@@ -264,8 +261,6 @@ def _shown(part: Part, outside: Photo, hidden: Hidden) -> Head:
 
     Its colours meet the photo's at the edge of the region, and it has the photo's sharpness and grain.
     """
-    import cv2
-
     box = part.region.box
     alpha, levels, skin = painted(part, part.place, box)
     if outside.shape[2] == 1:
@@ -330,8 +325,6 @@ def _in_front(part: Part, face: Share, box: Box) -> Share:
 
     There it is the face's outline, and near what is seen beside its own region what the network shows.
     """
-    import cv2
-
     if part.own is None:
         return np.ones_like(face)
     hidden = (
@@ -351,8 +344,6 @@ def _reach(part: Part) -> float:
 
     Regions of clips are larger than those of photos.
     """
-    import cv2
-
     box, mask = part.region.box, part.region.mask
     inside = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
     edge = (inside - cv2.erode(np.pad(inside, 1), np.ones((3, 3), np.uint8))[1:-1, 1:-1]) > 0

@@ -17,6 +17,7 @@ from dpveil.assets.engines import OnnxRuntime, session
 from dpveil.core.arrays import Float32, UInt8
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.io.folders import private_digest
+from dpveil.opencv import cv2
 from dpveil.regions.tiling import resize_rgb
 
 INSTALL: Final = "pip install 'dpveil[text]'"
@@ -74,8 +75,6 @@ class Recogniser:
     """Reads lines of text by onnxruntime; may be called from several threads."""
 
     def __init__(self, contents: bytes) -> None:
-        import cv2
-
         self._net, self._lock = session(contents, max(1, cv2.getNumThreads())), threading.Lock()
         stated = self._net.get_modelmeta().custom_metadata_map["character"]
         self._letters = ["", *stated.splitlines(), " "]
@@ -161,8 +160,6 @@ def _best(line: UInt8[np.ndarray, "h w 3"]) -> Reading | None:
 
 def cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, "a b 3"]:
     """Return what is in a rectangle, upright; beyond the edges of the image these are repeated."""
-    import cv2
-
     middle, size, angle = rectangle
     view = cv2.getRotationMatrix2D(middle, angle, 1.0)
     view[:, 2] += np.array(size) / 2 - np.array(middle)

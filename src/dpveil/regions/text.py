@@ -20,6 +20,7 @@ from dpveil.core.origin import LIKE, PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
+from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around
 from dpveil.regions.recogniser import INSTALL, Rule, cut, is_lettering, network_contents, recogniser
 from dpveil.regions.things import Rows, Things, merge_boxes
@@ -85,8 +86,6 @@ def decode(
     Each is the smallest at any angle, which is widened (DB section 3.5). What may be something else counts if
     letters are read in the rectangle.
     """
-    import cv2
-
     marked = cv2.dilate((heat > FAINTEST).astype(np.uint8), np.ones((2, 2), np.uint8))
     outlines, _ = cv2.findContours(marked, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
     return [found for outline in outlines if (found := _rectangle(heat, outline, threshold, is_read))]
@@ -94,8 +93,6 @@ def decode(
 
 def upright(found: Sequence[Found]) -> Float[np.ndarray, "n 5"]:
     """Return the upright boxes around rectangles, and their scores."""
-    import cv2
-
     rows = []
     for around, score in found:
         corners = cv2.boxPoints(around)
@@ -113,8 +110,6 @@ def _rectangle(
     """Return the rectangle and score of what is in an outline; None if it is too thin, scores too little, or
     nothing is read where it may be no text.
     """
-    import cv2
-
     middle, (across, down), angle = cv2.minAreaRect(outline)
     if min(across, down) < THIN:
         return None
@@ -133,8 +128,6 @@ def _rectangle(
 
 def _is_doubtful(mark: UInt8[np.ndarray, "h w"], score: float, across: float, down: float) -> bool:
     """Return whether a mark, in a frame of zeros, may be something else than text."""
-    import cv2
-
     short, long = sorted((across, down))
     if score < SURE and short >= READ and long < LONG * short:
         return True
@@ -352,8 +345,6 @@ def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
     >>> like_plate(np.full((40, 160, 3), 200, np.uint8))
     False
     """
-    import cv2
-
     height, width = crop.shape[:2]
     large = resize_rgb(crop, HEIGHT, max(1, round(width * HEIGHT / height)))
     grey = cv2.cvtColor(large, cv2.COLOR_RGB2GRAY)
@@ -369,8 +360,6 @@ def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
 
 def _letters(ink: UInt8[np.ndarray, "h w"]) -> int:
     """Return how many parts of an image are as tall as letters, and no wider than that by far."""
-    import cv2
-
     _, _, found, _ = cv2.connectedComponentsWithStats(ink)
     tall, wide = found[1:, cv2.CC_STAT_HEIGHT], found[1:, cv2.CC_STAT_WIDTH]
     return int(np.count_nonzero((tall >= TALL * HEIGHT) & (wide <= 1.5 * HEIGHT)))

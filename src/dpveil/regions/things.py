@@ -18,6 +18,7 @@ from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import NoRegion, RegionError
+from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around
 from dpveil.regions.finder import Finder, Order, reading_order
 from dpveil.regions.tiling import resize_rgb
@@ -169,8 +170,6 @@ def _search_scale(photo: Photo, ratio: float) -> Rows:
 
 
 def _corners(image: UInt8[np.ndarray, "h w 3"]) -> Float64[np.ndarray, "n 4 2"]:
-    import cv2
-
     found = [np.zeros((0, 4, 2))]
     for detector in (cv2.QRCodeDetectorAruco(), cv2.barcode.BarcodeDetector()):
         seen, corners = detector.detectMulti(image)

@@ -13,6 +13,7 @@ from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
+from dpveil.opencv import cv2
 
 
 def grow(region: Region, photo: Photo) -> Region:
@@ -375,8 +376,6 @@ def downscale(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.nda
 
 def resize_rgb(image: UInt8[np.ndarray, "H W c"], height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
     """Return the image in three channels, resized to this size in pixels."""
-    import cv2
-
     if (height, width) != image.shape[:2]:
         how = cv2.INTER_AREA if height < image.shape[0] else cv2.INTER_CUBIC
         image = cv2.resize(image, (width, height), interpolation=how)

@@ -48,6 +48,7 @@ from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import OWN, refusal
 from dpveil.mechanisms.method import Method
+from dpveil.opencv import cv2
 from dpveil.processes import limit_seconds
 
 STATUSES: Final = (RELEASED, FAILED, NO_REGION, UNTRIED)
@@ -381,8 +382,6 @@ class Actor:
     """What Ray Data makes in each of its processes: a worker that has one core."""
 
     def __init__(self, setup: Setup) -> None:
-        import cv2
-
         cv2.setNumThreads(1)
         keep_freed()
         self._worker = Worker(setup, own=True)

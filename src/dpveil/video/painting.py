@@ -27,6 +27,7 @@ from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import TURNED
 from dpveil.faces.geometry.view import ONE
 from dpveil.faces.recombine import painted, part_of
+from dpveil.opencv import cv2
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Track
 from dpveil.video.places import Scene
@@ -95,8 +96,6 @@ def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H 
 
 def relight(levels: UInt8[np.ndarray, "h w c"], change: float) -> UInt8[np.ndarray, "h w c"]:
     """Return levels in another light; `change` is the logarithm of the factor."""
-    import cv2
-
     if abs(change) < LEAST:
         return levels
     table = np.clip(np.rint((np.arange(256) + DARK) * math.exp(change) - DARK), 0, 255).astype(np.uint8)
@@ -116,8 +115,6 @@ class Layer:
 
     @cached_property
     def _halves(self) -> list[UInt8[np.ndarray, "_ _ 4"]]:
-        import cv2
-
         found = [self.picture]
         while min(found[-1].shape[:2]) >= 32:
             height, width = (length // 2 * 2 for length in found[-1].shape[:2])
@@ -127,8 +124,6 @@ class Layer:
 
     def on(self, head: Similarity, box: Box) -> UInt8[np.ndarray, "h w 4"]:
         """Return the head in a box of a picture that `head` maps to a frame with a side of 1."""
-        import cv2
-
         length = 1 / head.scale
         level = max(0, min(len(self._halves) - 1, math.floor(math.log2(max(1.0, self.side / length)) + 0.4)))
         picture, times = self._halves[level], self.side / 2**level

@@ -32,6 +32,7 @@ from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, Shape, between, 
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE, SEEN, of_box
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.mechanisms.method import Method, Step
+from dpveil.opencv import cv2
 from dpveil.regions.faces import MARGIN
 from dpveil.video.facts import Key, Track
 
@@ -290,8 +291,6 @@ def region_around(
     *Why nothing is missing.* The polygon lies around the ellipse, as its corners lie outside by more than the
     sagitta of its sides; OpenCV fills every pixel whose centre is inside. ∎
     """
-    import cv2
-
     least = min(shape.half[0] * min(shape.left, shape.right), shape.half[1] * min(1.0, shape.below))
     factor = 1 / np.cos(np.pi / CORNERS) + MORE * head.scale / least
     parts = [head.back(part - 0.5) for part in _corners(shape, factor, MORE * head.scale)]

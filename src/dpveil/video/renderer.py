@@ -17,6 +17,7 @@ from dpveil.faces.geometry.head_frame import SIDE
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import SEAM, WINDOW, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
+from dpveil.opencv import cv2
 from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame
 from dpveil.video.painting import SECONDS, Layer, Light, relight
@@ -39,8 +40,6 @@ class Surroundings:
 
     def smaller(self, halvings: int) -> tuple[Image, UInt8[np.ndarray, "_ _"]]:
         """Return the frame halved so often, still times the share that is known, and that share, 0 to 255."""
-        import cv2
-
         while len(self._smaller) <= halvings:
             levels, known = self._smaller[-1]
             height, width = (max(1, length // 2) for length in known.shape)
@@ -62,8 +61,6 @@ class Surroundings:
 
 def put(image: Image, region: Region, levels: Image) -> None:
     """Write levels of a region's box over its pixels of an image, as `Region.paste`, in less time."""
-    import cv2
-
     view = image[region.box.slices]
     if region.mask is None:
         view[...] = levels
@@ -95,8 +92,6 @@ def in_smaller(pose: Similarity, halvings: int) -> Similarity:
 
 def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray:
     """Return a picture of a part of the smaller frame, resampled to a box of the frame."""
-    import cv2
-
     times, zero = 2**halvings, 0.5 - 2**halvings / 2
     x, y = ((at + zero) / times - start for at, start in ((box.x, part.x), (box.y, part.y)))
     matrix = np.array([[1 / times, 0, x], [0, 1 / times, y]])
@@ -136,8 +131,6 @@ def continue_background(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h
 
 def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
     """Return levels where their `share` is 1, and a nearly harmonic continuation elsewhere (multigrid)."""
-    import cv2
-
     if min(share.shape) < LEAST:
         mean = (levels * share[..., None]).sum(axis=(0, 1)) / max(float(share.sum()), 1e-6)
         return np.asarray(np.broadcast_to(mean, levels.shape), np.float32)
@@ -174,8 +167,6 @@ class Shown:
 
     def on(self, box: Box, head: Similarity) -> tuple[Image, UInt8[np.ndarray, "h w"]]:
         """Return levels and alpha in a box of a frame that `head` maps to one with a side of 1."""
-        import cv2
-
         found = []
         for layer, share, light in self.layers:
             picture = layer.on(head, box)
@@ -194,8 +185,6 @@ class Shown:
 
 def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
     """Write heads whose regions overlap over an image, in order, before one background."""
-    import cv2
-
     room = room_of([shown.region.box for shown in group])
     filled = continue_background(around, room)
     for shown in group:
@@ -232,8 +221,6 @@ def _fade_edge(
     alpha: UInt8[np.ndarray, "h w"], shown: Shown, photo: tuple[int, int]
 ) -> Float32[np.ndarray, "h w"]:
     """Return alpha, 0 to 1, that falls to 0 towards the region's edge, but not towards the picture's."""
-    import cv2
-
     box, mask = shown.region.box, shown.region.mask
     inside = np.full((box.h, box.w), 255, np.uint8) if mask is None else mask.view(np.uint8) * np.uint8(255)
     reach = max(1, round(SEAM * shown.unit / 2)) * 2
@@ -251,8 +238,6 @@ def _fade_edge(
 
 def show_raster(image: Image, region: Region, raster: Image) -> None:
     """Write a raster over a region of an image, resampled to its size: post-processing."""
-    import cv2
-
     box = region.box
     if raster.shape[:2] != (box.h, box.w):
         smaller = box.w * box.h < raster.shape[0] * raster.shape[1]

@@ -12,6 +12,7 @@ from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
+from dpveil.opencv import cv2
 
 FIVE: Final = ((0.7590, 0.3010), (0.6071, 0.3091), (0.2264, 0.2999), (0.3787, 0.3087), (0.4927, 0.5916))
 """Positions (x, y) of dlib's five landmarks in a crop of UTKFace, in units of its side (means over 986
@@ -123,8 +124,6 @@ class Similarity:
 
         This reads protected pixels: only a mechanism may use what it returns.
         """
-        import cv2
-
         step, read = 1 / self.scale, self.reads(frame, *image.shape[:2])
         patch, left, top = np.ascontiguousarray(image[read.slices]), read.x, read.y
         patch, whole = _reduced(patch, math.floor(step))
@@ -179,8 +178,6 @@ def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c
 
 def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:
     """Return the patch downscaled by `times` (block means), and `times`; unchanged with 1 if it is small."""
-    import cv2
-
     height, width = patch.shape[0] // max(times, 1), patch.shape[1] // max(times, 1)
     if times < 2 or not (height and width):
         return patch, 1
@@ -196,8 +193,6 @@ def _enlarged(
 
     They are repeated before OpenCV interpolates, which takes up to twice the time at edges.
     """
-    import cv2
-
     inverse = cv2.invertAffineTransform(matrix)
     last = side - 1.0
     ends = np.array([[0, 0], [last, 0], [last, last], [0, last]]) @ inverse[:, :2].T + inverse[:, 2]

@@ -9,6 +9,7 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.fill import fill
+from dpveil.opencv import cv2
 
 SIDE: Final = 160
 """Longer side, in pixels, of the downscaled picture in which the way to the edge is computed."""
@@ -29,8 +30,6 @@ def behind(
     A wall, a curtain or a crowd goes on in its own texture, mirrored at the hole's edge, where that is like
     its smooth continuation; a `plain` one is that continuation alone.
     """
-    import cv2
-
     smooth = fill(known, hole, part)
     if plain or hole.all():
         return smooth
@@ -64,8 +63,6 @@ def behind(
 
 def _way_back(hole: Bool[np.ndarray, "h w"]) -> Float32[np.ndarray, "h w 2"]:
     """Return the way (rows, columns) from each pixel to the nearest that is not in the hole, smoothed."""
-    import cv2
-
     mask = hole.astype(np.uint8)
     _, labels = cv2.distanceTransformWithLabels(mask, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
     nearest = np.zeros((labels.max() + 1, 2), np.float32)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box
+from dpveil.opencv import cv2
 
 FINE: Final = 200
 """Longer side, in pixels, of the downscaled image in which the filling is fitted to the hole's edge."""
@@ -29,8 +30,6 @@ def fill(
     shifted to match the levels at its edge. Pixels outside the hole come back smoothed too; callers ignore
     them. If the hole is the whole image, the result is grey (128).
     """
-    import cv2
-
     height, width = hole.shape
     part = Box(0, 0, width, height) if part is None else part
     if hole.all():
@@ -64,8 +63,6 @@ def _shrunk(
     image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int
 ) -> tuple[Picture, Float32[np.ndarray, "h w"]]:
     """Return the downscaled mean of the known pixels (`image` is 0 elsewhere), and their share per pixel."""
-    import cv2
-
     height, width = weight.shape
     ratio = min(1.0, longer / max(height, width))
     size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
@@ -79,8 +76,6 @@ def _shrunk(
 
 def _planes(plane: Float32[np.ndarray, "h w"], like: np.ndarray) -> Picture:
     """Return a plane as often as a picture has channels: faster than by broadcasting."""
-    import cv2
-
     return np.asarray(cv2.merge([plane] * like.shape[2])).reshape(like.shape)
 
 
@@ -92,8 +87,6 @@ def _read(start: float, end: float, size: int) -> slice:
 
 def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
     """Return the inpainted image with the hole blurred against streaks, more so deeper inside it."""
-    import cv2
-
     deep = cv2.distanceTransform(empty.astype(np.uint8), cv2.DIST_L2, 3)
     out = small
     for sigma in (1.0, 2.0, 4.0):
@@ -105,8 +98,6 @@ def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
 
 def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> Picture:
     """Return the filling shifted, near the hole's edge, by its difference from the known pixels there."""
-    import cv2
-
     missed = (fine - large) * _planes(weight, fine)
     spread = cv2.GaussianBlur(weight, (0, 0), REACH / 2)
     moved = cv2.GaussianBlur(missed, (0, 0), REACH / 2).reshape(large.shape)

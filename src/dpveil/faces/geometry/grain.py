@@ -11,6 +11,7 @@ from dpveil.core.arrays import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.colour_match import quantile
 from dpveil.noise.bits import SeededBits
+from dpveil.opencv import cv2
 
 TILE: Final = 128  # side of the pattern of grain, in pixels, which repeats
 FINE: Final = 0.6
@@ -63,8 +64,6 @@ def softened(
     hidden: Bool[np.ndarray, "H W"],
 ) -> Float32[np.ndarray, "h w c"]:
     """Return the levels of a face no sharper than the photo around it."""
-    import cv2
-
     wanted = _around(box, outside, hidden, EDGES, BESIDE)
     out = levels
     for blur in BLURS:
@@ -83,8 +82,6 @@ def _around(
     wide: float = AROUND,
 ) -> float | None:
     """Return the detail around a box, in levels; None if little is seen."""
-    import cv2
-
     more = max(NEAREST, round(wide * max(box.w, box.h)))
     rows = slice(max(0, box.y - more), box.y + box.h + more)
     columns = slice(max(0, box.x - more), box.x + box.w + more)
@@ -96,8 +93,6 @@ def _detail(
     levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"], share: float
 ) -> float | None:
     """Return a quantile of the detail of some pixels, in levels; None if they are few."""
-    import cv2
-
     if np.count_nonzero(where) < ENOUGH:
         return None
     count = levels.shape[2]
@@ -109,8 +104,6 @@ def _detail(
 @lru_cache(maxsize=1)
 def _pattern() -> Float32[np.ndarray, "128 128"]:
     """Return public noise of standard deviation 1."""
-    import cv2
-
     draws = SeededBits(1, "grain").words(TILE * TILE).view(np.uint8).reshape(8, TILE, TILE)
     noise = draws.astype(np.float32).mean(axis=0) - np.float32(127.5)
     noise = cv2.GaussianBlur(np.tile(noise, (3, 3)), (0, 0), FINE)[TILE : 2 * TILE, TILE : 2 * TILE]

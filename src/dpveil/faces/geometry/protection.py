@@ -11,6 +11,7 @@ from dpveil.core.arrays import Bool
 from dpveil.core.region import Box
 from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
 from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
+from dpveil.opencv import cv2
 
 INSET: Final = 4  # half the side of a JPEG's blocks, in pixels
 LEAST_INSET: Final = 64
@@ -87,8 +88,6 @@ def inset(
     """Return the pixels of a mask, and their bounding box, that are more than `INSET` pixels from what it
     leaves out of a photo of `width` × `height` pixels; the same mask if it is small (`LEAST_INSET`).
     """
-    import cv2
-
     if min(box.w, box.h) < LEAST_INSET:
         return box, mask
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
+from dpveil.opencv import cv2
 
 SEAM: Final = 0.03  # width of the blend inside a region's edge, in units of UTKFace's crop
 SIDE: Final = 160  # side of UTKFace's crop in which levels are compared, in pixels
@@ -31,8 +32,6 @@ def faded(shown: Share, region: Region, width: float, photo: tuple[int, int]) ->
 
     `photo` is the photo's height and width.
     """
-    import cv2
-
     mask, box = region.mask, region.box
     wide = np.pad(np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8), 1, "edge")
     beside = (wide[0], wide[:, 0], wide[-1], wide[:, -1])
@@ -57,8 +56,6 @@ def met(
     `outside` is the photo with 0 under `hidden`; `unit` is the side of UTKFace's crop in pixels. If `alike`,
     only what is nearly as light and of the same colour on both sides counts.
     """
-    import cv2
-
     more, ratio = math.ceil(WINDOW * max(1.0, unit / SIDE)), min(1.0, SIDE / unit)
     top, left = min(more, box.y), min(more, box.x)
     bottom = min(more, hidden.shape[0] - box.y - box.h)
@@ -93,8 +90,6 @@ def shift_levels(
 
     `enlarge` takes a change of the smaller picture to the size of the face.
     """
-    import cv2
-
     change = _change_in_hole(light, levels, known, hole, unit, alike=alike)
     if change is None:
         return face
@@ -112,8 +107,6 @@ def _change_in_hole(
     alike: bool,
 ) -> Levels | None:
     """Return by how much `levels` change in a hole, for the `light` that is `known`; None if by nothing."""
-    import cv2
-
     window = np.ones((WINDOW, WINDOW), np.uint8)
     inside = (cv2.dilate(hole.astype(np.uint8), window) > 0) & ~known
     rim = known & (cv2.dilate(inside.astype(np.uint8), window) > 0)
@@ -133,8 +126,6 @@ def _change_in_hole(
 
 def _mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
     """Return the mean of the levels that count in a small window around each pixel."""
-    import cv2
-
     weight = where.astype(np.float32)
     total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW)).reshape(levels.shape)
     return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from dpveil.opencv import cv2
+
 Item = TypeVar("Item")
 Made = TypeVar("Made")
 
@@ -19,8 +21,6 @@ def each(make: Callable[[Item], Made], items: Sequence[Item]) -> list[Made]:
     >>> each(abs, [-1, 2])
     [1, 2]
     """
-    import cv2
-
     count = min(cv2.getNumThreads(), len(items))
     if count < 2:
         return [make(item) for item in items]

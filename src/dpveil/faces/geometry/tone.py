@@ -9,6 +9,7 @@ import numpy as np
 from dpveil.core.arrays import Float32, Float64, Int64, Shaped, UInt8
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.head_frame import AnyFrame
+from dpveil.opencv import cv2
 
 SKIN: Final = ((0.30, 0.455), (0.70, 0.70))
 """Upper left and lower right corner of the cheeks and the nose, whose mean is the tone, in units of UTKFace's
@@ -85,8 +86,6 @@ def tone_class(light: float) -> int:
 
 def _curved(picture: Levels, gamma: float) -> Levels:
     """Return a picture after L* ↦ 100 · (L*/100)^e^gamma; a* and b* fall in proportion to L* + 16."""
-    import cv2
-
     lab = cv2.cvtColor(np.clip(picture, 0, 255) / np.float32(255), cv2.COLOR_RGB2LAB)
     light = lab[..., :1]
     new = 100 * (np.clip(light, 0, 100) / 100) ** np.float32(np.exp(gamma))

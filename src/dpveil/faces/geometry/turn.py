@@ -19,6 +19,7 @@ from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
 from dpveil.faces.geometry.head_frame import grid
 from dpveil.faces.geometry.landmarks import Landmarks, pose_of, predictor
+from dpveil.opencv import cv2
 
 ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
@@ -73,8 +74,6 @@ class Turn:
         photo do. Beyond its outline on the far side, and where a crop does not show the side of a head, the
         picture is mirrored.
         """
-        import cv2
-
         x, y, share = _maps(self, frame)
         fine = cv2.remap(picture, x, y, cv2.INTER_CUBIC, borderMode=cv2.BORDER_REFLECT_101)
         there = cv2.resize(fine, (frame.size, frame.size), interpolation=cv2.INTER_AREA)
@@ -139,8 +138,6 @@ def _maps(turn: Turn, frame: Frame) -> tuple[Plane, Plane, Plane]:
 
     Positions are `FINER` than pixels, as the far side is shown smaller than it was.
     """
-    import cv2
-
     before, after = math.radians(turn.own), math.radians(turn.wanted)
     table, inside = _columns(before, after)
     to = of_points(landmarks_at(after), np.array(FIVE))

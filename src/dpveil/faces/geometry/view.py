@@ -17,6 +17,7 @@ from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between, grid
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
 from dpveil.faces.geometry.turn import turn_of
+from dpveil.opencv import cv2
 
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
 SKIN: Final = (0.495, 0.48, 0.365, 0.46)
@@ -66,8 +67,6 @@ class View:
 
         The picture is wider than the crop, which ends at the forehead: skin goes on there.
         """
-        import cv2
-
         turn = None if yaw is None else turn_of(crop, frame, yaw)
         more = round(MARGIN * frame.unit)
         crop = np.asarray(cv2.copyMakeBorder(crop, more, more, more, more, cv2.BORDER_REPLICATE))
@@ -120,8 +119,6 @@ class View:
 
         The last part is kept, as a face is seen several times in one place.
         """
-        import cv2
-
         known, levels = self.__dict__.get("skinned", (part, None))
         if levels is None or min(known.beyond(part)) < 0:
             known = self._read(part, GROWN)
@@ -140,8 +137,6 @@ class View:
         The first are sRGB levels, h × w × 3, with the `skin` continued if asked for; the second have a plane
         for each of `shares`: of alpha, hair, garment and face. What is not `near` need not be right.
         """
-        import cv2
-
         to = through(self.pose, place.inverse)
         to = replace(to, x=to.x - box.x, y=to.y - box.y)
         part = self._seen_in(to, Box(0, 0, box.w, box.h) if near is None else near)
@@ -188,8 +183,6 @@ class View:
 
 def _within_outline(shown: Bool[np.ndarray, "h w"]) -> Share:
     """Return 1 in an outline, which is soft inwards, and 0 beyond it."""
-    import cv2
-
     inner = cv2.erode(shown.astype(np.float32), np.ones((3, 3), np.uint8))
     return np.asarray(np.minimum(shown, cv2.GaussianBlur(inner, (0, 0), EDGE)), np.float32)
 
@@ -201,8 +194,6 @@ def _bare(
 
     `far` is the distance from the ellipse's middle, 1 at its edge; eyes and brows, by their `row`, stay.
     """
-    import cv2
-
     lab = lab_of(cv2.GaussianBlur(crop, (0, 0), 1.0).reshape(-1, 3))
     middle = (far < INWARD).ravel()
     centre, _ = skin_centre(lab[middle], np.ones(int(middle.sum())), grey=False)
@@ -223,8 +214,6 @@ def _moved(picture: Levels, to: Similarity, width: int, height: int, *, constant
     """Return a picture mapped by `to` to a canvas, with anti-aliasing; beyond its edge it is continued, or 0
     if `constant`.
     """
-    import cv2
-
     edge = cv2.BORDER_CONSTANT if constant else cv2.BORDER_REPLICATE
     if to.scale < 1:
         blur = BLUR * math.sqrt(1 / to.scale**2 - 1)
@@ -241,8 +230,6 @@ def seen(
 
     The photo is mirrored at its edges.
     """
-    import cv2
-
     corners = pose.back(np.array([[-0.5, -0.5], [side, -0.5], [side, side], [-0.5, side]]))
     more = 4 + math.ceil(4 / pose.scale)
     (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
@@ -265,8 +252,6 @@ def _within(start: int, end: int, size: int) -> slice:
 
 def shrunk(picture: Shaped[np.ndarray, "h w c"], pose: Similarity, side: int) -> np.ndarray:
     """Return a picture resampled to the frame to which `pose` maps it, with anti-aliasing."""
-    import cv2
-
     step = 1 / pose.scale
     whole = max(1, min(math.floor(step), *picture.shape[:2]))
     height, width = (length // whole * whole for length in picture.shape[:2])

@@ -15,6 +15,7 @@ from dpveil.assets.engines import fastest
 from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
+from dpveil.opencv import cv2
 from dpveil.regions.detectors.table import REMEDY, Detector
 from dpveil.regions.tiling import suppress
 
@@ -63,8 +64,6 @@ class CenterFace(Detector):
 
     def _maps(self, image: UInt8[np.ndarray, "h w 3"]) -> list[Float[np.ndarray, "c r k"]]:
         """Return the output maps for an image; raises `RegionError` for maps of another size."""
-        import cv2
-
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
         padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
+from dpveil.opencv import cv2
 
 Boxes = Float[np.ndarray, "n 4"]
 """Left, top, right and bottom, in pixels."""
@@ -186,8 +187,6 @@ Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
 
 def small(image: UInt8[np.ndarray, "h w 3"]) -> tuple[Small, float]:
     """Return a frame in grey with a longer side of at most `SIDE` pixels, and its scale."""
-    import cv2
-
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
     scale = min(1.0, SIDE / max(grey.shape))
     if scale < 1:
@@ -248,8 +247,6 @@ def _flow(
 
     Only the part of the frames around them is looked at, as pyramids of whole frames take most of the time.
     """
-    import cv2
-
     both = np.concatenate([start, guess])[:, 0]
     low = np.clip(np.floor(both.min(axis=0)) - BESIDE, 0, np.array(before.shape[::-1]) - 1).astype(int)
     high = np.clip(np.ceil(both.max(axis=0)) + BESIDE, low + 1, before.shape[::-1]).astype(int)
@@ -268,8 +265,6 @@ def _flow(
 
 def _correlation(before: Small, after: Small, boxes: Boxes, moved: Boxes) -> Float[np.ndarray, " n"]:
     """Return how alike the contents of boxes are in two frames, whatever their brightness: -1 to 1."""
-    import cv2
-
     there = []
     for image, sides in ((before, boxes), (after, moved)):
         points = _points(sides, SAMPLES).astype(np.float32)
@@ -289,8 +284,6 @@ def _points(boxes: Boxes, count: int) -> Float[np.ndarray, "n k 2"]:
 
 def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> Float[np.ndarray, " 2"] | None:
     """Return the motion to where the inner part of a box is most alike, None if nothing is alike enough."""
-    import cv2
-
     size = box[2:] - box[:2]
     inner = np.concatenate([box[:2] + INNER * size, box[2:] - INNER * size])
     left, top, right, bottom = np.rint(_clip_box(inner, before)).astype(int)

@@ -17,6 +17,7 @@ from dpveil.core.arrays import Float32, UInt8
 from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
+from dpveil.opencv import cv2
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
 from dpveil.video.tracks.following import follow, small
@@ -144,8 +145,6 @@ def lighten(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
     >>> int(lighten(np.full((8, 8, 3), 16, np.uint8)).max())
     235
     """
-    import cv2
-
     step = max(1, min(image.shape[:2]) // 256)
     few = image[::step, ::step]
     if 100 * np.count_nonzero(few >= DARK) >= LAMPS * few.size:
@@ -182,8 +181,6 @@ class Shots:
         Pictures that show nothing are compared with nothing: after them, the last one that does counts. So a
         flash is no cut, and what follows a fade to black is one if it shows something else.
         """
-        import cv2
-
         step = max(1, min(grey.shape) // THIN)
         thin = np.ascontiguousarray(grey[::step, ::step])
         now = cv2.resize(thin, SIZE, interpolation=cv2.INTER_AREA).astype(np.float32)
@@ -203,8 +200,6 @@ class Shots:
 
 def _correlation(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, "h w"]) -> float:
     """Return the best correlation of two pictures over small shifts, which does not depend on exposure."""
-    import cv2
-
     inner = np.ascontiguousarray(before[SHIFT:-SHIFT, SHIFT:-SHIFT])
     if inner.std() < EMPTY:
         inner = before
@@ -213,8 +208,6 @@ def _correlation(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, "h
 
 def _levels_differ(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, "h w"]) -> float:
     """Return the share of pixels by which two histograms of levels differ."""
-    import cv2
-
     counts = [cv2.calcHist([picture], [0], None, [BINS], [0, 256]) for picture in (before, now)]
     return float(np.abs(counts[0] - counts[1]).sum() / (2 * before.size))
 

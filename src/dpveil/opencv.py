@@ -1,0 +1,19 @@
+"""OpenCV as `cv2`, loaded when something of it is first used: `dpveil --help` does without."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+
+class _OpenCV:
+    """Stands in for the module."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module("cv2"), name)
+
+
+if TYPE_CHECKING:
+    import cv2 as cv2
+else:
+    cv2 = _OpenCV()
