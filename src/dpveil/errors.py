@@ -210,7 +210,12 @@ class RegionError(DPVeilError):
 
 
 class NoRegion(RegionError):
-    """The photo holds no region of the wanted kind, so nothing is released."""
+    """The photo holds no region of the wanted kind, so nothing is released.
+
+    With `all_stay` it does, and the user keeps all of them.
+    """
+
+    all_stay = False
 
 
 class UnsupportedRelation(UsageError):

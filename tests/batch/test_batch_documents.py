@@ -609,3 +609,39 @@ def test_a_page_of_a_file_that_has_changed_since_is_not_read(scan: Path) -> None
     path.write_bytes(tiff([60, 100, 150]) + b"more")
     with pytest.raises(PhotoError, match="has changed"):
         first.read(10_000)
+
+
+class Stays(Light):
+    """Finds something on every page, and is to keep all of it on the dark one."""
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        if photo.image.mean() < 60:
+            error = NoRegion("all that was found is to stay as it is", hint="none")
+            error.all_stay = True
+            raise error
+        return super().__call__(photo)
+
+
+def test_a_page_on_which_all_stay_is_no_page_without_a_face(scan: Path) -> None:
+    report = released(scan, regions=[Stays()])
+    assert len(report.no_region) == 1
+    assert not OUT.exists()
+
+
+def test_a_page_that_is_kept_and_cannot_be_written_ends_no_run(
+    scan: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("dpveil.batch.shards.place_together", full)
+        report = released(scan, Path("pages"), regions=[Light()])
+    assert (len(report.released), len(report.failed)) == (2, 1)
+    report = released(scan, Path("pages"), regions=[Light()])
+    assert len(report.released) + len(report.skipped) == 3
+
+
+def test_a_dry_run_keeps_no_page(scan: Path) -> None:
+    released(scan, Path("pages"), regions=[Light()], dry=True)
+    assert not [*Path().rglob("*.png")]

@@ -134,9 +134,10 @@ class Entry:
         copied = self.promise is not None and self.promise.total is None
         return replace(self, kept=nothing_of(missing), warnings=()) if copied else self
 
-    def refused(self, error: NoRegion, options: Mapping[str, str]) -> Entry:
+    def refused(self, error: DPVeilError, options: Mapping[str, str]) -> Entry:
         """Return the entry of the same input, of which nothing is released after all."""
-        return Entry(NO_REGION, self.source, failure=Failure.of(error, options))
+        status = NO_REGION if isinstance(error, NoRegion) else FAILED
+        return Entry(status, self.source, failure=Failure.of(error, options))
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""

@@ -14,7 +14,7 @@ from dpveil.batch.resume import output_taken
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task, check_apart
 from dpveil.core.certificate import Certificate
-from dpveil.errors import DPVeilError, LedgerError, OutputError
+from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
 from dpveil.io import make_folder
 from dpveil.io.folders import identity
 from dpveil.io.names import show_path
@@ -128,6 +128,12 @@ class Run:
         )
         if not (keeps and planned.quote is None):
             planned.check_strength(choices.at_least)
+        else:
+            try:  # a page is kept where nothing is found, not where all that was found is to stay
+                plan(photo, choices.method, regions=choices.regions)
+            except NoRegion as error:
+                if error.all_stay:
+                    raise
         return _Ready(planned, stamp, texts)
 
     def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:

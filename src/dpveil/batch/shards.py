@@ -172,20 +172,33 @@ class Shards:
             for place in (place for place in places if report.entries[place].kept):
                 entry, task = report.entries[place], self.tasks[place]
                 waits = shard.place(task.inside.name)  # type: ignore[union-attr]
-                here = [waits, certificate_path(waits)] if is_whole(waits) else []
+                here = [waits, certificate_path(waits)] if is_whole(waits) and not self.choices.dry else []
                 if not protected:
                     for path in here:
                         path.unlink()
-                    report.entries[place] = report.entries[place].refused(
-                        NoRegion(f"{entry.kept} was found", hint=NO_FACE, arguments=WITHOUT), report.options
-                    )
+                    why = f"{entry.kept} was found, and no other page is protected"
+                    error: DPVeilError = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
+                    report.entries[place] = entry.refused(error, report.options)
                 elif here and shard.loose:
-                    there = [task.output, certificate_path(task.output)]
-                    place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
-                    for path in here:
-                        path.unlink(missing_ok=True)
-                    report.entries[place] = replace(entry, output=task.output)
-            self._remove(shard, ())
+                    try:
+                        self._place_page(task.output, here)
+                        report.entries[place] = replace(entry, output=task.output)
+                    except (OSError, DPVeilError) as problem:  # a full disk ends no run
+                        error = refusal(task.output, problem) if isinstance(problem, OSError) else problem
+                        report.entries[place] = entry.refused(error, report.options)
+            if not self.choices.dry:
+                self._remove(shard, ())
+
+    def _place_page(self, output: Path, here: Sequence[Path]) -> None:
+        """Give a page that is kept, and its certificate, their names."""
+        there = [output, certificate_path(output)]
+        done = all(is_present(path) for path in there) and all(
+            path.read_bytes() == waits.read_bytes() for path, waits in zip(there, here, strict=True)
+        )
+        if not done:  # else a run was killed before it removed what waited
+            place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
+        for path in here:
+            path.unlink(missing_ok=True)
 
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.

@@ -172,9 +172,10 @@ def _shown(
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:
-    """Return the indices of detected boxes in reading order of the heads' cells, and nothing finer.
+    """Return the indices of detected boxes in reading order of the inner faces' cells, and nothing finer.
 
-    Heads of equal place are ordered by the numbers of their cells; what cannot be placed comes last.
+    So faces have the same numbers whatever is protected. Those of equal place are ordered by the numbers of
+    their cells; what cannot be placed comes last.
     """
     found = each(lambda box: _cell(photo, box, method), boxes)
     cells = {index: cell for index, cell in enumerate(found) if cell}
@@ -186,12 +187,11 @@ def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int
 def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
     """Return the cell of the face in a detected box; None if there is none."""
     try:
-        return _placed(photo, Region(box, origin=FOUND), method).cell
+        return _placed(photo, Region(box, origin=FOUND), method, FACE).cell
     except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
         pass
     try:
-        protect = str(method.protect)
-        return place(photo, box, frame=method.frame, landmarks=False, protect=protect).cell
+        return place(photo, box, frame=method.frame, landmarks=False, protect=FACE).cell
     except RegionError:
         return None
 
@@ -250,8 +250,11 @@ def _meet(one: Float64[np.ndarray, " 4"], many: Float64[np.ndarray, "n 4"]) -> B
     return np.asarray(((one[:2] < many[:, 2:]) & (many[:, :2] < one[2:])).all(axis=1))
 
 
-def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
-    """Return the place of the face in a box, as the method's `placing` says; raises `RegionError`."""
+def _placed(photo: Photo, region: Region, method: FaceMethod, protect: str | None = None) -> Placed:
+    """Return the place of the face in a box, as the method's `placing` says; raises `RegionError`.
+
+    `protect` is the method's own if it is None.
+    """
     if region.mask is not None:
         raise RegionError(
             f"{region.origin.in_words()} is a mask", hint="face-space methods take boxes of faces"
@@ -260,7 +263,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
         size = f"{region.box.w}×{region.box.h} pixels"
         hint = "draw it from the forehead to the chin"
         raise RegionError(f"{region.origin.in_words()} is {size}, too small for a face", hint=hint)
-    settings = {"frame": method.frame, "protect": method.protect, "origin": region.origin}
+    settings = {"frame": method.frame, "protect": protect or method.protect, "origin": region.origin}
     if method.placing != "box":
         try:
             return place(photo, region.box, landmarks=True, **settings)  # type: ignore[arg-type]

@@ -279,7 +279,9 @@ class Faces(Finder):
             boxes = {n: box_around(found[n - 1], photo, Fraction(0)) for n in chosen}
             chosen = [n for n, box in boxes.items() if not alike.stays(photo, box)]
         if not chosen:
-            raise NoRegion("every face that was found is to stay as it is", hint="let one be replaced")
+            error = NoRegion("every face that was found is to stay as it is", hint="let one be replaced")
+            error.all_stay = True
+            raise error
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:
