@@ -82,21 +82,6 @@ def kill(number: int) -> None:
     os.kill(number, signal.SIGKILL)
 
 
-POOLS: dict[tuple[str, int], Any] = {}
-"""The workers of all services in this process: one that is loaded serves the next service, too."""
-
-
-def shared_pool(target: str, *first: Any, memory: int, **more: Any) -> Any:
-    from dpveil.processes import Pool
-
-    if target == FAKE:  # those misbehave
-        return Pool(target, *first, memory=memory, **more)
-    if (target, memory) not in POOLS:
-        POOLS[target, memory] = Pool(target, *first, memory=memory, **more)
-        POOLS[target, memory].end = lambda: None
-    return POOLS[target, memory]
-
-
 @contextmanager
 def service(
     limits: Any = None, *, fake: bool = False, ledger: Any = None, **setup: Any
@@ -110,7 +95,6 @@ def service(
     port: SimpleQueue[int] = SimpleQueue()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(workers, "TARGET", FAKE if fake else REAL)
-        patch.setattr(workers, "Pool", shared_pool)
         made = build(chosen, ledger)
     made.server = running(chosen, made, port.put)
     thread = threading.Thread(target=made.server.run)

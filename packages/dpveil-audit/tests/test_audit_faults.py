@@ -15,7 +15,7 @@ from dpveil.codecs import neural
 from dpveil.codecs.neural import EncoderDecoder
 from dpveil.core.region import Region
 from dpveil.faces import Attributes, Latent, heads
-from dpveil.faces.latent import Told
+from dpveil.faces.latent import DecoderInputs
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse, RankChoice
 from dpveil.mechanisms.latent import CroftMetric, directional
 from dpveil.mechanisms.latent import laplace as latent_laplace
@@ -185,7 +185,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "answer without randomised response": (
         "latent",
         "bound",
-        changed(Told, "answers", lambda _: lambda self, crops, m, bits: m.read(crops) if m else {}),
+        changed(DecoderInputs, "answers", lambda _: lambda self, crops, m, bits: m.read(crops) if m else {}),
     ),
     "encoder that sees the batch": ("latent", "alone", changed(EncoderDecoder, "_encode", sees_the_batch)),
     "weights of a larger budget": ("gallery", "exact", larger_weights),
