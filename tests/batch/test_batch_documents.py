@@ -492,8 +492,7 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
     assert counts(released(scan, **both, if_none="copy"))[0] == 0
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-@pytest.mark.parametrize("out", ["private.pdf", "pages"])
+@pytest.mark.parametrize(("out", "jobs"), [("private.pdf", 1), ("private.pdf", 2), ("pages", 1)])
 def test_pages_without_a_region_are_kept_beside_others(
     scan: Path, ledger: Ledger, out: str, jobs: int
 ) -> None:
