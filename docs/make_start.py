@@ -29,7 +29,7 @@ def row() -> list[Tile]:
     for seed, (method, parameters, regions, about) in enumerate(CHOICES):
         plan = dpveil.plan(photo, method, regions=regions, **parameters)
         words = f"{method}, {about}\nepsilon {plan.total.epsilon}: {plan.strength}"
-        tiles.append((plan.release(bits=SeededBits(30 + seed)).image[VIEW], words))
+        tiles.append((plan.release(bits=SeededBits(62 + seed)).image[VIEW], words))
     return tiles
 
 

@@ -18,7 +18,7 @@ from dpveil.faces.geometry.landmarks import PACKAGE, predictor
 
 FILE: Final = "dlib_face_recognition_resnet_model_v1.dat"
 LENGTH: Final = 128  # numbers of an embedding
-SAME: Final = 0.6  # euclidean distance below which two embeddings count as the same person: dlib's threshold
+SAME: Final = 0.6  # Euclidean distance below which two embeddings count as the same person: dlib's threshold
 CHIP: Final = Frame(150, 0.14)  # the network's input crop: about that of dlib's face chips with padding 0.25
 
 

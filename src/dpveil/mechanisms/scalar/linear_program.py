@@ -91,7 +91,7 @@ Ints = Int64[np.ndarray, "..."]
 FAR: Final = 30.0  # ε·d beyond which an entry is not a variable of its own: e^-30 is 1e-13
 NEVER: Final = 1e-7  # a response whose probability is never above this is dropped from a solution
 TIGHT: Final = 1e-9  # feasibility tolerance of the solver
-METHODS: Final = ("highs-ipm", "highs-ds")  # sciPy's methods, tried in this order
+METHODS: Final = ("highs-ipm", "highs-ds")  # SciPy's methods, tried in this order
 
 
 @dataclass(frozen=True, eq=False)
