@@ -19,9 +19,8 @@ def made_gallery(count: int = 24, seed: int = 5) -> FaceGallery:
     pictures = tuple(webp(face) for face in faces(count, seed=seed, canvas=(128, 128, 3)))
     numbers = np.arange(count)
     labels = {"gender": (numbers % 2).astype(np.int8), "age": (numbers // 2 % 4).astype(np.int8)}
-    agreement = {name: np.full(count, 0.75, np.float32) for name in VALUES}
     rows = np.zeros((8, 32, 32, 3), np.float32)
     for k in range(8):
         rows[k, 4 * k : 4 * k + 4] = 1 / 256
     card = Card("gallery", "made faces", "none", 5, {"contributors": 8}, {"distance": 0.7})
-    return FaceGallery(pictures, labels, agreement, VALUES, rows.reshape(8, -1), card)
+    return FaceGallery(pictures, labels, VALUES, {}, rows.reshape(8, -1), card)

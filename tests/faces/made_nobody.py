@@ -8,8 +8,9 @@ import cv2
 import numpy as np
 
 from dpveil.assets import Card
-from dpveil.faces.attribute_model import LENGTH, READ, VALUES, AttributeModel
+from dpveil.faces.attribute_model import LENGTH, READ, TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery, webp
+from dpveil.faces.geometry.tone import tones
 
 CARD = Card("any", data="made faces", terms="none", seed=3)
 CELL = 8
@@ -71,6 +72,13 @@ def gallery(names=("gender", "age"), each=2, without=(), younger=0, least=0):
         face[48:] = least + 5 * number
         pictures.append(webp(face))
     labels = {name: np.array([row[name] for row in rows], np.int8) for name in names}
-    agreement = {name: np.ones(len(rows), np.float32) for name in names}
     features = np.ones((1, 3072), np.float32)
-    return FaceGallery(tuple(pictures), labels, agreement, {n: VALUES[n] for n in names}, features, CARD)
+    return with_readings(tuple(pictures), labels, {n: VALUES[n] for n in names}, features)
+
+
+def with_readings(pictures, labels, values, rows):
+    """A gallery with what the model reads in its faces, and their tones."""
+    faces = FaceGallery(pictures, labels, values, {}, rows, CARD).faces
+    read = {**model().read(faces), TONE: tones(faces)}
+    own = {name: answers.astype(np.int8) for name, answers in read.items()}
+    return FaceGallery(pictures, labels, values, own, rows, CARD)

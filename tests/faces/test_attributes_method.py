@@ -172,7 +172,7 @@ def test_what_is_shown_and_what_is_replaced_go_together():
     for protect in ("head", "box"):
         with pytest.raises(InvalidParameter, match="is not for faces of attributes"):
             Attributes(attributes="none", protect=protect, **BY_NAME)
-    with pytest.raises(InvalidParameter, match="is nothing that heads of the gallery differ by"):
+    with pytest.raises(InvalidParameter, match="is nothing that faces of the gallery differ by"):
         Attributes(attributes="perceived-race=1", gallery=HEADS, model=MODEL).prepare(**SIZE)
 
 

@@ -41,7 +41,6 @@ def test_what_is_saved_is_loaded(path):
     assert back.card == whole.card
     assert back.values == VALUES
     assert all(np.array_equal(back.labels[name], whole.labels[name]) for name in VALUES)
-    assert all(np.array_equal(back.agreement[name], whole.agreement[name]) for name in VALUES)
     assert back.digest == whole.digest
     assert FaceGallery.load(path, expected=whole.digest).digest == whole.digest
     assert len({encode_file(made_gallery()) for _ in range(8)}) == 1
@@ -149,10 +148,6 @@ def few_labels(tensors, about):
     tensors["label gender"] = tensors["label gender"][:5]
 
 
-def no_agreement(tensors, about):
-    tensors["agreement gender"][2] = np.nan
-
-
 def unordered(tensors, about):
     tensors["ends"][3] = tensors["ends"][2]
 
@@ -214,7 +209,6 @@ def other_picture(tensors, about):
         (high_label, "labels of gender"),
         (negative_label, "labels of gender"),
         (few_labels, "labels of gender"),
-        (no_agreement, "share that agrees"),
         (unordered, "not contiguous"),
         (beyond, "not contiguous"),
         (nothing, "not a gallery of 2"),

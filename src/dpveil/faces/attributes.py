@@ -21,7 +21,6 @@ from dpveil.core.parameters import Flag, OptionalPositive
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.faces import readings
 from dpveil.faces.attribute_budgets import (
     NONE,
     AttributeBudgets,
@@ -47,74 +46,45 @@ from dpveil.mechanisms.method import DRAWN, TRAINED, Placement
 from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]
-Digests = tuple[str, str]
-"""SHA-256 of the files of a gallery and of an attribute model."""
 RESEARCH: Final = "research"  # the word for the galleries of dpveil-faces
 PEOPLE: Final = "people"  # its rendered heads with faces that are averages of photos
 POSE: Final = "pose"
 ORDERED: Final = ("age", POSE, TONE)  # attributes with ordered values
 
 
-def looks_of(
-    model: AttributeModel | None, gallery: HeadGallery | FaceGallery, digests: Digests, name: str
-) -> list[Numbers]:
+def looks_of(gallery: HeadGallery | FaceGallery, name: str) -> list[Numbers]:
     """Return an attribute's value for each face of the gallery: of heads that by which they were made.
 
-    Of averages, these are the model's prediction, and the label if any. Both are public, and both are used:
-    labels describe the contributors, but averages look younger than these, and predictions may be wrong. A
-    label is used if its name and values are those of the model. The tone is measured.
+    Of averages, these are the label, if any, and what a model reads in them. Both are public, and both are
+    used: labels describe the contributors, but averages look younger than these, and readings may be wrong.
     """
     if isinstance(gallery, HeadGallery):
-        looks = gallery.looks(name)
-        if looks is None:
-            named = ", ".join(one for one in gallery.values if one in VALUES)
-            hint = f"it has {named} and pose; or choose another gallery"
-            problem = "is nothing that heads of the gallery differ by"
-            raise InvalidParameter("attributes", name, problem, hint=hint)
-        return [looks]
-    if name == TONE or model is None:
-        return [_tones(gallery, digests)]
-    found, known = [_read(model, gallery, digests)[name]], model.values[name]
-    for own, words in gallery.values.items():
-        if own == name and set(words) == set(known):
-            places = np.array([known.index(word) for word in words], np.int64)
-            found.append(places[gallery.labels[own].astype(np.int64)])
+        label = gallery.looks(name)
+        found = [] if label is None else [label]
+    else:
+        found = gallery.labels_and_readings(name)
+    if not found:
+        named = ", ".join(one for one in VALUES if gallery.looks(one) is not None)
+        hint = f"it has {named}{' and pose' * isinstance(gallery, HeadGallery)}; or choose another gallery"
+        problem = "is nothing that faces of the gallery differ by"
+        raise InvalidParameter("attributes", name, problem, hint=hint)
     return found
-
-
-@lru_cache(maxsize=4)
-def _read(model: AttributeModel, gallery: FaceGallery, digests: Digests) -> dict[str, Numbers]:
-    """Return the model's predictions for the gallery, which are stored for the default files."""
-    known = readings.kept()
-    if known is not None and (known.gallery, known.model) == digests:
-        return known.checked(model.values, len(gallery))
-    return model.read(gallery.faces)
-
-
-def _tones(gallery: FaceGallery, digests: Digests) -> Numbers:
-    """Return the tones of the gallery, which are stored for the default file."""
-    known = readings.kept()
-    if known is not None and known.gallery == digests[0]:
-        return known.checked({TONE: VALUES[TONE]}, len(gallery))[TONE]
-    return gallery.tones
 
 
 @lru_cache(maxsize=8)
 def faces_for(
-    model: AttributeModel | None,
     gallery: HeadGallery | FaceGallery,
-    digests: Digests,
     wanted: tuple[tuple[str, str | None], ...],
     order: tuple[str, ...],
 ) -> dict[tuple[int, ...], Numbers]:
     """Return, for every combination of responses, the faces that have it, or else the nearest ones.
 
     `wanted` has the attributes, and the value of those whose value was chosen. The nearest faces are those
-    whose prediction and label together differ least in the first attribute of `order`, then in the second,
+    whose reading and label together differ least in the first attribute of `order`, then in the second,
     and so on. Heads have every pose, so it is not in their `order`. The table depends on the gallery only,
     not on any input.
     """
-    looks = [looks_of(model, gallery, digests, name) for name in order]
+    looks = [looks_of(gallery, name) for name in order]
     names = [name for name, _ in wanted]
     spans = [range(len(VALUES[n])) if own is None else (VALUES[n].index(own),) for n, own in wanted]
     places = [names.index(name) for name in order]
@@ -274,8 +244,8 @@ class Attributes(FaceMethod):
 
     @cached_property
     def modelled(self) -> tuple[str, ...]:
-        """The attributes for which the attribute model is asked, about photos or about gallery faces."""
-        return tuple(n for n in self.names if n != TONE and not (self.heads and n in self.chosen))
+        """The attributes that the attribute model reads."""
+        return tuple(name for name, _ in self.costs if name != TONE)
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -320,7 +290,7 @@ class Attributes(FaceMethod):
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = self._chosen, self.outside.held
+        _ = self._reader, self._chosen, self.outside.held
 
     @property
     def toned(self) -> bool:
@@ -348,7 +318,7 @@ class Attributes(FaceMethod):
 
     @cached_property
     def _chosen(self) -> tuple[HeadGallery | FaceGallery, dict[tuple[int, ...], Numbers]]:
-        model, gallery = self._reader, self.gallery.held
+        gallery = self.gallery.held
         if not self.names:
             return gallery, {(): np.arange(len(gallery))}
         costs, first = dict(self.costs), Fraction(1 << 64)
@@ -356,8 +326,7 @@ class Attributes(FaceMethod):
         if self.heads:
             order = tuple(name for name in order if name != POSE)
         wanted = tuple((n, self.chosen.get(n)) for n in self.names)
-        digests = self.gallery.digest, self.model.digest
-        return gallery, faces_for(model, gallery, digests, wanted, order)
+        return gallery, faces_for(gallery, wanted, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:

@@ -16,8 +16,7 @@ from dpveil.assets.store import Stored, Tensors
 from dpveil.core.arrays import Float32, Float64, Int8, Int64, UInt8
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
-from dpveil.faces import readings
-from dpveil.faces.attribute_model import TONE, labelled
+from dpveil.faces.attribute_model import VALUES, labelled
 from dpveil.faces.geometry import Frame, tone
 from dpveil.faces.geometry.view import View
 from dpveil.io import read_bytes
@@ -29,6 +28,7 @@ QUALITY: Final = 92  # quality of the WebP pictures in a file, out of 100
 MOST_FACES: Final = 1 << 13  # decoded, so many take 400 MB
 MOST_FEATURES: Final = 512
 MOST_VIEWS: Final = 64
+DEFAULT: Final = "bc3892fb03905fe9e9d6190a9821f47b1a9f80f99fe4926f72ac89b2748e7303"  # of dpveil-faces
 BATCH: Final = 256  # crops whose features are computed at once
 Faces = UInt8[np.ndarray, "n 128 128 3"]
 CAUTION: Final = (
@@ -45,9 +45,10 @@ PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a mechani
 class FaceGallery(Stored):
     """Faces of nobody, as WebP `pictures` of 128 × 128 pixels in the frame of UTKFace.
 
-    `labels[a][i]` is the index in `values[a]` of the most frequent label among the contributors to face i,
-    and `agreement[a][i]` the share of them with that label. The `rows` are a linear map, learned from public
-    faces, from the pixels of a face of 32 × 32 to the features that `distances` compares.
+    `labels[a][i]` is the index in `values[a]` of the most frequent label among the contributors to face i.
+    `readings[a][i]` is what face i itself looks like, as an index in `VALUES`: what a model reads in it, and
+    its tone. The `rows` are a linear map, learned from public faces, from the pixels of a face of 32 × 32 to
+    the features that `distances` compares.
     """
 
     name: ClassVar[str] = "gallery"
@@ -55,8 +56,8 @@ class FaceGallery(Stored):
 
     pictures: tuple[bytes, ...]
     labels: Mapping[str, Int8[np.ndarray, " n"]]
-    agreement: Mapping[str, Float32[np.ndarray, " n"]]
     values: Mapping[str, tuple[str, ...]]
+    readings: Mapping[str, Int8[np.ndarray, " n"]]
     rows: Float32[np.ndarray, "k 3072"]
     card: Card
 
@@ -73,22 +74,19 @@ class FaceGallery(Stored):
         out.setflags(write=False)
         return out
 
-    @cached_property
-    def tones(self) -> Int64[np.ndarray, " n"]:
-        """The class of every face's own tone."""
-        return tone.tones(self.faces)
-
     def looks(self, name: str) -> Int64[np.ndarray, " n"] | None:
-        """Return each face's value of an attribute, by its index in `VALUES`: its label, else as the default
-        model reads it; None without either.
+        """Return each face's value of an attribute, by its index in `VALUES`: its label, else its reading;
+        None without either.
         """
-        label = labelled(self.labels, self.values, name)
-        if label is not None:
-            return label
-        known = readings.kept()
-        if known is not None and known.gallery == self.digest and name in known.answers:
-            return known.answers[name]
-        return self.tones if name == TONE else None
+        return next(iter(self.labels_and_readings(name)), None)
+
+    def labels_and_readings(self, name: str) -> list[Int64[np.ndarray, " n"]]:
+        """Return each face's values of an attribute, by their indices in `VALUES`: of its label, if there is
+        one of these values, and of its reading.
+        """
+        label, reading = labelled(self.labels, self.values, name), self.readings.get(name)
+        both = label, None if reading is None else reading.astype(np.int64)
+        return [one for one in both if one is not None]
 
     def view(self, face: int, yaw: int | None) -> View:
         """Return a face, turned to a yaw in degrees unless it is None; raises `ModelError`."""
@@ -128,8 +126,9 @@ class FaceGallery(Stored):
         return distances
 
     def facts(self) -> dict[str, Json]:
-        """Return the labels' names and values, for the file's header."""
-        return {"values": {name: list(words) for name, words in self.values.items()}}
+        """Return the labels' names and values, and the readings' names, for the file's header."""
+        values: Json = {name: list(words) for name, words in self.values.items()}
+        return {"values": values, "readings": list(self.readings)}
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Return the arrays of the file."""
@@ -139,10 +138,8 @@ class FaceGallery(Stored):
             "ends": np.cumsum(sizes, dtype=np.int64),
             "rows": self.rows.astype(np.float16),
         }
-        for name in self.values:
-            kept[f"label {name}"] = self.labels[name].astype(np.int8)
-            kept[f"agreement {name}"] = self.agreement[name].astype(np.float16)
-        return kept
+        kept |= {f"label {name}": self.labels[name] for name in self.values}
+        return kept | {f"reading {name}": self.readings[name] for name in self.readings}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
@@ -162,22 +159,19 @@ class FaceGallery(Stored):
         ):
             raise ModelError(f"the file's features are not 1 to {MOST_FEATURES} finite rows of 3072")
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"].items()}
-        labels, agreement = {}, {}
-        for name, words in values.items():
-            labels[name], share = tensors[f"label {name}"], tensors[f"agreement {name}"].astype(np.float32)
-            agreement[name] = share
-            fits = labels[name].shape == share.shape == ends.shape and labels[name].dtype == np.int8
-            if not fits or not ((labels[name] >= 0) & (labels[name] < len(words))).all():
+        labels = {name: tensors[f"label {name}"] for name in values}
+        read = {str(name): tensors[f"reading {name}"] for name in facts["readings"]}
+        kept = [(name, labels[name], len(words)) for name, words in values.items()]
+        for name, label, count in kept + [(name, own, len(VALUES[name])) for name, own in read.items()]:
+            fits = label.shape == ends.shape and label.dtype == np.int8
+            if not fits or not ((label >= 0) & (label < count)).all():
                 raise ModelError(f"the file's labels of {name} do not fit its faces")
-            if not ((share > 0) & (share <= 1)).all():
-                raise ModelError(f"the file's labels of {name} have no share that agrees")
         pictures = tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
-        return cls(pictures, labels, agreement, values, rows, card)
+        return cls(pictures, labels, values, read, rows, card)
 
     def check(self, digest: str) -> None:
-        """Decode every face to check it, except for the default gallery, whose stored readings prove it."""
-        known = readings.kept()
-        if known is None or known.gallery != digest:
+        """Decode every face to check it, except for the default gallery, which is known to be intact."""
+        if digest != DEFAULT:
             _ = self.faces
 
     def card_words(self) -> CardWords:

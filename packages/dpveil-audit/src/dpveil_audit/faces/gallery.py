@@ -18,7 +18,7 @@ from dpveil.assets import Reference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_budgets import budgets_text
-from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, labelled
 from dpveil.faces.attributes import HEADS, POSE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry.cell import YAW
@@ -45,12 +45,13 @@ Chances = tuple[Fraction, ...]
 
 @dataclass(frozen=True, eq=False)
 class MadeGallery:
-    """A synthetic gallery with one face for each of `looks`, the readings of the synthetic model.
+    """A synthetic gallery with one face for each of `looks`, the readings of the attributes `read`.
 
     `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
     index.
     """
 
+    read: tuple[str, ...]
     looks: tuple[Row, ...]
     values: Mapping[str, tuple[str, ...]]
     labels: Mapping[str, Int8[np.ndarray, " n"]]
@@ -64,6 +65,12 @@ class MadeGallery:
         """All faces: a line of pixels with the readings, and the index at its end."""
         lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
+
+    def labels_and_readings(self, name: str) -> list[Numbers]:
+        """Return each face's label of an attribute, if there is one, and its reading."""
+        label = labelled(self.labels, self.values, name)
+        reading = np.array([look[self.read.index(name)] for look in self.looks])
+        return [reading] if label is None else [label, reading]
 
     def decoded(self, numbers: list[int], tones: Sequence[int] = ()) -> UInt8[np.ndarray, "k 1 w 3"]:
         """Return the faces with these indices; a tone is shown by heads alone."""
@@ -531,7 +538,7 @@ def faces_audit(
 
 def _rank_case(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
     """Return a choice by rank among `count` faces."""
-    faces = MadeGallery(tuple((number,) for number in range(count)), {}, {})
+    faces = MadeGallery((), tuple((number,) for number in range(count)), {}, {})
     method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
 
@@ -550,7 +557,7 @@ def _attributes_case(attributes: str, without: tuple[Row, ...] = (), *, each: in
         named[first] = words[::-1]
         labels[first] = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
         labels[first][-1] = len(words) - 1
-    faces = MadeGallery(looks, named, labels)
+    faces = MadeGallery(tuple(values), looks, named, labels)
     model = reference("attributes", MadeModel(values))
     method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
     inputs = tuple((*row, shade) for row in every for shade in SHADES)
