@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 
@@ -10,7 +9,9 @@ class _OpenCV:
     """Stands in for the module."""
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(import_module("cv2"), name)
+        import cv2
+
+        return getattr(cv2, name)
 
 
 if TYPE_CHECKING:

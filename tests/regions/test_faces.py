@@ -370,7 +370,7 @@ def outcomes(given, method, shown, scenes):
 
 @pytest.mark.parametrize(
     ("method", "shown", "scenes"),
-    [(PIXELS, lambda record: str(record.box), 160), (HEADS, lambda record: record.origin.cell, 60)],
+    [(PIXELS, lambda record: str(record.box), 160), (HEADS, lambda record: record.origin.cell, 160)],
     ids=["pixels", "heads"],
 )
 def test_a_refusal_beside_a_kept_face_tells_nothing_that_a_release_does_not(given, method, shown, scenes):

@@ -14,18 +14,20 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region, hidden_pixels
 
 SURROUNDINGS: Final = 24  # how far around a region colours are looked for that go on there, in pixels
-BINS: Final = 17
-STEP: Final = np.float32(16)  # steps of lightness in which chroma is averaged, and their distance in levels
-ALIKE: Final = 3.0  # standard deviation, in pixels, of the weights of what is as light
+NEAR: Final = ((3.0, 1.0), (10.0, 1e-2), (40.0, 1e-4))
+"""Standard deviations, in pixels, of the weights of what is near, and how much it counts: what is farther
+decides where little is nearer."""
+NOISE: Final = np.float32(60)  # variance of lightness by which chroma hardly follows it: that of noise
+LIMIT: Final = np.float32(2), np.float32(4)
+"""How far chroma follows lightness beyond its mean: in standard deviations, and in levels more."""
+ALIKE: Final = np.float32(16)  # levels by which a pixel may be lighter, beside that deviation, and be alike
 SKIN: Final = 0.01  # how much skin counts that is as light, wherever it is
 FRESH: Final = np.float32(1.2)
 """How much more colour the skin beside a region has than what is seen farther away: with it, the mean error
 there is least in 48 photos of LFW (4.0 in a* and b*; 4.4 without)."""
 SPREAD: Final = 1.5  # how much more the lightness of skin may differ than that which is known does
-NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
-"""Standard deviations of the weights of anything near, and how much it counts beside that."""
 FINE: Final = 2.5  # standard deviation, in pixels, that a Gaussian keeps in a downscaled picture
-LARGEST: Final = 160
+LARGEST: Final = 128
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
 subsampled and averaged has little detail."""
 
@@ -82,8 +84,7 @@ def recolour(
     levels = image.astype(np.float32) * known[..., None]
     there = (known | wanted).astype(np.float32)
     y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
-    sure = known.astype(np.float32)[..., None]
-    both = np.dstack([sure, levels @ TO_YCC[1:].T * sure])
+    both = np.dstack([known.astype(np.float32), levels @ TO_YCC[1:].T])
     ratio = min(1.0, LARGEST / max(known.shape))
     light = y
     if ratio < 1:
@@ -91,8 +92,7 @@ def recolour(
         light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = np.sum([worth * _blur(both, sigma) for sigma, worth in NEAR], axis=0)
-    sums += _as_light(light, both, ALIKE)
+    sums = _as_light(light, both)
     if skin is not None:
         sums += _of_skin(light, both, skin)
     chroma = sums[..., 1:] / (sums[..., :1] + np.float32(1e-9))
@@ -109,7 +109,7 @@ def _of_skin(
     if total < 1:
         return np.zeros_like(both)
     mean = float((skin * light * both[..., 0]).sum()) / total
-    spread = SPREAD * float(np.sqrt((skin * both[..., 0] * (light - mean) ** 2).sum() / total)) + STEP
+    spread = SPREAD * float(np.sqrt((skin * both[..., 0] * (light - mean) ** 2).sum() / total)) + ALIKE
     chroma = (skin[..., None] * both[..., 1:]).sum(axis=(0, 1)) / total
     worth = SKIN * np.exp(-0.5 * ((light - mean) / spread) ** 2)
     fainter = np.sqrt(np.maximum(light, 0) / max(mean, 1.0))  # of highlights, less than in proportion
@@ -117,23 +117,23 @@ def _of_skin(
 
 
 def _as_light(
-    y: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"], sigma: float
+    light: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"]
 ) -> Float32[np.ndarray, "h w 3"]:
-    """Return the sums over what is near each pixel and as light: how much is known, and its chroma.
+    """Return how much is known near each pixel that is as light, and this times the chroma for its lightness.
 
-    A bilateral grid (Chen, Paris & Durand 2007).
+    Chroma is linear in lightness near each pixel (guided filter: He, Sun & Tang 2010).
     """
-    place = np.clip(y, 0, 255) / STEP
-    low = np.minimum(place.astype(np.int64), BINS - 2)
-    part = place - low
-    shares = np.zeros((*y.shape, BINS), np.float32)
-    np.put_along_axis(shares, np.stack([low, low + 1], axis=-1), np.stack([1 - part, part], axis=-1), axis=-1)
-    bins = np.clip(low[..., None] + np.arange(-1, 3), 0, BINS - 1)  # of a mean over three steps
-    worth = np.stack([1 - part, np.ones_like(part), np.ones_like(part), part], axis=-1)
-    soft = (_blur(shares * layer[..., None], sigma) for layer in cv2.split(both))
-    return np.asarray(
-        cv2.merge([(np.take_along_axis(one, bins, axis=-1) * worth).sum(axis=-1) for one in soft])
-    )
+    own = both[..., 0] * light
+    planes = np.dstack([both, own, own * light, light[..., None] * both[..., 1:]])
+    sums = np.sum([worth * _blur(planes, sigma) for sigma, worth in NEAR], axis=0)
+    count = sums[..., :1] + np.float32(1e-9)
+    blue_red, mean, square, product = np.split(sums[..., 1:] / count, (2, 3, 4), axis=2)
+    variance = np.maximum(square - mean * mean, 0)
+    off, deviation = light[..., None] - mean, np.sqrt(variance)
+    most = LIMIT[0] * deviation + LIMIT[1]
+    slope = (product - mean * blue_red) / (variance + NOISE)
+    worth = count * np.exp(-0.5 * (off / (deviation + ALIKE)) ** 2)
+    return np.asarray(np.dstack([worth, worth * (blue_red + slope * np.clip(off, -most, most))]))
 
 
 def _blur(planes: Float32[np.ndarray, "h w c"], sigma: float) -> Float32[np.ndarray, "h w c"]:
