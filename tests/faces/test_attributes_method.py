@@ -101,7 +101,8 @@ def test_none_kept_costs_nothing_and_every_face_is_as_likely():
     own = method("none")
     assert own.guarantee(**SIZE).epsilon == 0
     assert str(own.guarantee(**SIZE)) == "0-DP, any-image"
-    numbers = shown(own, np.tile(crop({})[None], (1500, 1, 1, 1)), 4)
+    faces = own.shown(np.tile(crop({})[None], (1500, 1, 1, 1)), bits=SeededBits(4))
+    numbers = np.array([face.person(None) for face in faces])
     assert not fit(numbers, finite_distribution([1 / len(GALLERY)] * len(GALLERY))).is_rejected
 
 
