@@ -15,6 +15,7 @@ from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import DEFAULT, FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.geometry.tone import tones
+from dpveil.faces.geometry.turn import STEP, yaw_of
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"
@@ -54,6 +55,8 @@ def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
     read = AttributeModel.load(FILES / "attributes.safetensors").read(gallery.faces)
     read |= {TONE: tones(gallery.faces)}
     assert all(np.array_equal(read[name], gallery.readings[name]) for name in VALUES)
+    yaws = [yaw_of(face, Frame(128)) for face in gallery.faces[::64]]
+    assert np.abs(yaws - gallery.yaws[::64]).max() <= STEP / 2
     assert gallery.digest == DEFAULT
 
 

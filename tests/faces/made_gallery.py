@@ -23,4 +23,5 @@ def made_gallery(count: int = 24, seed: int = 5) -> FaceGallery:
     for k in range(8):
         rows[k, 4 * k : 4 * k + 4] = 1 / 256
     card = Card("gallery", "made faces", "none", 5, {"contributors": 8}, {"distance": 0.7})
-    return FaceGallery(pictures, labels, VALUES, {}, rows.reshape(8, -1), card)
+    ahead = np.zeros(count, np.int8)
+    return FaceGallery(pictures, labels, VALUES, {}, ahead, rows.reshape(8, -1), card)

@@ -78,7 +78,8 @@ def gallery(names=("gender", "age"), each=2, without=(), younger=0, least=0):
 
 def with_readings(pictures, labels, values, rows):
     """A gallery with what the model reads in its faces, and their tones."""
-    faces = FaceGallery(pictures, labels, values, {}, rows, CARD).faces
+    ahead = np.zeros(len(pictures), np.int8)
+    faces = FaceGallery(pictures, labels, values, {}, ahead, rows, CARD).faces
     read = {**model().read(faces), TONE: tones(faces)}
     own = {name: answers.astype(np.int8) for name, answers in read.items()}
-    return FaceGallery(pictures, labels, values, own, rows, CARD)
+    return FaceGallery(pictures, labels, values, own, ahead, rows, CARD)

@@ -28,7 +28,7 @@ QUALITY: Final = 92  # quality of the WebP pictures in a file, out of 100
 MOST_FACES: Final = 1 << 13  # decoded, so many take 400 MB
 MOST_FEATURES: Final = 512
 MOST_VIEWS: Final = 64
-DEFAULT: Final = "bc3892fb03905fe9e9d6190a9821f47b1a9f80f99fe4926f72ac89b2748e7303"  # of dpveil-faces
+DEFAULT: Final = "275c2ae0ad2109b6cd71d1087bc43352d0919d88a080e75df18514b3b225290d"  # of dpveil-faces
 BATCH: Final = 256  # crops whose features are computed at once
 Faces = UInt8[np.ndarray, "n 128 128 3"]
 CAUTION: Final = (
@@ -47,8 +47,8 @@ class FaceGallery(Stored):
 
     `labels[a][i]` is the index in `values[a]` of the most frequent label among the contributors to face i.
     `readings[a][i]` is what face i itself looks like, as an index in `VALUES`: what a model reads in it, and
-    its tone. The `rows` are a linear map, learned from public faces, from the pixels of a face of 32 × 32 to
-    the features that `distances` compares.
+    its tone; `yaws[i]` is the turn of its head in degrees. The `rows` are a linear map, learned from public
+    faces, from the pixels of a face of 32 × 32 to the features that `distances` compares.
     """
 
     name: ClassVar[str] = "gallery"
@@ -58,6 +58,7 @@ class FaceGallery(Stored):
     labels: Mapping[str, Int8[np.ndarray, " n"]]
     values: Mapping[str, tuple[str, ...]]
     readings: Mapping[str, Int8[np.ndarray, " n"]]
+    yaws: Int8[np.ndarray, " n"]
     rows: Float32[np.ndarray, "k 3072"]
     card: Card
 
@@ -137,6 +138,7 @@ class FaceGallery(Stored):
             "pictures": np.frombuffer(b"".join(self.pictures), np.uint8),
             "ends": np.cumsum(sizes, dtype=np.int64),
             "rows": self.rows.astype(np.float16),
+            "yaws": self.yaws,
         }
         kept |= {f"label {name}": self.labels[name] for name in self.values}
         return kept | {f"reading {name}": self.readings[name] for name in self.readings}
@@ -166,8 +168,11 @@ class FaceGallery(Stored):
             fits = label.shape == ends.shape and label.dtype == np.int8
             if not fits or not ((label >= 0) & (label < count)).all():
                 raise ModelError(f"the file's labels of {name} do not fit its faces")
+        yaws = tensors["yaws"]
+        if yaws.shape != ends.shape or yaws.dtype != np.int8:
+            raise ModelError("the file's yaws do not fit its faces")
         pictures = tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
-        return cls(pictures, labels, values, read, rows, card)
+        return cls(pictures, labels, values, read, yaws, rows, card)
 
     def check(self, digest: str) -> None:
         """Decode every face to check it, except for the default gallery, which is known to be intact."""
@@ -196,7 +201,7 @@ class FaceGallery(Stored):
 
 @lru_cache(maxsize=MOST_VIEWS)
 def _view(gallery: FaceGallery, face: int, yaw: int | None) -> View:
-    return View.of_crop(gallery.decoded([face])[0], FRAME, yaw)
+    return View.of_crop(gallery.decoded([face])[0], FRAME, yaw, float(gallery.yaws[face]))
 
 
 def webp(face: UInt8[np.ndarray, "128 128 3"]) -> bytes:

@@ -80,12 +80,9 @@ class Turn:
         return np.asarray(there), share
 
 
-def turn_of(crop: Crop, frame: Frame, wanted: int) -> Turn | None:
-    """Return how a released face is turned to a yaw in degrees; None if it looks there already.
-
-    Reads released pixels only: post-processing.
-    """
-    own = STEP * round(yaw_of(crop, frame) / STEP)
+def turn_of(own: float, wanted: int) -> Turn | None:
+    """Return how a face with its `own` yaw is turned to a yaw in degrees; None if it looks there already."""
+    own = STEP * round(own / STEP)
     return Turn(own, wanted) if abs(wanted - own) >= ENOUGH else None
 
 

@@ -16,7 +16,7 @@ from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head_frame import MIDDLE, HeadFrame, between, grid
 from dpveil.faces.geometry.membrane import lab_of, near_skin, skin_centre
-from dpveil.faces.geometry.turn import turn_of
+from dpveil.faces.geometry.turn import turn_of, yaw_of
 from dpveil.opencv import cv2
 
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)  # the identity
@@ -62,12 +62,15 @@ class View:
     whole: bool = True
 
     @classmethod
-    def of_crop(cls, crop: UInt8[np.ndarray, "s s 3"], frame: Frame, yaw: int | None) -> View:
+    def of_crop(
+        cls, crop: UInt8[np.ndarray, "s s 3"], frame: Frame, yaw: int | None, own: float | None = None
+    ) -> View:
         """Return the face of a released crop, turned to a yaw in degrees unless it is None.
 
-        The picture is wider than the crop, which ends at the forehead: skin goes on there.
+        The picture is wider than the crop, which ends at the forehead: skin goes on there. The crop's `own`
+        yaw is measured in it if it is None: only what was released is read.
         """
-        turn = None if yaw is None else turn_of(crop, frame, yaw)
+        turn = None if yaw is None else turn_of(yaw_of(crop, frame) if own is None else own, yaw)
         more = round(MARGIN * frame.unit)
         crop = np.asarray(cv2.copyMakeBorder(crop, more, more, more, more, cv2.BORDER_REPLICATE))
         frame = Frame(frame.size + 2 * more, frame.margin + more / frame.unit)
