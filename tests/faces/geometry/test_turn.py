@@ -14,8 +14,7 @@ from geometry_made import placed, released, textured
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Attributes, Gallery, heads
-from dpveil.faces.geometry import Frame, Placed, pose_of
-from dpveil.faces.geometry import view
+from dpveil.faces.geometry import Frame, Placed, pose_of, view
 from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.faces.geometry.turn import yaw_of
