@@ -202,9 +202,12 @@ def _bare(
     centre, _ = skin_centre(lab[middle], np.ones(int(middle.sum())), grey=False)
     other = (near_skin(lab, centre).reshape(far.shape) < 0.5) & (far > INWARD)
     other &= (row < BROWS[0]) | (row > BROWS[1])
-    _, parts = cv2.connectedComponents(other.astype(np.uint8))
-    reaching = np.isin(parts, np.unique(parts[other & (far > 1)]))
-    return _within_outline(cv2.dilate((other & reaching).astype(np.uint8), np.ones((5, 5), np.uint8)) == 0)
+    count, parts = cv2.connectedComponents(other.astype(np.uint8))
+    reaching = np.zeros(count, np.bool_)
+    reaching[parts[other & (far > 1)]] = True
+    return _within_outline(
+        cv2.dilate((other & reaching[parts]).astype(np.uint8), np.ones((5, 5), np.uint8)) == 0
+    )
 
 
 def through(first: Similarity, second: Similarity) -> Similarity:
