@@ -14,9 +14,9 @@ from dpveil.core.region import Box, Region, check_inside, hidden_pixels
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.around import Around
-from dpveil.faces.geometry.background import behind
 from dpveil.faces.geometry.cell import drawn_yaw
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
+from dpveil.faces.geometry.fill import behind
 from dpveil.faces.geometry.grain import grained, softened
 from dpveil.faces.geometry.head_frame import INNER, MIDDLE, HeadFrame, between
 from dpveil.faces.geometry.landmarks import BOX_TO_FACE

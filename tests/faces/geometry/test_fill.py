@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpveil.core.region import Box
-from dpveil.faces.geometry.background import behind
+from dpveil.faces.geometry.fill import behind
 
 PART = Box(60, 40, 90, 110)
 HOLE = np.zeros((200, 220), bool)
