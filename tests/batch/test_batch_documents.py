@@ -21,8 +21,8 @@ from shards_made import counts
 import dpveil
 from dpveil.batch.archive_inputs import ALL, Scan, is_document, pages_inside
 from dpveil.batch.document import verify_inside
-from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
@@ -436,7 +436,7 @@ def test_calls_that_are_wrong_are_refused(scan: Path) -> None:
     for given, out in (("in.png", "a.pdf"), ("in.pdf", "a.png")):
         with pytest.raises(UsageError, match="is the name of one"):
             plan_tasks([Path(given)], Path(out))
-    with pytest.raises(UsageError, match="keep their numbers"):
+    with pytest.raises(UsageError, match="keeps its names"):
         plan_tasks([scan], OUT, names="number")
     with pytest.raises(OutputError):
         plan_tasks([scan], Path("nowhere/private.pdf"))

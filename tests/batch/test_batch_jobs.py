@@ -14,11 +14,11 @@ from PIL import Image
 from workers_made import Deadly, Everything, Onlooker
 
 import dpveil
-from dpveil.batch import jobs as batch_jobs
-from dpveil.batch.jobs import Jobs
-from dpveil.batch.releasing import release_all
+from dpveil.batch import workers as batch_workers
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.workers import WorkerPool
 from dpveil.cli.run_report import exit_code
 from dpveil.errors import (
     BudgetExceeded,
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.usefixtures("photos")
 COUNT = 7
 TIMES = Path("times")
 
-NEXT = Jobs._call_next
+NEXT = WorkerPool._call_next
 
 
 @pytest.fixture
@@ -178,15 +178,15 @@ def test_a_budget_that_is_used_up_refuses_the_rest_one_by_one(ledger: Ledger) ->
 
 
 def test_a_ledger_that_fails_stops_the_run(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, calls = Jobs._call_debit, []
+    real, calls = Ledger.debit, []
 
-    def debit(*given: Any, **more: Any) -> int:
+    def debit(*given: Any, **more: Any) -> Any:
         calls.append(1)
         if len(calls) > 2:
             raise LedgerError("the ledger is gone", hint="look for it")
         return real(*given, **more)
 
-    monkeypatch.setattr(Jobs, "_call_debit", debit)
+    monkeypatch.setattr(Ledger, "debit", debit)
     report = released(choices(ledger=ledger))
     assert (len(report.released), report.stopped, exit_code(report)) == (2, "the ledger cannot be used", 4)
     assert len(report.failed) + len(report.untried) == COUNT - 2
@@ -199,25 +199,27 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes while the third photo is paid for, and nothing else is paid from then on."""
-    real, paying, running, allowed = Jobs._call_debit, list[str](), list[Jobs](), set[str]()
+    real, paying, running, allowed = WorkerPool._call_method, list[str](), list[WorkerPool](), set[str]()
 
-    def following(jobs: Jobs, worker: Any, *done: Any) -> Any:
+    def following(jobs: WorkerPool, worker: Any, *done: Any) -> Any:
         running.append(jobs)
         return NEXT(jobs, worker, *done)
 
-    def debit(jobs: Jobs, worker: Any, *given: Any, **more: Any) -> int:
-        number = real(jobs, worker, *given, **more)
+    def method(jobs: WorkerPool, worker: Any, owner: str, name: str, *given: Any, **more: Any) -> Any:
+        number = real(jobs, worker, owner, name, *given, **more)
+        if name != "debit":
+            return number
         paying.append(jobs.tasks[worker.place].name)
         if len(paying) == 3:
             os.kill(os.getpid(), signal.SIGINT)
-            while not running[0].shared.reason:
+            while not running[0].reason:
                 time.sleep(0.001)
             drawn = [worker.place for worker in [*running[0].workers] if worker.drawn]
             allowed.update(paying, (running[0].tasks[place].name for place in drawn))
         return number
 
-    monkeypatch.setattr(Jobs, "_call_next", following)
-    monkeypatch.setattr(Jobs, "_call_debit", debit)
+    monkeypatch.setattr(WorkerPool, "_call_next", following)
+    monkeypatch.setattr(WorkerPool, "_call_method", method)
     report = released(choices(ledger=ledger))
     assert (report.stopped, exit_code(report)) == ("the run was interrupted", 130)
     assert {*paying} <= allowed  # another worker may have been allowed to draw by then
@@ -245,7 +247,7 @@ def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -
 
 
 def test_workers_that_cannot_start_stop_the_run(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_jobs, "TARGET", "dpveil.nothing:serve")
+    monkeypatch.setattr(batch_workers, "TARGET", "dpveil.nothing:serve")
     report = released(choices())
     assert (len(report.untried), report.stopped) == (COUNT, "its processes cannot start, or go on")
     assert exit_code(report) == 4

@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
 from pathlib import Path, PurePath, PurePosixPath
@@ -45,7 +45,7 @@ from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
-from dpveil.release.saving import SUFFIX, Read, certificate_from, certificate_path
+from dpveil.release.saving import SUFFIX, Read, certificate_from
 
 LONGEST: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
@@ -77,24 +77,23 @@ def release_names(photos: Iterable[PurePath], format_: str | None = None) -> dic
     """Return what the releases of photos are called: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if
     that would collide.
     """
+
+    def key(
+        path: PurePath,
+    ) -> str:  # as a disk compares it that ignores case and normalisation (Unicode, D145)
+        folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
+        return unicodedata.normalize("NFD", folded)
+
     full = {name: name.with_name(f"{name.name}{released_suffix(name, format_)}") for name in photos}
     names = {name: name.with_suffix(released_suffix(name, format_)) for name in full}
     while True:
-        many = Counter(map(_key, names.values()))
-        many.update({_key(parent) for name in names.values() for parent in name.parents})
-        alike = [given for given, name in names.items() if many[_key(name)] > 1 and name != full[given]]
-        changed = [
-            given for given in alike if names[given] != given
-        ] or alike  # who has its own name keeps it
+        many = Counter(map(key, names.values()))
+        many.update({key(parent) for name in names.values() for parent in name.parents})
+        alike = [given for given, name in names.items() if many[key(name)] > 1 and name != full[given]]
+        changed = [given for given in alike if names[given] != given] or alike  # its own name stays a photo's
         if not changed:
             return names
         names |= {given: full[given] for given in changed}
-
-
-def _key(path: PurePath) -> str:
-    """Return the name as a disk compares it that ignores case and normalisation (Unicode, D145)."""
-    folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
-    return unicodedata.normalize("NFD", folded)
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
@@ -166,7 +165,10 @@ class Tar:
                     kept.append(member)
             for member in kept:
                 file.seek(member.start)
-                if _is_picture(file.read(HEAD)) or member.size > MOST_MEMBER:
+                name = format_name(head := file.read(HEAD)) or foreign_name(head) or ""
+                text = name in ("BMP", "Netpbm") and b"\0" not in head  # which may begin as these do
+                picture = name not in ("", "an XML file") and not text
+                if picture or member.size > MOST_MEMBER:
                     problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
                     raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
         _check_columns(path, names, seen)
@@ -295,19 +297,14 @@ def _stated_columns(read: Read) -> tuple[str, ...]:
 
 
 def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
-    _check(member.size, most)
     file.seek(member.start)
-    return file.read(member.size)
+    return _bounded(file.read(min(member.size, most + 1)), most)
 
 
 def _bounded(contents: bytes, most: int) -> bytes:
-    _check(len(contents), most)
+    if len(contents) > most:
+        raise Refused(f"has more than the {most:,} bytes that are read", COPY_AGAIN)
     return contents
-
-
-def _check(size: int, most: int) -> None:
-    if size > most:
-        raise Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
 @contextmanager
@@ -316,14 +313,6 @@ def _open_unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
-
-
-def _is_picture(head: bytes) -> bool:
-    """Return whether a file with these first bytes is a picture, a clip or a PDF."""
-    name = format_name(head)
-    if name in ("BMP", "Netpbm"):  # texts may begin as these do
-        return b"\0" in head
-    return name is not None or foreign_name(head) not in (None, "an XML file")
 
 
 def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> None:
@@ -336,10 +325,7 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
 
 @lru_cache(maxsize=2)
 def _rows(path: Path, stamp: Stamp) -> Rows:
-    """Return the rows of a file, which stays open, as they are read one after another.
-
-    Of two files, so that one may be begun while another is not quite done.
-    """
+    # The file stays open, as rows are read one after another; two, as the next is begun before one is done.
     if isinstance(path, Url):
         file, _ = start_reading(path)
     else:
@@ -415,26 +401,6 @@ def is_document(path: Path) -> bool:
         return False  # reading it tells what is wrong
 
 
-def pages_of(path: Path, scan: Scan) -> tuple[Stamp, list[Member]]:
-    """Return the stamp of a document, and its chosen pages.
-
-    Each has a number that stands for the document's bytes, the resolution and the page. Raises `Refused`.
-    """
-    with open_untrusted(path) as (file, status):
-        stamp = (status.st_size, status.st_mtime_ns)
-        if status.st_size > MOST_FILE:
-            raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
-        whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
-    count = _open_document(path, stamp).pages
-    if count < 1:
-        raise Refused("has no pages", "get an intact copy")
-    pages = []
-    for number in scan.page_numbers(count):
-        digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
-        pages.append(Member(page_name(number), number, 1 + stamp[0] // count, 0, plain=True, digest=digest))
-    return stamp, pages
-
-
 @lru_cache(maxsize=2)
 def _open_document(path: Path, stamp: Stamp) -> Document:
     return Document(path, stamp)
@@ -442,7 +408,7 @@ def _open_document(path: Path, stamp: Stamp) -> Document:
 
 @dataclass(frozen=True)
 class Shard:
-    """One WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
+    """A WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
 
     The `root` is the folder of all outputs. Of a document, `scan` says how it is read; if it is `loose`, its
     pages become files of their own, whose names begin with `target`, and nothing is gathered.
@@ -507,11 +473,6 @@ class Inside:
         return self.shard.target / self.name if self.shard.scan is None else self.shard.target
 
     @property
-    def certificate(self) -> Path | None:
-        """The file with the certificate of its release, if it is in a document."""
-        return None if self.shard.scan is None else certificate_path(self.shard.target)
-
-    @property
     def stamp(self) -> Stamp | None:
         """Size, and the time that the shard states for it, which stays when others are added.
 
@@ -552,12 +513,26 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
     It is for the PDF `target`, or its pages are `loose` (`Shard`).
     """
     try:
-        stamp, found = pages_of(path, scan)
+        with open_untrusted(path) as (file, status):
+            stamp = (status.st_size, status.st_mtime_ns)
+            if status.st_size > MOST_FILE:
+                raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
+            whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
+        count = _open_document(path, stamp).pages
+        if count < 1:
+            raise Refused("has no pages", "get an intact copy")
+        numbers = scan.page_numbers(count)
     except Refused as refusal:
         shard = Shard(path, (0, 0), target, root, scan, loose)
         return [Inside(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
-    shard = Shard(path, stamp, target, root, scan, loose)
-    return [Inside(shard, member, PurePosixPath(member.name).stem, member.name) for member in found]
+    shard, inside = Shard(path, stamp, target, root, scan, loose), []
+    for number in numbers:
+        name = page_name(number)
+        # what stands for the page: the document's bytes, the resolution, and its number
+        digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
+        page = Member(name, number, 1 + stamp[0] // count, 0, plain=True, digest=digest)
+        inside.append(Inside(shard, page, PurePosixPath(name).stem, name))
+    return inside
 
 
 def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
@@ -593,13 +568,10 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
         names.add(name)
     released = release_names(PurePosixPath(photo.name) for photo in photos if not photo.problem)
     photos = [
-        photo if photo.problem else _with_name(photo, released[PurePosixPath(photo.name)]) for photo in photos
+        photo if photo.problem else replace(photo, name=str(released[PurePosixPath(photo.name)]))
+        for photo in photos
     ]
     if damage is not None:
         rest = ", and what follows in it is not released" if found else ""
         photos.append(Inside(shard, NOTHING, "", "#", f"{damage.problem}{rest}", damage.remedy))
     return photos
-
-
-def _with_name(photo: Inside, name: PurePath) -> Inside:
-    return Inside(photo.shard, photo.member, photo.label, str(name))

@@ -47,12 +47,17 @@ def pack(
 ) -> str:
     """Write a PDF of released pictures in place of any other, and its certificate, which gets its name first.
 
-    Returns what its pages promise together.
-
     Each page is its number and what reads its picture and its certificate; `folder` is where files are begun.
-    Raises `OSError` and `OutputError`.
+    Returns what its pages promise together. Raises `OSError` and `OutputError`.
     """
-    told = [_page(*each) for each in pages]
+    told = []
+    for number, image, certificate in pages:
+        try:
+            size = len(stream_of(image()))
+        except ValueError as error:
+            hint = "leave out what marks it"
+            raise OutputError(f"page {number:,} is no plain picture", hint=hint) from error
+        told.append(Page(number, size, parse_certificate(certificate().decode())))
     temporary, hashed = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
 
     def fill(file: BinaryIO) -> None:
@@ -73,7 +78,7 @@ def pack(
                 hint="release fewer pages at a time",
             )
         target.unlink(missing_ok=True)  # no old document is seen beside a new certificate
-        write(folder, certificate_path(target), lambda file: file.write(text))
+        write(folder, certificate_path(target), text)
         temporary.replace(target)
         flush_folder(target.parent)
         return stated.together
@@ -81,19 +86,10 @@ def pack(
         temporary.unlink(missing_ok=True)
 
 
-def _page(number: int, image: Read, certificate: Read) -> Page:
-    try:
-        size = len(stream_of(image()))
-    except ValueError as error:
-        raise OutputError(f"page {number:,} is no plain picture", hint="leave out what marks it") from error
-    return Page(number, size, parse_certificate(certificate().decode()))
-
-
 def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> Iterator[Release]:
     """Yield the releases in a PDF; raises `Refused` before the first if it is none.
 
-    So does one in another resolution, of other pages than those with these numbers, or of pages with more
-    than `most` bytes.
+    So does one in another resolution, of other pages than those, or of pages with more than `most` bytes.
     """
     stated = _read_certificate(path)
     with open_untrusted(path) as (file, status):

@@ -34,7 +34,7 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.release.saving import read_certificate
 
-MOST: Final = 1 << 28  # largest file of labels, in bytes
+MOST_BYTES: Final = 1 << 28  # largest file of labels
 KINDS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
 AGAIN: Final = "export it again"
 NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)
@@ -95,7 +95,7 @@ def refusal(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_untrusted(path, MOST)
+        return read_untrusted(path, MOST_BYTES)
     except Refused as reason:
         raise refusal(path, reason.problem, reason.remedy) from reason
 
@@ -111,8 +111,7 @@ def _tree(path: Path, data: bytes) -> ET.Element:
 
 def _as_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
-    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+    return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
 def _size(texts: Sequence[str | None]) -> Size:
@@ -213,21 +212,18 @@ def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[
     """
     given = row.get("keypoints", [])
     points = [given[at : at + 3] for at in range(0, len(given), 3)]
-    kept = [
-        _replaced(point, release, name) if release.hides(*point[:2]) else point
-        for point, name in zip(points, [*names, *points], strict=False)
-    ]
+    kept = []
+    for (x, y, seen), name in zip(points, [*names, *points], strict=False):
+        if not release.hides(x, y):
+            kept.append([x, y, seen])
+        elif seen > 0 and (new := release.point(str(name), x, y)) is not None:
+            kept.append([round(new[0], 1), round(new[1], 1), 2])
+        else:
+            kept.append([0, 0, 0])
     if kept == points:
         return {}
-    return {
-        "keypoints": [value for point in kept for value in point],
-        "num_keypoints": sum(point[2] > 0 for point in kept),
-    }
-
-
-def _replaced(point: Sequence[float], release: Released, name: object) -> list[float]:
-    new = release.point(str(name), point[0], point[1]) if point[2] > 0 else None
-    return [0, 0, 0] if new is None else [round(new[0], 1), round(new[1], 1), 2]
+    flat = [value for point in kept for value in point]
+    return {"keypoints": flat, "num_keypoints": sum(point[2] > 0 for point in kept)}
 
 
 SHAPES: Final = {
@@ -449,7 +445,7 @@ class Labels:
         self.new_points = new_points
         if new_points and not isinstance(self.labels, Coco):
             raise refusal(path, "does not name its keypoints, as COCO does", "leave out new points")
-        self.photos = self._matched()
+        self.photos = self._photos_by_source()
         if not self.photos:
             others = self.labels.photos()
             what = (
@@ -457,7 +453,7 @@ class Labels:
             )
             raise refusal(path, what, "name the folder of the photos as it is called in the labels")
 
-    def _matched(self) -> dict[Path, Labelled]:
+    def _photos_by_source(self) -> dict[Path, Labelled]:
         """Return the labelled photos by their sources, whose paths end with the names in the labels."""
         ends, stem = defaultdict[str, list[tuple[tuple[str, ...], Path]]](list), self.labels.by_stem
         for source in self.tasks:
@@ -490,11 +486,16 @@ class Labels:
             if photo is None or entry.output is None or entry.status not in (RELEASED, SKIPPED):
                 continue
             release = self._release(self.tasks[entry.source], entry.output)
-            problem = _problem(entry.source, self.labels.size(photo), release.size)
-            if problem:
-                report.notes.append(problem.format(show_path(entry.source)))
-            else:
+            stated, turn = self.labels.size(photo), _orientation(entry.source)
+            fits = stated == release.size
+            # Releases are upright. Labels of a photo that is stored lying on its side fit if they state the
+            # size of the upright one.
+            if (turn == 1 and (fits or stated is None)) or (
+                turn > 4 and fits and len({*(stated or ())}) == 2
+            ):
                 pairs.append((photo, release))
+            else:
+                report.notes.append((RESIZED if turn == 1 else TURNED).format(show_path(entry.source)))
         if not pairs:
             return
         pairs.sort(key=lambda pair: pair[1].name)
@@ -510,11 +511,10 @@ class Labels:
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
+        faces = self._new_faces(output, certificate) if self.new_points else ()
+        return Released(output, name, size, boxes, task.numbered, faces)
 
-    def _faces(self, output: Path, certificate: Certificate) -> Faces:
-        if not self.new_points:
-            return ()
+    def _new_faces(self, output: Path, certificate: Certificate) -> Faces:
         from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks
         from dpveil.regions import Faces as Finder
 
@@ -531,18 +531,7 @@ class Labels:
         return tuple(found)
 
 
-def _problem(source: Path, stated: Size, size: Size) -> str:
-    """Return why labels may not fit a release, which is upright.
-
-    Of a photo that is stored lying on its side, they fit if they state the size of the upright one.
-    """
-    turn, fits = _turn(source), stated == size
-    if turn == 1:
-        return "" if fits or stated is None else RESIZED
-    return "" if turn > 4 and fits and len({*(stated or ())}) == 2 else TURNED
-
-
-def _turn(source: Path) -> int:
+def _orientation(source: Path) -> int:
     """Return the EXIF orientation of a photo; 1, upright, for formats that Pillow does not open."""
     try:
         with Image.open(source) as image:

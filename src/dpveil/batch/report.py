@@ -229,6 +229,12 @@ class Report:
         failure = Failure.of(error, self.options)
         self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
 
+    def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
+        """Record all photos that were not reached, and why."""
+        for task in tasks[len(self.entries) :]:
+            self.fail(task, error or Untried(reason), tried=False)
+        self.stopped = reason
+
     def know(self, dry: Report) -> None:
         """Take from the report of a dry run what was released earlier, of the photos that were not tried."""
         for place, entry in enumerate(dry.entries):
@@ -309,12 +315,9 @@ def _cell(value: Any) -> str:
     >>> _cell("a\nb.png"), _cell("=1+1")
     ('a\\nb.png', "'=1+1")
     """
-    letters = "" if value is None else str(value)
-    text = "".join(c.encode("unicode_escape").decode("ascii") if _is_control(c) else c for c in letters)
+    unseen = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    text = "".join(
+        letter.encode("unicode_escape").decode("ascii") if unicodedata.category(letter) in unseen else letter
+        for letter in ("" if value is None else str(value))
+    )
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
-
-
-def _is_control(letter: str) -> bool:
-    """Whether a character is none to be seen: a control or format character, or the end of a line."""
-    category = unicodedata.category(letter)
-    return category[0] == "C" or category in ("Zl", "Zp")

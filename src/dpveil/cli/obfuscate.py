@@ -12,7 +12,7 @@ import typer
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
-from dpveil.batch.releasing import is_priced, release_all
+from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.report import Entry, Report
 from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import exits
@@ -233,7 +233,7 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.batch.jobs import ignore_release, usual_jobs
+    from dpveil.batch.workers import ignore_release, usual_jobs
     from dpveil.batch.labels import Labels
     from dpveil.batch.report import write_manifest
     from dpveil.cli.review import review_part, write_review

@@ -18,8 +18,8 @@ from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks import finding
-from dpveil.video.tracks.finding import find_tracks, turn_of
+from dpveil.video.tracks import tracker
+from dpveil.video.tracks.tracker import find_tracks, turn_of
 
 GALLERY = (
     Path(__file__).parents[3] / "packages" / "dpveil-faces" / "src" / "dpveil_faces" / "gallery.safetensors"
@@ -115,12 +115,12 @@ def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")
 
-    monkeypatch.setattr(finding, "locator", missing)
-    finding._landmark_locator.cache_clear()
+    monkeypatch.setattr(tracker, "locator", missing)
+    tracker._landmark_locator.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None
     finally:
-        finding._landmark_locator.cache_clear()
+        tracker._landmark_locator.cache_clear()
 
 
 class Told(Detector):

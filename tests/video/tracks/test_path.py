@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, drawn, smooth
 
-from dpveil.video.tracks.following import FASTER, LONGEST, REACH, follow, matches, small
+from dpveil.video.tracks.box_flow import FASTER, LONGEST, REACH, follow, matches, small
 from dpveil.video.tracks.live_track import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
 
 

@@ -8,10 +8,10 @@ from moving_world import FPS, WIDTH, Knowing, Walk, box_at, clip, facts, of, tra
 
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks import finding, frame_search, live_track
-from dpveil.video.tracks.finding import Found, find_tracks
-from dpveil.video.tracks.following import continuations
+from dpveil.video.tracks import frame_search, live_track, tracker
+from dpveil.video.tracks.box_flow import continuations
 from dpveil.video.tracks.frame_search import TrackSettings
+from dpveil.video.tracks.tracker import Found, find_tracks
 
 
 def still(n):
@@ -201,13 +201,13 @@ def noise(n):
 
 @pytest.mark.parametrize("gap", [0.04, 2])
 def test_there_is_a_limit_of_tracks_that_end_or_go_on(monkeypatch, gap):
-    monkeypatch.setattr(finding, "MOST_TRACKS", 30)
+    monkeypatch.setattr(tracker, "MOST_TRACKS", 30)
     with pytest.raises(RegionError, match=r"the clip has more than 30 tracks up to frame \d+ \(\d\.\d\d s\)"):
         tracked(40, [still], noise, every=0, gap=gap, margin=0)
 
 
 def test_there_is_a_limit_of_keys_of_tracks_that_end_or_go_on(monkeypatch):
-    monkeypatch.setattr(finding, "MOST_KEYS", 5)
+    monkeypatch.setattr(tracker, "MOST_KEYS", 5)
     with pytest.raises(RegionError, match="more than 5 keys"):
         tracked(40, [still], noise, every=0, gap=0.04, margin=0)
     monkeypatch.setattr(live_track, "CHUNK", 6)

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.core.arrays import Float
 from dpveil.video.facts import MERGED, Key
-from dpveil.video.tracks.following import clip_boxes
+from dpveil.video.tracks.box_flow import clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
@@ -23,8 +23,7 @@ NEAR: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
 CHUNK: Final = 512  # frames after which keys are fixed, so that a long path takes little memory
 OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
-Row = tuple[int, float, float, float, float]
-"""A frame, and left, top, right and bottom in pixels."""
+Row = tuple[float, ...]  # a frame, and left, top, right and bottom in pixels
 Turn = tuple[int, float, float, float]
 """A frame, roll and yaw in degrees, and how far the head was turned since it was first found."""
 
@@ -45,7 +44,7 @@ class Path:
 
         The object was `turned` by so many degrees, clockwise, since any one time.
         """
-        self._rows.append(_row(frame, box))
+        self._rows.append((frame, *map(float, box)))
         self._spins.append((frame, turned))
         if len(self._rows) > CHUNK:
             self._fix()
@@ -57,10 +56,10 @@ class Path:
         for frame, *sides in rows:
             box, sure = boxes.get(frame, (np.array(sides), False))
             other = (box if sure else np.array(sides)) * OUTWARD
-            held.append(_row(frame, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD))
+            held.append((frame, *map(float, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD)))
         if not self._frames:
             first = rows[0][0]
-            fixed = [_row(frame, boxes[frame][0]) for frame in sorted(boxes) if frame < first]
+            fixed = [(frame, *map(float, boxes[frame][0])) for frame in sorted(boxes) if frame < first]
         self._rows = fixed + held
 
     def turn(self, frame: int, roll: float, yaw: float, turned: float = 0.0) -> bool:
@@ -92,7 +91,13 @@ class Path:
         grown = np.array(self._boxes) + np.array(self._grown) * OUTWARD
         boxes = _interpolate(frames, self._frames, grown)
         angles = _interpolate(frames, [turn[0] for turn in turns], np.array([turn[1:] for turn in turns]))
-        return tuple(_key(*row) for row in zip(frames, boxes, angles, strict=True))
+        keys = list[Key]()
+        for frame, box, turn in zip(frames, boxes, angles, strict=True):  # whole pixels that hold the box
+            left, top = (math.floor(value + 1e-6) for value in box[:2])
+            right, bottom = (math.ceil(value - 1e-6) for value in box[2:])
+            roll, yaw = (0, None) if turn is None else (round((turn[0] + 180) % 360 - 180), round(turn[1]))
+            keys.append(Key(frame, left, top, max(1, right - left), max(1, bottom - top), roll, yaw))
+        return tuple(keys)
 
     def _fix(self) -> None:
         """Turn the rows into keys, of which the last one is where the next rows go on."""
@@ -117,11 +122,6 @@ class Path:
         self._boxes += [boxes[i] for i in chosen]
         self._grown += list(grown)
         self._rows = self._rows[-1:]
-
-
-def _row(frame: int, box: Float[np.ndarray, " 4"]) -> Row:
-    left, top, right, bottom = map(float, box)
-    return frame, left, top, right, bottom
 
 
 def simplify(
@@ -164,12 +164,10 @@ def _interpolate(
 
 
 def _turns_between(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[int, float, float]]:
-    """Return frames with roll and yaw, which straight lines between others do not tell.
-
-    Between two `turns`, the roll changes as the head was turned, and what that missed is spread evenly.
-    """
+    """Return frames with roll and yaw, which straight lines between others do not tell."""
     if not turns:
         return []
+    # Between two, the roll changes as the head was turned, and what that missed is spread evenly.
     known, rolls, yaws, turned = np.array(turns).T
     seen, spun = np.array(spins).T
     frames = np.union1d(known, seen)
@@ -177,14 +175,6 @@ def _turns_between(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tu
     rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
     chosen = simplify(frames, rows, np.broadcast_to(NEAR, rows.shape))
     return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
-
-
-def _key(frame: int, box: Float[np.ndarray, " 4"], turn: Float[np.ndarray, " 2"] | None) -> Key:
-    """Return a key with whole pixels that hold the box."""
-    left, top = (math.floor(value + 1e-6) for value in box[:2])
-    right, bottom = (math.ceil(value - 1e-6) for value in box[2:])
-    roll, yaw = (0, None) if turn is None else (round((turn[0] + 180) % 360 - 180), round(turn[1]))
-    return Key(frame, left, top, max(1, right - left), max(1, bottom - top), roll, yaw)
 
 
 Edges = Float[np.ndarray, " 4"]
@@ -348,11 +338,6 @@ class LiveTrack:
     def turn_is_due(self) -> bool:
         """Whether to look for roll and yaw: it is time, or the head was turned since."""
         return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > ANGLE
-
-    @property
-    def roll(self) -> float | None:
-        """The roll of a head in degrees, as it was turned since its landmarks; None before any."""
-        return self.path.roll(self.place.turned)
 
     def _correct(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.

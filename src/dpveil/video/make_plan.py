@@ -24,8 +24,8 @@ from dpveil.video.facts import LONGEST_NAME, Facts, Key, Track, check_name
 from dpveil.video.plan import VideoPlan
 from dpveil.video.quote import check_method
 from dpveil.video.reading import Clip, open_clip
-from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.frame_search import LONG_SIDE, TrackSettings
+from dpveil.video.tracks.tracker import Found, find_tracks
 
 ANALYZING: Final = "analyzing"
 Progress = Callable[[str, int, int], None]

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.accounting.meaning import at_least
+from dpveil.batch.photo_release import FORGOTTEN
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
-from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Choices, Payer, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
@@ -23,13 +23,13 @@ from dpveil.io.names import show_path
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
-from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
+from dpveil.video.make_plan import Progress, analyze, name_of, no_progress
 from dpveil.video.plan import Payment, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import (
+from dpveil.video.render_job import (
     check_possible,
     drop,
     folder_of,
@@ -40,6 +40,9 @@ from dpveil.video.rendering import (
 )
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 USUAL: Final[Mapping[str, Json]] = {"keep_audio": False}
 """The settings of clips alone, as they are without options."""
@@ -58,7 +61,7 @@ def find_finished(
     *,
     quote: ClipQuote | None = None,
     seed: int | None = None,
-    ledger: Payer | None = None,
+    ledger: Ledger | None = None,
     subject: str | None = None,
     sign: SigningKey | None = None,
 ) -> VideoCertificate | None:
