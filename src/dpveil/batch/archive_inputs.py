@@ -42,7 +42,7 @@ from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
-from dpveil.io.untrusted import open_untrusted, without_blocking
+from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
@@ -297,13 +297,15 @@ def _stated_columns(read: Read) -> tuple[str, ...]:
 
 
 def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
+    if member.size > most:
+        raise too_large(member.size, most)
     file.seek(member.start)
-    return _bounded(file.read(min(member.size, most + 1)), most)
+    return file.read(member.size)
 
 
 def _bounded(contents: bytes, most: int) -> bytes:
     if len(contents) > most:
-        raise Refused(f"has more than the {most:,} bytes that are read", COPY_AGAIN)
+        raise too_large(len(contents), most)
     return contents
 
 

@@ -511,10 +511,11 @@ class Labels:
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        faces = self._new_faces(output, certificate) if self.new_points else ()
-        return Released(output, name, size, boxes, task.numbered, faces)
+        return Released(output, name, size, boxes, task.numbered, self._new_faces(output, certificate))
 
     def _new_faces(self, output: Path, certificate: Certificate) -> Faces:
+        if not self.new_points:
+            return ()
         from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks
         from dpveil.regions import Faces as Finder
 

@@ -29,7 +29,7 @@ def read_untrusted(path: Path, most: int) -> bytes:
         reason = getattr(error, "strerror", None) or "not a valid file name"
         raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
     if len(contents) > most:
-        raise _size_refusal(len(contents), most)
+        raise too_large(len(contents), most)
     return contents
 
 
@@ -80,10 +80,11 @@ def _check(status: os.stat_result, most: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise Refused("is not a regular file", COPY_AGAIN)
     if status.st_size > most:
-        raise _size_refusal(status.st_size, most)
+        raise too_large(status.st_size, most)
 
 
-def _size_refusal(size: int, most: int) -> Refused:
+def too_large(size: int, most: int) -> Refused:
+    """Return the refusal of so many bytes, where at most so many are read."""
     return Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
