@@ -265,7 +265,7 @@ class Cvat:
         yield "", _as_bytes(root)
 
     def _image(self, photo: Labelled, release: Released) -> ET.Element:
-        """Return an image without points that were replaced, and without lines through such points."""
+        # Without points that were replaced, and without lines through such points.
         image = ET.Element("image", self._numbers(photo, photo.entry, ("id", "width", "height")))
         image.set("name", release.called(photo.name))
         for shape in photo.entry:
@@ -274,7 +274,10 @@ class Cvat:
             kept = self._numbers(photo, shape, ("occluded", "z_order", *SHAPES[shape.tag]))
             if shape.tag in ("points", "polyline"):
                 points = [text for text in kept.get("points", "").split(";") if text.strip()]
-                shown = [text for text in points if not release.hides(*self._point(text))]
+                try:
+                    shown = [text for text in points if not release.hides(*map(float, text.split(",")))]
+                except (ValueError, TypeError) as error:
+                    raise refusal(self.path, "has a point that is no pair x,y") from error
                 if not shown or (shape.tag == "polyline" and len(shown) < len(points)):
                     continue
                 kept["points"] = ";".join(shown)
@@ -286,13 +289,6 @@ class Cvat:
         if wrong := [name for name, text in kept.items() if not NUMBERS.fullmatch(text)]:
             raise refusal(self.path, f"has in {show_path(photo.name)} a {given.tag} of no number: {wrong[0]}")
         return kept
-
-    def _point(self, text: str) -> tuple[float, float]:
-        try:
-            x, y = map(float, text.split(","))
-        except ValueError as error:
-            raise refusal(self.path, f"has a point that is no pair x,y: {escape_text(text)}") from error
-        return x, y
 
 
 class Voc:

@@ -226,11 +226,6 @@ def deliver(task: Task, choices: Choices) -> None:
     discard(task)
 
 
-def waits(task: Task) -> bool:
-    """Whether a release is here that is to be put elsewhere."""
-    return task.remote is not None and is_whole(task.output)
-
-
 def discard(task: Task) -> None:
     """Remove what waits here, of which there is a release where it belongs."""
     if task.remote is not None:

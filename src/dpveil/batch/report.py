@@ -86,7 +86,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why nothing was written for a photo: the error's class, message and hint, without its traceback."""
+    """Why nothing was written for a photo: the error's nearest class of dpveil, its message and hint."""
 
     kind: type[BaseException]
     message: str
@@ -94,15 +94,14 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
-        """Return an error's message and hint, with arguments written as `options`.
-
-        An error that is not a `DPVeilError` is unexpected, and named by its type.
-        """
+        """Return an error's message and hint, with arguments written as `options`."""
+        own = (DPVeilError.__module__, BaseException.__module__)  # what every process of a run has
+        kind = next(kind for kind in type(error).__mro__ if kind.__module__ in own)
         if isinstance(error, DPVeilError):
-            return cls(type(error), *error.message_and_hint(options))
+            return cls(kind, *error.message_and_hint(options))
         detail = " ".join(str(error).split())
         message = f"unexpected {type(error).__name__}" + (f": {detail}" if detail else "")
-        return cls(type(error), message, "nothing was written for it; please report this")
+        return cls(kind, message, "nothing was written for it; please report this")
 
 
 @dataclass(frozen=True)

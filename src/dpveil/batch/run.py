@@ -21,7 +21,7 @@ import cv2
 
 from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
-from dpveil.batch.remote_output import WAITING, check_shared, waits
+from dpveil.batch.remote_output import WAITING, check_shared, is_whole
 from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
 from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
@@ -93,7 +93,7 @@ def release_all(
         except BudgetRefused as error:
             run.report.stop(tasks, UNAFFORDABLE, error)
         run.report.know(dry.report)
-        waiting = {task.output for task in tasks if waits(task)}
+        waiting = {task.output for task in tasks if task.remote is not None and is_whole(task.output)}
         paid = run.paid - waiting
         run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
         if waiting and not choices.dry:
@@ -106,12 +106,9 @@ def release_all(
 
 @contextmanager
 def _sole_payer(tasks: Sequence[Task]) -> Iterator[None]:
-    """Keep other runs from paying for the same releases until this one ends, however it ends.
-
-    A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each may
-    fill a folder side by side. The lock is beside the state file. Files of many photos have locks of their
-    own (`gather_shards`).
-    """
+    """Keep other runs from paying for the same releases until this one ends, however it ends."""
+    # A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each
+    # may fill a folder side by side. Files of many photos have locks of their own (`gather_shards`).
     with ExitStack() as stack:
         places = set()
         for task in tasks:
@@ -130,7 +127,6 @@ def _sole_payer(tasks: Sequence[Task]) -> Iterator[None]:
 
 
 def _check_writable(tasks: Sequence[Task]) -> None:
-    """Raise `OutputError` for releases that would be paid for, and that this user cannot write."""
     for folder in sorted({task.output.parent for task in tasks}):
         there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
         if not os.access(there, os.W_OK | os.X_OK):

@@ -122,18 +122,8 @@ def serve(channel: Channel) -> None:
     done: tuple[Any, ...] = ()
     while (task := run("next", *done)) is not None:
         reason = releaser.finish(task, partial(releaser.prepare, task))
-        done = _with_public_error(report.entries.pop()), [*seen], reason
+        done = report.entries.pop(), [*seen], reason
         seen.clear()
-
-
-def _with_public_error(entry: Entry) -> Entry:
-    """Return an entry whose error is named by its nearest class that every process has."""
-    failure = entry.failure
-    if failure is None:
-        return entry
-    own = (DPVeilError.__module__, BaseException.__module__)
-    kind = next(kind for kind in failure.kind.__mro__ if kind.__module__ in own)
-    return replace(entry, failure=replace(failure, kind=kind))
 
 
 # In the run

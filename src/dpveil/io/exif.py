@@ -66,7 +66,7 @@ def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[st
         held["caption"] = tags.get(CAPTION)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return {}
-    texts = {name: _plain(_as_text(held[name])) for name in names}
+    texts = {name: _plain(_text_of(held[name])) for name in names}
     if not DATE.fullmatch(texts.get("date", "")):
         texts.pop("date", None)
     for name, text in texts.items():
@@ -75,10 +75,9 @@ def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[st
     return {name: text for name, text in texts.items() if text}
 
 
-def _as_text(value: Any) -> str:
-    """Return a text as it was meant: most programs write UTF-8, of which Pillow makes Latin-1."""
+def _text_of(value: Any) -> str:
     text = value if isinstance(value, str) else ""
-    try:
+    try:  # most programs write UTF-8, of which Pillow makes Latin-1
         return text.encode("latin-1").decode()
     except UnicodeError:
         return text
@@ -116,17 +115,12 @@ def with_exif(contents: bytes, format_: str, texts: Mapping[str, str], orientati
     if format_ not in PLACES:
         hint = f"write {' or '.join(PLACES)}, or keep none"
         raise OutputError(f"a {format_} file gets no metadata", hint=hint)
-    part, place = PARTS[format_](exif_block(check_texts(texts), orientation)), PLACES[format_]
+    block, place = exif_block(check_texts(texts), orientation), PLACES[format_]
+    segment = b"\xff\xe1" + struct.pack(">H", 2 + len(HEAD) + len(block)) + HEAD + block
+    part = segment if format_ == "jpeg" else png_chunk(b"eXIf" + block)
     return contents[:place] + part + contents[place:]
 
 
-def _segment(block: bytes) -> bytes:
-    return b"\xff\xe1" + struct.pack(">H", 2 + len(HEAD) + len(block)) + HEAD + block
-
-
-def _chunk(block: bytes) -> bytes:
-    named = b"eXIf" + block
-    return struct.pack(">I", len(block)) + named + struct.pack(">I", zlib.crc32(named))
-
-
-PARTS: Final = {"jpeg": _segment, "png": _chunk}  # what makes a part of a file of a block
+def png_chunk(named: bytes) -> bytes:
+    """Return a chunk of PNG by its type, of four bytes, and its contents."""
+    return struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))

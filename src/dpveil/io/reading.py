@@ -43,12 +43,6 @@ BYTES_PER_PIXEL: Final = 8  # most bytes in a file for each pixel of the limit
 SPARE_BYTES: Final = 2**26  # bytes that a file may have beyond those of its pixels, such as metadata
 
 
-def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
-    """Return the photo in the file at `path`, as `read` does."""
-    found = _read(path, check_count(max_pixels, "max_pixels"), background=255)
-    return Photo(found.levels, found.grid, found.notes, found.blocks)
-
-
 def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo:
     """Return the photo in `data`, the contents of a file called `name`, as `read` does.
 
@@ -191,14 +185,19 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: 
         return photo
     if isinstance(photo, np.ndarray | Image.Image):
         try:
-            return _array(photo, most) if isinstance(photo, np.ndarray) else _picture(photo, most)
+            if isinstance(photo, Image.Image):
+                return _picture(photo, most)
+            height, width = check_image(photo).shape[:2]
+            check_pixels(width, height, most)
+            return Photo(photo)
         except Refused as refusal:
             raise photo_error(NAMED, refusal) from None
     if isinstance(photo, bytes | bytearray | memoryview):
         return read_bytes(bytes(photo), NAMED, max_pixels=most)
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):
         return _open_file(photo, most)
-    return read_file(check_path(photo, HINT), max_pixels=most)
+    found = _read(check_path(photo, HINT), most, background=255)
+    return Photo(found.levels, found.grid, found.notes, found.blocks)
 
 
 def check_trust(trust_source: str | None) -> str | None:
@@ -223,15 +222,11 @@ def _open_file(file: Any, most: int) -> Photo:
     return read_bytes(data, NAMED, max_pixels=most)
 
 
-def _array(levels: np.ndarray, most: int) -> Photo:
-    height, width = check_image(levels).shape[:2]
-    check_pixels(width, height, most)
-    return Photo(levels)
-
-
 def _picture(picture: Image.Image, most: int) -> Photo:
     """Return a Pillow image as a photo by way of a PNG: one code path for modes, profiles, orientation."""
-    if picture.format not in WITHOUT_BLOCKS or _was_lossy(picture):
+    info = picture.info  # of a TIFF, it names the compression, whether that is lossy or not
+    traces = bool(TRACES & info.keys()) or isinstance(info.get("compression"), str)
+    if picture.format not in WITHOUT_BLOCKS or (picture.format is None and traces):
         origin = f"opened from a {picture.format} file" if picture.format else "made from a file"
         problem = f"was {origin}, and no longer tells its lossy blocks"
         raise InvalidParameter("photo", None, problem, hint="give the name of its file")
@@ -248,12 +243,3 @@ def _picture(picture: Image.Image, most: int) -> Photo:
     if picture.format is not None and photo.grid is None and not (photo.image % 17).any():
         return Photo(photo.image, Grid.without_blocks("4-bit"), photo.notes)
     return photo
-
-
-def _was_lossy(picture: Image.Image) -> bool:
-    """Return whether an image without a format may come from a lossy file.
-
-    For TIFF, `info` has the name of the compression, whether it is lossy or not.
-    """
-    kept = picture.info
-    return picture.format is None and (bool(TRACES & kept.keys()) or isinstance(kept.get("compression"), str))

@@ -22,7 +22,8 @@ def read_untrusted(path: Path, most: int) -> bytes:
     """
     try:
         _check(path.lstat(), most)
-        with open(path, "rb", opener=_without_following) as file:
+        no_link = getattr(os, "O_NOFOLLOW", 0)
+        with open(path, "rb", opener=lambda name, flags: without_blocking(name, flags | no_link)) as file:
             _check(os.fstat(file.fileno()), most)  # it may have been replaced in between
             contents = file.read(most + 1)
     except (OSError, ValueError) as error:
@@ -91,7 +92,3 @@ def too_large(size: int, most: int) -> Refused:
 def without_blocking(path: str, flags: int) -> int:
     """Open a file like `os.open`, but without blocking on a FIFO that has no writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _without_following(path: str, flags: int) -> int:
-    return without_blocking(path, flags | getattr(os, "O_NOFOLLOW", 0))

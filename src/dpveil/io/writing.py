@@ -196,14 +196,6 @@ USUAL: Final = 0o666  # permissions of usual files, before the user's umask
 OWN: Final = 0o600  # permissions of files that only the user may read
 
 
-def _was_placed(temporary: Path, target: Path) -> bool:
-    """Whether `target` is the new file: the temporary file was renamed to it, or is a hard link to it."""
-    try:
-        return os.path.samestat(temporary.lstat(), target.lstat())
-    except FileNotFoundError:
-        return not temporary.exists()
-
-
 def write_together(
     files: Sequence[tuple[Path, bytes]],
     *,
@@ -282,7 +274,6 @@ def place_together(
 
 
 def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None]) -> None:
-    """Give all files their names, or none of them; the folders are locked."""
     placed: list[tuple[Path, Path]] = []
     backups: dict[Path, Path] = {}
     if not files:
@@ -294,8 +285,14 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
         before()
         if replace:
             for _, target in files:
-                backups[target] = _temporary_path(target)
-                _back_up(target, backups[target])
+                backups[target] = kept = _temporary_path(target)
+                with suppress(FileNotFoundError):
+                    try:
+                        os.link(target, kept, follow_symlinks=False)
+                    except FileNotFoundError:
+                        raise
+                    except OSError:  # a disk without hard links
+                        shutil.copy2(target, kept, follow_symlinks=False)
             for _, target in files[1:]:  # new files are never seen beside old ones
                 target.unlink(missing_ok=True)
         for file, target in files:
@@ -315,11 +312,10 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
 def _undo(placed: Sequence[tuple[Path, Path]], backups: Mapping[Path, Path]) -> None:
     for file, target in reversed(placed):
         with suppress(OSError):
-            if _was_placed(file, target):
-                if file.exists():
-                    target.unlink()
-                else:
-                    target.replace(file)
+            if not file.exists():  # it was renamed
+                target.replace(file)
+            elif os.path.samestat(file.lstat(), target.lstat()):  # the target is a hard link to it
+                target.unlink()
     for target, kept in backups.items():
         with suppress(OSError):
             kept.replace(target)
@@ -395,16 +391,6 @@ def _place(temporary: Path, target: Path, replace: bool) -> None:
     except OSError:  # a disk without hard links, where checking and renaming cannot be one atomic step
         _check_target(target, replace)
         temporary.replace(target)
-
-
-def _back_up(target: Path, kept: Path) -> None:
-    with suppress(FileNotFoundError):
-        try:
-            os.link(target, kept, follow_symlinks=False)
-        except FileNotFoundError:
-            raise
-        except OSError:  # a disk without hard links
-            shutil.copy2(target, kept, follow_symlinks=False)
 
 
 def sha256_of(path: Path) -> str:

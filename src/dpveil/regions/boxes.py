@@ -214,10 +214,8 @@ def box_within(shown: Box, margin: Fraction, photo: Photo) -> Box:
 
 
 def _least_span(start: int, stop: int, end: int, margin: Fraction, unknown: int) -> tuple[int, int]:
-    """Return where along an axis a detected box starts and stops at the most.
-
-    Its size is more than that of the box with margins less two pixels, which rounding adds, and less what is
-    `unknown`. A box that ends at the photo's edge may have been clipped there.
-    """
+    # Where along an axis a detected box starts and stops at the most: its size is more than that of the box
+    # with margins less two pixels, which rounding adds, and less what is unknown. A box that ends at the
+    # photo's edge may have been clipped there.
     least = max(0, stop - start - 2 - unknown) * margin // (1 + 2 * margin)
     return start + least * (start > 0), stop - least * (stop < end)

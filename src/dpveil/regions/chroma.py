@@ -104,7 +104,7 @@ def recolour(
 def _of_skin(
     light: Float32[np.ndarray, "h w"], both: Float32[np.ndarray, "h w 3"], skin: Float32[np.ndarray, "h w"]
 ) -> Float32[np.ndarray, "h w 3"]:
-    """Return how much pixels may be skin by their lightness, and the chroma that it has in that light."""
+    # How much pixels may be skin by their lightness, and the chroma that it has in that light.
     total = float((skin * both[..., 0]).sum())
     if total < 1:
         return np.zeros_like(both)

@@ -136,16 +136,14 @@ def is_lettering(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> bool:
     if line.shape[0] > line.shape[1]:
         line = np.rot90(line)
     half = len(line) // 2
-    lines = [line, line[:half], line[half:]] if LOWEST <= half <= HEIGHT else [line]
-    return any(map(_says_letters, lines))
-
-
-def _says_letters(line: UInt8[np.ndarray, "h w 3"]) -> bool:
-    found = _best(line)
-    if found is None:
-        return True
-    letters = len(found.text.replace(" ", ""))
-    return letters > 0 and found.mean >= (SEVERAL if letters > 1 else SINGLE)
+    for part in (line, line[:half], line[half:]) if LOWEST <= half <= HEIGHT else (line,):
+        found = _best(part)
+        if found is None:
+            return True
+        letters = len(found.text.replace(" ", ""))
+        if letters > 0 and found.mean >= (SEVERAL if letters > 1 else SINGLE):
+            return True
+    return False
 
 
 def _best(line: UInt8[np.ndarray, "h w 3"]) -> Reading | None:

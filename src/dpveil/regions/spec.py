@@ -158,7 +158,10 @@ def search(
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
             for region in found:
                 check_inside(region.box, photo.width, photo.height)
-            regions += _with_finder(finder, found)
+            name, looked = finder.description, finder.data_dependent
+            for region in found:
+                origin = replace(region.origin, finder=name, found=region.origin.found or looked)
+                regions.append(replace(region, origin=origin))
         except NoRegion as error:
             missing[finder.description] = error
     return tuple(_number_regions(regions)), missing
@@ -207,12 +210,6 @@ def _parse_text(text: str) -> Finder:
     if "," in name or name[:1] in set("+-0123456789"):
         return asked_box(name)
     raise UnknownName("regions", text, TABLE, hint=f"{suggestion(name, TABLE)}choose {FORMS}")
-
-
-def _with_finder(finder: Finder, regions: Sequence[Region]) -> list[Region]:
-    name, looked = finder.description, finder.data_dependent
-    origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]
-    return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]
 
 
 def _number_regions(regions: list[Region]) -> list[Region]:

@@ -70,12 +70,9 @@ def kept_zone(kept: Region, grid: Grid | None) -> Region:
 
 
 def _cut(region: Region, grid: Grid | None) -> Region:
-    """Return the region without the pixels it keeps, and without those that would grow into them.
-
-    The box around what is kept is cut out, or if the region's core reaches into that, what is kept alone.
-    """
+    """Return the region without the pixels it keeps, and without those that would grow into them."""
     near = list[Region]()
-    for kept in region.kept:
+    for kept in region.kept:  # the box around it is cut out, or if the core reaches into that, it alone
         zone = kept_zone(replace(kept, mask=None), grid)
         if region.core is not None and region.core.meets(zone):
             zone = kept_zone(kept, grid)
@@ -102,14 +99,11 @@ def _cut(region: Region, grid: Grid | None) -> Region:
 
 def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:
     """Return the grown `box`, clipped to a photo of `width` × `height` pixels."""
-    left, right = _outward(box.x, box.x + box.w, grid.x0, grid.width, grid.margin, width)
-    top, bottom = _outward(box.y, box.y + box.h, grid.y0, grid.height, grid.margin, height)
+    left, right = _blocks(box.x, box.x + box.w, grid.x0, grid.width)
+    top, bottom = _blocks(box.y, box.y + box.h, grid.y0, grid.height)
+    left, top = max(0, left - grid.margin), max(0, top - grid.margin)
+    right, bottom = min(width, right + grid.margin), min(height, bottom + grid.margin)
     return Box(left, top, right - left, bottom - top)
-
-
-def _outward(start: int, stop: int, line: int, step: int, margin: int, end: int) -> tuple[int, int]:
-    first, last = _blocks(start, stop, line, step)
-    return max(0, first - margin), min(end, last + margin)
 
 
 def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
@@ -129,10 +123,7 @@ def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) 
 
 
 def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int) -> Bool[np.ndarray, "h w"]:
-    """Return `mask` with every block of `size` pixels along `axis` filled in which a pixel is set.
-
-    `first` is the coordinate of the first pixel; blocks start at multiples of `size`.
-    """
+    # Blocks along the axis start at multiples of `size`; `first` is the coordinate of the first pixel.
     length = mask.shape[axis]
     starts = np.concatenate(([0], np.arange(-first % size or size, length, size)))
     touched = np.logical_or.reduceat(mask, starts, axis=axis)
@@ -328,18 +319,14 @@ def join(
         alike = overlaps(row, kept)
         best = int(alike.argmax()) if len(alike) else -1
         if best >= 0 and alike[best] > OVERLAP:
-            if not _is_within(row, kept[best]):
-                rows[best] = _joint_box(kept[best], row)
+            spare, other = WITHIN * kept[best, 2:4], kept[best]
+            before = row[:2] >= other[:2] - spare
+            after = row[:2] + row[2:4] <= other[:2] + other[2:4] + spare
+            if not (before.all() and after.all()):
+                rows[best] = _joint_box(other, row)
         else:
             (inside if inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
     return np.array(rows).reshape(-1, 5), np.array(inside).reshape(-1, 5)
-
-
-def _is_within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> bool:
-    spare = WITHIN * other[2:4]
-    before = row[:2] >= other[:2] - spare
-    after = row[:2] + row[2:4] <= other[:2] + other[2:4] + spare
-    return bool(before.all() and after.all())
 
 
 def _joint_box(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:

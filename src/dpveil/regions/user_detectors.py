@@ -28,7 +28,7 @@ from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
 from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb, suppress
 
-MOST: Final = 1 << 29  # largest file in bytes; the largest networks of the kind have some 300 MB
+MOST_BYTES: Final = 1 << 29  # of a file; the largest networks of the kind have some 300 MB
 HINT: Final = "name the ONNX file of a YOLO or RT-DETR network that holds its own numbers"
 SIDES: Final = range(32, 2049)  # sides of images that a network may take, in pixels
 USUAL: Final = 640  # the side where it is free
@@ -48,8 +48,8 @@ class DetectorFile:
     def of(cls, path: Path) -> DetectorFile:
         """Return what a file says of itself; raises `InvalidParameter`."""
         try:
-            if not path.is_file() or path.stat().st_size > MOST:
-                raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
+            if not path.is_file() or path.stat().st_size > MOST_BYTES:
+                raise _model_error(path, f"is no file of at most {MOST_BYTES >> 20} MiB")
             contents = path.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "input error"
@@ -100,7 +100,6 @@ def read(outputs: Sequence[np.ndarray], height: int, width: int, classes: int | 
 
 
 def _rows_of(tables: list[np.ndarray], height: int, width: int, classes: int | None) -> Found | None:
-    """Return the rows of the layout that tables have; None for an unknown one."""
     cells = sum((height // stride) * (width // stride) for stride in STRIDES)
     size = np.array([width, height, width, height])
 
@@ -267,10 +266,6 @@ def letterbox(
 
 
 def _boxes(found: Found, ratio: float, height: int, width: int) -> Rows:
-    """Return the boxes of one class in pixels of the photo, each thing once.
-
-    Boxes beside the photo are left out. Raises `RegionError` for what is no box.
-    """
     size = found[:, 2:4] - found[:, :2]
     most = LARGEST * ratio * max(height, width)
     if not ((size > 0) & (size <= most)).all() or not (np.abs(found[:, :4]) <= most).all():

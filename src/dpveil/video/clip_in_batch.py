@@ -115,8 +115,11 @@ class ClipRun:
         name_of(task.source)
         if not choices.force and (there := self._find_finished(task)) is not None:
             return _skip_entry(task, there)
-        if choices.force:
-            _check_ours(task.output)
+        beside = os.path.lexists(certificate_path(task.output)) or folder_of(task.output).is_dir()
+        if choices.force and os.path.lexists(task.output) and not beside:
+            name = show_path(task.output)  # which was derived from another, and could hit an original
+            text = f"{name} has no certificate beside it, so it may be an original: it is not replaced"
+            raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
         plan = self._plan(task, progress)
         if choices.dry:
             check_possible(plan, open_clip(task.source), container_for(task.output))
@@ -127,11 +130,10 @@ class ClipRun:
         return release_clip(task, plan, more, stamps=[] if task.stamp is None else [task.stamp])
 
     def _plan(self, task: Task, progress: Progress) -> VideoPlan:
-        """Return the plan that a process which was killed has left of this clip and settings, or a new one.
-
-        It is not found anew, so that it is the one that was paid for.
-        """
-        choices, left = self.choices, left_plan(task.output, _hash(task.source))
+        """Return the plan that a killed process has left of this clip and settings, or a new one."""
+        source, choices = Source(task.source), self.choices
+        container_of(source)  # raises for what is no clip
+        left = left_plan(task.output, source.sha256())  # not found anew, so that it is what was paid for
         if left is not None and (plan := parse_plan(left)).settings == self.settings:
             plan.check_strength(choices.at_least)
             return plan
@@ -214,16 +216,6 @@ def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     return _entry(SKIPPED, task, stated, tuple(note))
 
 
-def _check_ours(output: Path) -> None:
-    """Raise `OutputError` for a clip that is no release, which a name that was derived could hit."""
-    alone = os.path.lexists(output) and not os.path.lexists(certificate_path(output))
-    if alone and not folder_of(output).is_dir():
-        text = (
-            f"{show_path(output)} has no certificate beside it, so it may be an original: it is not replaced"
-        )
-        raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
-
-
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:
     quote = stated.quote
     faces = all(track.kind == FACE for group in quote.persons for track in group)
@@ -241,12 +233,6 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
     out = plan.left_out
     return (*more, *([Aside(DROPPED.format(", ".join(out)))] if out else []))
-
-
-def _hash(clip: Path) -> str:
-    source = Source(clip)
-    container_of(source)
-    return source.sha256()
 
 
 def _stamp_of(plan: VideoPlan) -> Stamp:

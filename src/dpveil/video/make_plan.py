@@ -125,16 +125,17 @@ def clip_tracks(
     except NoRegion:
         if last is None:
             raise
-        return Found(tracks=(whole_track(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
+        keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
+        whole = Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
+        return Found(tracks=(whole,), cuts=(), frames=facts.frames, searched=facts.frames)
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
     return replace(found, tracks=tracks)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
-    """Return tracks of regions that no pixel changes: the same from the first frame to the last, whatever is
-    cut, so that each is drawn once.
-    """
+    # No pixel changes these: they are the same from the first frame to the last, whatever is cut, so that
+    # each is drawn once.
     facts = clip.facts
     fixed = {finder.description: finder for finder in finders if not finder.data_dependent}.values()
     if not fixed:
@@ -154,12 +155,6 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
 def _keys_throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
     x, y, w, h = (round(side) for side in box)
     return tuple(Key(frame, x, y, w, h) for frame in dict.fromkeys((0, facts.frames - 1)))
-
-
-def whole_track(facts: Facts) -> Track:
-    """Return a track of all that every frame shows."""
-    keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
-    return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
 
 
 def arrange_tracks(

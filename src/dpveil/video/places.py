@@ -63,7 +63,6 @@ def calm(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | No
 
 
 def _least_bends(frames: Series, middle: Series, low: Series, high: Series, near: float) -> Series:
-    """Return a line between `low` and `high` with the least bends; two frames at least."""
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
     energy = _energy(np.diff(frames) / np.diff(frames).mean())
@@ -78,9 +77,7 @@ def _least_bends(frames: Series, middle: Series, low: Series, high: Series, near
 
 
 def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
-    """Return the matrix of the squared bends and slopes of a line and of `PULL`: its diagonals, from the
-    main one downwards. `steps` are those between the line's values.
-    """
+    # The matrix of the squared bends and slopes of a line, and of `PULL`: its diagonals from the main one on.
     count = len(steps) + 1
     bands = np.zeros((3, count))
     bands[0] = PULL
@@ -249,13 +246,9 @@ class Course:
         From one class to the next it takes `fade` frames.
         """
         starts, classes = self._yaws
-        at = int(np.searchsorted(starts, frame, "right")) - 1
-        at = max(at, 0)
-        for other, from_start in ((at - 1, frame - starts[at]), (at + 1, None)):
-            if not 0 <= other < len(classes):
-                continue
-            away = from_start if from_start is not None else starts[other] - frame
-            if away < fade / 2:
+        at = max(0, int(np.searchsorted(starts, frame, "right")) - 1)
+        for other, turn in ((at - 1, at), (at + 1, at + 1)):
+            if 0 <= other < len(classes) and (away := abs(frame - starts[turn])) < fade / 2:
                 share = 0.5 - away / fade
                 return [(classes[at], 1 - share), (classes[other], share)]
         return [(classes[at], 1.0)]
@@ -267,9 +260,7 @@ class Course:
 
 
 def _pose(length: float, turn: float, x: float, y: float) -> Similarity:
-    """Return the map to a frame with a side of 1 of a head with this side, roll and centre, in pixels from
-    the picture's left top.
-    """
+    # The map to a frame with a side of 1; `x` and `y` are in pixels from the picture's left top.
     turned = Similarity(1 / length, -turn, 0.0, 0.0)
     move = np.array(MIDDLE) - turned.to(np.array([[x - 0.5, y - 0.5]]))[0] - 0.5
     return replace(turned, x=float(move[0]), y=float(move[1]))
@@ -295,12 +286,8 @@ def region_around(
     factor = 1 / np.cos(np.pi / CORNERS) + MORE * head.scale / least
     parts = [head.back(part - 0.5) for part in _corners(shape, factor, MORE * head.scale)]
     if box is not None:
-        ends = [
-            [box.x, box.y],
-            [box.x + box.w - 1, box.y],
-            [box.x + box.w - 1, box.y + box.h - 1],
-            [box.x, box.y + box.h - 1],
-        ]
+        right, bottom = box.x + box.w - 1, box.y + box.h - 1
+        ends = [[box.x, box.y], [right, box.y], [right, bottom], [box.x, bottom]]
         parts.append(np.array(ends, np.float64))
     found = bounds(np.concatenate(parts), width, height)
     if found is None or not masked:
@@ -313,9 +300,7 @@ def region_around(
 
 
 def _corners(shape: Shape, factor: float, more: float) -> list[Float64[np.ndarray, "n 2"]]:
-    """Return the corners of polygons around an ellipse that is larger by a factor, and around its neck, which
-    is larger by `more` of the frame's side.
-    """
+    # Around the ellipse, larger by a factor, and around its neck, larger by `more` of the frame's side.
     angle = np.arange(CORNERS) * (2 * np.pi / CORNERS)
     x, y = shape.half[0] * factor * np.cos(angle), shape.half[1] * factor * np.sin(angle)
     x *= np.where(x < 0, shape.left, shape.right)
@@ -375,7 +360,6 @@ class BoxCourse:
 
 
 def _edges(key: Key, margin: float, rounded: bool) -> tuple[float, float, float, float]:
-    """Return left, top, right and bottom of what is replaced at a key."""
     aside, above = key.w * margin, key.h * margin
     left, top, right, bottom = key.x - aside, key.y - above, key.x + key.w + aside, key.y + key.h + above
     if not rounded:
@@ -427,11 +411,6 @@ class Scene:
         """Frames from one turn of a head to the next."""
         return max(1.0, float(FADE) * self.rate)
 
-    @cached_property
-    def _spans(self) -> Float64[np.ndarray, "n 2"]:
-        spans = [(track.first, track.last) for track in self.tracks]
-        return np.array(spans, np.float64).reshape(-1, 2)
-
     def shows_face(self, track: Track) -> bool:
         """Whether another face is shown where a track is."""
         origin = Origin(track.kind, track.finder, number=track.number, found=track.kind not in GIVEN)
@@ -462,8 +441,7 @@ class Scene:
 
     def present(self, frame: int) -> list[Track]:
         """Return the tracks that are in a frame."""
-        first, last = self._spans.T
-        return [self.tracks[n] for n in np.flatnonzero((first <= frame) & (frame <= last))]
+        return [track for track in self.tracks if track.first <= frame <= track.last]
 
     def spot(self, track: Track, frame: int) -> ReplacedPlace:
         """Return what is replaced of a track in a frame, and where a face is shown."""

@@ -126,7 +126,6 @@ Ranked = tuple[tuple[int, ...], Track, Key, Box | None]
 
 
 def _rank_keys(track: Track, scene: Scene) -> Iterator[Ranked]:
-    """Yield the keys at which a track may be read, each with its rank; none outside of the picture."""
     if scene.shows_face(track):
         for key, cell in zip(track.keys, scene.course(track).cells, strict=True):
             x, y, w, h = cell.around

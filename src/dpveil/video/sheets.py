@@ -46,7 +46,10 @@ Levels = UInt8[np.ndarray, "h w 3"]
 def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     """Return the tracks of a plan, numbered, each with its first, a middle and its last picture."""
     shown, seconds = plan.tracks[:MOST_ROWS], times_of(clip.facts)
-    wanted = {track.number: _thirds(track) for track in shown}
+    wanted = dict[int, list[int]]()
+    for track in shown:  # the first frame in which it is followed, a middle one, and the last, each once
+        first, last = followed_span(track)
+        wanted[track.number] = [*dict.fromkeys((first, (first + last) // 2, last))]
     pictures: dict[tuple[int, int], Image.Image] = {}
     for frame in pick_frames(clip, {frame for frames in wanted.values() for frame in frames}):
         for track in shown:
@@ -64,24 +67,25 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     for tenth in range(0, 11, 2):
         at = left + BAR * tenth / 10
         draw.line((at, HEAD - 14, at, HEAD - 8), fill=SOFT, width=1)
-        draw.text((at, HEAD - 34), clock(length * tenth / 10), SOFT, _font(14), anchor="ma")
-    for place, track in enumerate(shown):
-        top = HEAD + place * step
+        draw.text((at, HEAD - 34), clock(length * tenth / 10), SOFT, ImageFont.load_default(14), anchor="ma")
+    for row, track in enumerate(shown):
+        top = HEAD + row * step
         for column, index in enumerate(wanted[track.number]):
             x, picture = MARGIN + column * (TILE + GAP), pictures[track.number, index]
             page.paste(picture, (x + (TILE - picture.width) // 2, top + (TILE - picture.height) // 2))
-            draw.text((x, top + TILE + 2), clock(seconds[index]), SOFT, _font(13))
+            draw.text((x, top + TILE + 2), clock(seconds[index]), SOFT, ImageFont.load_default(13))
         colour = VISIBLE if track.visible else REPLACED
-        draw.text((words, top), f"{track.number}", colour, _font(34))
+        draw.text((words, top), f"{track.number}", colour, ImageFont.load_default(34))
         for line, text in enumerate(_lines(track, seconds)):
-            draw.text((words + 70, top + 6 + line * 22), text, INK if line == 0 else SOFT, _font(16))
+            place, ink = (words + 70, top + 6 + line * 22), SOFT if line else INK
+            draw.text(place, text, ink, ImageFont.load_default(16))
         middle = top + TILE // 2
         draw.line((left, middle, left + BAR, middle), fill=RULE, width=2)
-        first, last = (left + BAR * seconds[frame] / length for frame in (track.first, track.last))
-        draw.rectangle((first, middle - 9, max(last, first + 3), middle + 9), fill=colour)
+        start, stop = (left + BAR * seconds[frame] / length for frame in (track.first, track.last))
+        draw.rectangle((start, middle - 9, max(stop, start + 3), middle + 9), fill=colour)
     if len(plan.tracks) > len(shown):
         text = f"and {len(plan.tracks) - len(shown):,} more tracks, which the plan has"
-        draw.text((MARGIN, page.height - MARGIN), text, ALARM, _font(18))
+        draw.text((MARGIN, page.height - MARGIN), text, ALARM, ImageFont.load_default(18))
     return np.asarray(page)
 
 
@@ -99,7 +103,7 @@ def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
         covered = frame.image.copy()
         covered[plan.scene.hidden_mask(frame.index)] = GREY
         x, y = MARGIN + place % columns * (PICTURE + GAP), HEAD + place // columns * step
-        draw.text((x, y), clock(seconds[frame.index]), INK, _font(17))
+        draw.text((x, y), clock(seconds[frame.index]), INK, ImageFont.load_default(17))
         page.paste(_fit(covered, size), (x, y + 26))
     return np.asarray(page)
 
@@ -108,8 +112,8 @@ def _new_page(size: tuple[int, int], title: str) -> tuple[Image.Image, ImageDraw
     page = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(page)
     draw.rectangle((0, 0, page.width, 34), fill=ALARM)
-    draw.text((MARGIN, 8), PRIVATE, (255, 255, 255), _font(16))
-    draw.text((MARGIN, 50), title, INK, _font(26))
+    draw.text((MARGIN, 8), PRIVATE, (255, 255, 255), ImageFont.load_default(16))
+    draw.text((MARGIN, 50), title, INK, ImageFont.load_default(26))
     return page, draw
 
 
@@ -118,10 +122,6 @@ def _fit(picture: Levels, size: tuple[int, int]) -> Image.Image:
     ratio = min(size[0] / image.width, size[1] / image.height)
     fitted = max(1, round(image.width * ratio)), max(1, round(image.height * ratio))
     return image.resize(fitted, Image.Resampling.LANCZOS if ratio < 1 else Image.Resampling.BICUBIC)
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
 
 
 def moments(facts: Facts, count: int, within: Sequence[tuple[int, int]]) -> list[int]:
@@ -147,12 +147,6 @@ def end_text(track: Track) -> str:
     """Return how a track ends, in words; of one that a user added, that it is so."""
     added = track.finder.endswith(BY_HAND) or (track.finder == track.kind != WHOLE)
     return "added by hand" if added else ENDED[track.end]
-
-
-def _thirds(track: Track) -> list[int]:
-    """Return the first frame in which a track is followed, a middle one, and the last, each once."""
-    first, last = followed_span(track)
-    return [*dict.fromkeys((first, (first + last) // 2, last))]
 
 
 def _lines(track: Track, seconds: list[float]) -> tuple[str, ...]:

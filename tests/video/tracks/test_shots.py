@@ -6,7 +6,7 @@ from moving_world import Knowing, clip, facts, of, smooth
 
 from dpveil.core.origin import FACE
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.frame_search import DARK, LAMPS, DARKEST, LIGHT, Shots, lighten
+from dpveil.video.tracks.frame_search import DARK, DARKEST, LAMPS, LIGHT, Shots, lighten
 from dpveil.video.tracks.tracker import find_tracks
 
 WIDE = [smooth(180, 600, seed, 20)[..., 0] for seed in (1, 2)]

@@ -59,11 +59,16 @@ class CenterFace(Detector):
         height, width = image.shape[:2]
         heat, scale, offset, _ = self._maps(image)
         found = decode(heat[0], scale, offset, threshold)
-        inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
-        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
+        kept = []
+        for face in found[(found[:, 0] < width) & (found[:, 1] < height)]:  # others start in the padding
+            left, top = (max(0, int(start)) for start in face[:2])
+            right, bottom = (max(1, math.ceil(end)) for end in face[:2] + face[2:4])
+            crop = image[top:bottom, left:right]
+            if (crop != crop[:1, :1]).any():  # the network finds faces in images of one colour
+                kept.append(face)
+        return np.array(kept).reshape(-1, 5)
 
     def _maps(self, image: UInt8[np.ndarray, "h w 3"]) -> list[Float[np.ndarray, "c r k"]]:
-        """Return the output maps for an image; raises `RegionError` for maps of another size."""
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
         padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
@@ -118,16 +123,8 @@ def _network(path: Path, modified: int, size: int) -> bytes:
 
 
 def _shape(*sides: int | None) -> bytes:
-    """Return a shape of ONNX, with None for sides that are free."""
+    # A shape of ONNX, with None for sides that are free.
     return b"".join(b"\x0a\x02" + (b"\x12\x00" if side is None else bytes((8, side))) for side in sides)
-
-
-def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) -> bool:
-    """Return whether a box has pixels of two colours: the network finds faces in images of one colour."""
-    left, top = (max(0, int(start)) for start in face[:2])
-    right, bottom = (max(1, math.ceil(start + side)) for start, side in zip(face[:2], face[2:4], strict=True))
-    crop = image[top:bottom, left:right]
-    return bool((crop != crop[:1, :1]).any())
 
 
 def network_path() -> Path | None:

@@ -49,16 +49,10 @@ class DlibHOG(Detector):
         doubled = int(max(image.shape[:2]) <= SMALL)
         boxes, scores, _ = self._detector.run(np.ascontiguousarray(image), doubled, cut)
         found = [
-            [box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height(), logistic(score)]
+            [
+                *(box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height()),
+                float(1 / (1 + np.exp(-score))),
+            ]
             for box, score in zip(boxes, scores, strict=True)
         ]
         return suppress(np.array(found, np.float64).reshape(-1, 5))
-
-
-def logistic(score: float) -> float:
-    """Return 1 / (1 + e^-score).
-
-    >>> logistic(0.0)
-    0.5
-    """
-    return float(1 / (1 + np.exp(-score)))

@@ -54,7 +54,7 @@ class Path:
         fixed, rows = self._rows[: bool(self._frames)], self._rows[bool(self._frames) :]
         held = []
         for frame, *sides in rows:
-            box, sure = boxes.get(frame, (np.array(sides), False))
+            box, sure = boxes.get(int(frame), (np.array(sides), False))
             other = (box if sure else np.array(sides)) * OUTWARD
             held.append((frame, *map(float, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD)))
         if not self._frames:
