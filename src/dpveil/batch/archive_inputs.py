@@ -47,20 +47,20 @@ from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
 from dpveil.release.saving import SUFFIX, Read, certificate_from
 
-LONGEST: Final = 230
+LONGEST_NAME: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
-LONGEST_RELEASE: Final = LONGEST + len(".png")
+LONGEST_RELEASE: Final = LONGEST_NAME + len(".png")
 """The same of a release's name, which may be that of its photo and more."""
 ROW: Final = "{:09}.png"  # what the release of a row is called; the first row is 0
 LINK: Final = "is a link, a device or sparse, and no file"
 TWICE: Final = "has the name of another before it"
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
 PICTURES: Final = UNWRITTEN.union(FORMATS)
-HEAD: Final = 64  # first bytes of a member by which a picture is recognised
-MOST_MEMBER: Final = 1 << 26  # most bytes of a member that goes along with a release
+HEAD_BYTES: Final = 64  # first bytes of a member by which a picture is recognised
+MEMBER_BYTES: Final = 1 << 26  # most bytes of a member that goes along with a release
 
 
-def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST) -> Refused | None:
+def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST_NAME) -> Refused | None:
     """Return what is wrong with a name in a file, if anything; `seen` are those before it.
 
     It has at most so many bytes.
@@ -165,11 +165,13 @@ class Tar:
                     kept.append(member)
             for member in kept:
                 file.seek(member.start)
-                name = format_name(head := file.read(HEAD)) or foreign_name(head) or ""
+                name = format_name(head := file.read(HEAD_BYTES)) or foreign_name(head) or ""
                 text = name in ("BMP", "Netpbm") and b"\0" not in head  # which may begin as these do
                 picture = name not in ("", "an XML file") and not text
-                if picture or member.size > MOST_MEMBER:
-                    problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
+                if picture or member.size > MEMBER_BYTES:
+                    problem = (
+                        f"{show_path(member.name)} is a picture, or has more than {MEMBER_BYTES:,} bytes"
+                    )
                     raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
         _check_columns(path, names, seen)
         return found
@@ -259,11 +261,11 @@ class Parquet:
             elif path not in (None, name):
                 problem = f"has the path {escape_text(path or '')!r}, which is not its name"
                 yield Held(name, problem=problem)
-            elif others and not {*others} <= {*_stated_columns(partial(_bounded, certificate or b""))}:
+            elif others and not {*others} <= {*_stated_columns(partial(_within_limit, certificate or b""))}:
                 yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
             else:
-                first = None if image is None else partial(_bounded, image)
-                yield Held(name, first, None if certificate is None else partial(_bounded, certificate))
+                first = None if image is None else partial(_within_limit, image)
+                yield Held(name, first, None if certificate is None else partial(_within_limit, certificate))
             seen.add(row)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
@@ -303,7 +305,7 @@ def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
     return file.read(member.size)
 
 
-def _bounded(contents: bytes, most: int) -> bytes:
+def _within_limit(contents: bytes, most: int) -> bytes:
     if len(contents) > most:
         raise too_large(len(contents), most)
     return contents
@@ -342,7 +344,7 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
 
 TIFFS: Final = frozenset({".tif", ".tiff"})
-MOST_FILE: Final = 1 << 30  # largest document in bytes
+FILE_BYTES: Final = 1 << 30  # largest document in bytes
 RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
@@ -517,8 +519,10 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
     try:
         with open_untrusted(path) as (file, status):
             stamp = (status.st_size, status.st_mtime_ns)
-            if status.st_size > MOST_FILE:
-                raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
+            if status.st_size > FILE_BYTES:
+                raise Refused(
+                    f"has {status.st_size:,} bytes, and at most {FILE_BYTES:,} are read", "split it"
+                )
             whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
         count = _open_document(path, stamp).pages
         if count < 1:

@@ -35,7 +35,7 @@ from dpveil.io.unreadable import Refused
 from dpveil.release.saving import read_certificate
 
 MOST_BYTES: Final = 1 << 28  # largest file of labels
-KINDS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
+KNOWN_LABELS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
 AGAIN: Final = "export it again"
 NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)
 NUMBERS: Final = re.compile(r"[-+.,;\deE\s]*", re.ASCII)
@@ -76,7 +76,7 @@ class Released:
         inside = {box for box in near if box.y <= y <= box.y + box.h}
         return next((points[name] for box, points in self.faces if box in inside), None)
 
-    def called(self, labelled: str) -> str:
+    def name_for(self, labelled: str) -> str:
         """Return the name of the release for the one in labels, whose folder stays if names do."""
         given = PurePosixPath(labelled.replace("\\", "/"))
         return str(self.name if self.numbered or given.is_absolute() else given.parent / self.name.name)
@@ -126,11 +126,11 @@ COCO: Final = {
     "categories": "id name supercategory keypoints skeleton",
 }
 """The fields that are kept. But for names they hold numbers alone, so that nothing else goes along."""
-WORDS: Final = ("file_name", "name", "url", "supercategory")
+TEXT_FIELDS: Final = ("file_name", "name", "url", "supercategory")
 
 
 def _fits(table: str, field: str, value: Any) -> bool:
-    if field in WORDS:
+    if field in TEXT_FIELDS:
         return isinstance(value, str)
     if field == "keypoints" and table == "categories":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
@@ -165,7 +165,7 @@ class Coco:
         except (ValueError, RecursionError) as error:
             raise refusal(path, f"is no JSON ({type(error).__name__})") from error
         if not {"images", "annotations"} <= given.keys():
-            raise refusal(path, "has no images and annotations, as COCO has", KINDS)
+            raise refusal(path, "has no images and annotations, as COCO has", KNOWN_LABELS)
         self.rows = {name: [*self._rows(name, given.get(name, []))] for name in COCO}
         self.notes = defaultdict[int, list[dict[str, Any]]](list)
         for row in self.rows["annotations"]:
@@ -196,7 +196,7 @@ class Coco:
         images, annotations = list[dict[str, Any]](), list[dict[str, Any]]()
         for number, (photo, release) in enumerate(pairs, 1):
             new = number if release.numbered else photo.entry["id"]
-            images.append({**photo.entry, "id": new, "file_name": release.called(photo.name)})
+            images.append({**photo.entry, "id": new, "file_name": release.name_for(photo.name)})
             for row in self.notes[photo.entry["id"]]:
                 own = {"id": len(annotations) + 1} if release.numbered else {}
                 names = self.names.get(row.get("category_id", -1), [])
@@ -267,7 +267,7 @@ class Cvat:
     def _image(self, photo: Labelled, release: Released) -> ET.Element:
         # Without points that were replaced, and without lines through such points.
         image = ET.Element("image", self._numbers(photo, photo.entry, ("id", "width", "height")))
-        image.set("name", release.called(photo.name))
+        image.set("name", release.name_for(photo.name))
         for shape in photo.entry:
             if shape.tag not in SHAPES:
                 continue
@@ -312,14 +312,14 @@ class Voc:
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
         """Yield the file for each release, with its stem."""
         for photo, release in pairs:
-            name = PurePosixPath(release.called(photo.name))
-            yield f"{name.with_suffix('')}{photo.entry.suffix}", self.made(photo.entry, release)
+            name = PurePosixPath(release.name_for(photo.name))
+            yield f"{name.with_suffix('')}{photo.entry.suffix}", self.contents_for(photo.entry, release)
 
-    def made(self, path: Path, release: Released) -> bytes:
+    def contents_for(self, path: Path, release: Released) -> bytes:
         """Return the contents of the file for a release."""
         given, root = _tree(path, _read(path)), ET.Element("annotation")
         if given.tag != "annotation":
-            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KINDS)
+            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
         ET.SubElement(root, "folder").text = release.path.parent.name
         ET.SubElement(root, "filename").text = release.path.name
         _copy(path, given, root, "size", ("width", "height", "depth"))
@@ -359,15 +359,15 @@ class Yolo(Voc):
         """Return None, as none is stated."""
         return None
 
-    def made(self, path: Path, release: Released) -> bytes:
+    def contents_for(self, path: Path, release: Released) -> bytes:
         """Return the contents of the file for a release."""
         lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
         for number, values in enumerate(lines, 1):
             if values and (len(values) < 5 or not all(map(NUMBER.fullmatch, values))):
-                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KINDS)
-        return "".join(f"{' '.join(self._shown(values, release))}\n" for values in lines).encode()
+                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KNOWN_LABELS)
+        return "".join(f"{' '.join(self._shown_numbers(values, release))}\n" for values in lines).encode()
 
-    def _shown(self, values: list[str], release: Released) -> list[str]:
+    def _shown_numbers(self, values: list[str], release: Released) -> list[str]:
         width, height = release.size
         # Where no .yaml tells, keypoints are told from a polygon by their visibilities, 0, 1 or 2 each
         seen = len(values) % 3 == 2 and all(float(flag) in (0, 1, 2) for flag in values[7::3])
@@ -387,14 +387,14 @@ def read_labels(path: Path, out: Path) -> Coco | Cvat | Voc:
         files = [each for each, problem in walk(path, real(out)) if not problem]
         texts, trees = ([each for each in files if each.suffix.lower() == kind] for kind in (".txt", ".xml"))
         if bool(texts) == bool(trees):
-            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KINDS)
+            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KNOWN_LABELS)
         return Voc(path, trees) if trees else Yolo(path, texts)
     data = _read(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     if data.startswith(b"{"):
         return Coco(path, data)
     if data.startswith(b"<") and (root := _tree(path, data)).tag == "annotations":
         return Cvat(path, root)
-    raise refusal(path, "holds no labels that dpveil knows", KINDS)
+    raise refusal(path, "holds no labels that dpveil knows", KNOWN_LABELS)
 
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")

@@ -33,7 +33,7 @@ from dpveil.release.marking import Marker
 from dpveil.release.saving import Payment, tidy
 
 TARGET: Final = "dpveil.batch.workers:serve"
-ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
+CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
 
 
@@ -75,7 +75,7 @@ class _Run:
             try:
                 send(self._channel, (name, given, more))
                 answer = receive(self._channel)
-            except ENDED:
+            except CHANNEL_ENDED:
                 raise SystemExit from None  # nothing that was not written yet will be
         if isinstance(answer, Exception):
             raise answer
@@ -273,7 +273,7 @@ class WorkerPool:
 
     def _answer(self, worker: Worker) -> None:
         channel = worker.child.channel
-        with suppress(*ENDED):
+        with suppress(*CHANNEL_ENDED):
             channel.send(None, self.setup)
             while True:
                 name, given, more = receive(channel)

@@ -185,8 +185,8 @@ def render_command(
     kill -9, the same command goes on, and pays nothing twice. A plan of another file is refused.
     """
     from dpveil.batch.tasks import Task
-    from dpveil.video.make_plan import arrange_tracks
     from dpveil.video.clip_in_batch import GOES_ON, earlier_entry, release_clip
+    from dpveil.video.make_plan import arrange_tracks
     from dpveil.video.plan import Payment, read_plan
     from dpveil.video.reading import open_clip
     from dpveil.video.render_job import check_out, check_possible, check_same, settings_of, unfinished_nonce

@@ -34,7 +34,7 @@ from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
 from dpveil.io.untrusted import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
-HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
+PDF_HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 CHUNK: Final = 8192  # bytes of each part of a PNG's stream but the last, as OpenCV's libpng writes them
 COLOURS: Final = {1: (b"/DeviceGray", 0), 3: (b"/DeviceRGB", 2)}
@@ -67,7 +67,7 @@ def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(sheets), kids),
     ]
-    piece, at, starts = [HEAD], len(HEAD), []
+    piece, at, starts = [PDF_HEAD], len(PDF_HEAD), []
     for number, told in enumerate(objects, 1):
         starts.append(at)
         piece.append(b"%d 0 obj\n%s\nendobj\n" % (number, told))
@@ -150,7 +150,7 @@ CHANGED: Final = ("has changed since the run began", "run it again")
 MISSING: Final = ("is drawn by pypdfium2, which is not installed", "pip install 'dpveil[documents]'")
 ENCRYPTED: Final = ("is encrypted", "save a copy of it without a password")
 DAMAGED: Final = ("is damaged, or no PDF that can be drawn", COPY_AGAIN)
-ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
+CHILD_ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
 Stamp = tuple[int, int]
 """A file's size in bytes and the time of its last change in ns."""
 
@@ -182,12 +182,12 @@ class Document:
 
     def _ask(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
         if self._ends >= MOST_ENDS:
-            raise Refused(*ENDED)
+            raise Refused(*CHILD_ENDED)
         try:
             told, found = POOL.ask([self._which, *what], most=most)
         except Ended as error:
             self._ends += 1
-            raise Refused(*WHY.get(error.why, ENDED)) from error
+            raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
         except BaseException:
             self._ends += 1
             raise

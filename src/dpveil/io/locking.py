@@ -26,7 +26,7 @@ except ImportError:  # no such locks on this system: writers do without, and lef
 PATIENCE: Final = 120.0
 """Seconds to wait for another writer, which locks a folder only while it names the files of one photo."""
 PAUSE: Final = 0.001  # seconds between two attempts to lock a folder
-HELD: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # errors that say that another one holds a lock
+HELD_ERRORS: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # another one holds a lock
 PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW"))
 """How a file is opened that may be anything."""
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")  # names of temporary files
@@ -66,7 +66,7 @@ def in_use(handle: int) -> Iterator[bool]:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             held = True
         except OSError as error:
-            if error.errno not in HELD:
+            if error.errno not in HELD_ERRORS:
                 break
             if time.monotonic() > until:
                 raise OSError(errno.EBUSY, "another process is writing there") from error
@@ -96,7 +96,7 @@ def hold_lock(path: Path) -> Iterator[None]:
                 if LOCKS:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:  # else the disk has no locks
-                if error.errno in HELD:
+                if error.errno in HELD_ERRORS:
                     os.close(handle)
                     raise OSError(errno.EBUSY, "another process is writing there") from error
             try:
@@ -140,7 +140,7 @@ def _may_be_written(entry: os.DirEntry[str]) -> bool:
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
     except OSError as error:
-        return error.errno in HELD
+        return error.errno in HELD_ERRORS
     finally:
         os.close(handle)
     return False

@@ -31,7 +31,7 @@ MASK_LEVELS: Final = 16  # an image with at most this many levels is taken as a 
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 """So is one with at most the share MASK_BETWEEN of its pixels from DARK to BRIGHT; 1 of 18 photos passed."""
 
-KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
+KNOWN_FORMATS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
 CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
 ELSEWHERE: Final = {
     CLIP: "name a clip as such, as in clip.mp4, for dpveil obfuscate; in Python, see dpveil.video",
@@ -77,7 +77,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     return np.asarray(brightest >= 128)
 
 
-TOLD: Final = ("JPEG", "PNG", "WEBP")
+METADATA_FORMATS: Final = ("JPEG", "PNG", "WEBP")
 """The formats of which metadata may be kept: the others' libraries are not trusted to read it here."""
 
 
@@ -90,7 +90,7 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
     try:
         data = _contents(path, most_bytes(max_pixels))
         name = format_name(data[:64]) or ""
-        if name not in TOLD:
+        if name not in METADATA_FORMATS:
             raise Refused(f"is {name}, whose metadata cannot be kept", WITHOUT, KEEPING)
         screen(name, data, max_pixels)
         with open_picture(name, BytesIO(data)) as image:
@@ -141,7 +141,7 @@ def _check_head(head: bytes) -> None:
         if foreign:
             remedy = ELSEWHERE.get(foreign, CONVERT)
             raise Refused(f"is {foreign}, and here pictures are read", remedy)
-        raise Refused("is not an image of a known format", f"give a {KINDS} file")
+        raise Refused("is not an image of a known format", f"give a {KNOWN_FORMATS} file")
 
 
 Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray

@@ -22,7 +22,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
-from dpveil.io.exif import HEAD, NO_TEXTS, states_texts, with_exif
+from dpveil.io.exif import EXIF_HEAD, NO_TEXTS, states_texts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
 
@@ -64,7 +64,7 @@ def only_picture(
         found = PARTS[format].fullmatch(b"".join(name for name, _ in parts))
         if found is None or (found.groupdict().get("manifest") is not None) != manifest:
             return False
-        blocks = [body.removeprefix(HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
+        blocks = [body.removeprefix(EXIF_HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
         return all(states_texts(block, texts) for block in blocks) and bool(blocks or not texts)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return False

@@ -22,10 +22,10 @@ FRESH: Final = np.float32(1.2)
 """How much more colour the skin beside a region has than what is seen farther away: with it, the mean error
 there is least in 48 photos of LFW (4.0 in a* and b*; 4.4 without)."""
 SPREAD: Final = 1.5  # how much more the lightness of skin may differ than that which is known does
-NEAR: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
+NEAR_WEIGHTS: Final = ((3.0, 0.02), (10.0, 1e-3), (40.0, 1e-5))
 """Standard deviations of the weights of anything near, and how much it counts beside that."""
 FINE: Final = 2.5  # standard deviation, in pixels, that a Gaussian keeps in a downscaled picture
-LARGEST: Final = 160
+LARGEST_SIDE: Final = 160
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
 subsampled and averaged has little detail."""
 
@@ -84,14 +84,14 @@ def recolour(
     y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
     sure = known.astype(np.float32)[..., None]
     both = np.dstack([sure, levels @ TO_YCC[1:].T * sure])
-    ratio = min(1.0, LARGEST / max(known.shape))
+    ratio = min(1.0, LARGEST_SIDE / max(known.shape))
     light = y
     if ratio < 1:
         size = max(1, round(known.shape[1] * ratio)), max(1, round(known.shape[0] * ratio))
         light, there, both = (cv2.resize(p, size, interpolation=cv2.INTER_AREA) for p in (y, there, both))
         light = np.asarray(light / np.maximum(there, np.float32(1e-6)))
         skin = None if skin is None else cv2.resize(skin, size, interpolation=cv2.INTER_AREA)
-    sums = np.sum([worth * _blur(both, sigma) for sigma, worth in NEAR], axis=0)
+    sums = np.sum([worth * _blur(both, sigma) for sigma, worth in NEAR_WEIGHTS], axis=0)
     sums += _as_light(light, both, ALIKE)
     if skin is not None:
         sums += _of_skin(light, both, skin)

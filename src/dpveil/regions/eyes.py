@@ -35,7 +35,7 @@ REACH: Final = 0.25  # how far the middle of a face may be from that of its box,
 SURE: Final = 0.2  # least score of landmarks; below it the usual places of a box are taken
 USUAL: Final = ((0.28, 0.41), (0.7, 0.41))
 """Places of the eyes in a box, left of the image first, from its left top (means over 74 rendered heads)."""
-LEAST: Final = 0.42
+LEAST_DISTANCE: Final = 0.42
 """Least distance of the eyes in widths of a box, that of a frontal head: a turned one shows them nearer."""
 
 
@@ -78,7 +78,11 @@ class Eyes(Things):
             eyes = middles(photo, face.box)
             across, down = eyes[1] - eyes[0]
             apart = float(np.hypot(across, down))
-            turned = np.abs([[across, down], [down, across]]) @ half * max(1.0, LEAST * face.box.w / apart)
+            turned = (
+                np.abs([[across, down], [down, across]])
+                @ half
+                * max(1.0, LEAST_DISTANCE * face.box.w / apart)
+            )
             found += [[*(eye - turned), *(2 * turned), face.score] for eye in eyes]
         return [(EYE, np.array(found).reshape(-1, 5))]
 

@@ -19,7 +19,6 @@ from dpveil.io import FORMATS
 from dpveil.regions.boxes import (
     OBJECTS,
     GivenBox,
-    GivenRegion,
     asked_box,
     box_of_numbers,
     mask_of_array,
@@ -30,7 +29,6 @@ from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
 from dpveil.regions.things import Codes
-from dpveil.regions.tiling import grow
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ TABLE: Final[dict[str, Finder]] = {
 }
 """Finders by their names on the command line."""
 
-Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
+Spec = str | Path | Sequence[int] | np.ndarray | Box | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 FORMS: Final = (
     "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, object:x,y,w,h, or the name of"
@@ -84,9 +82,8 @@ def parse(spec: object) -> Finder:
 
     Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a box around what is no face as
     "object:x,y,w,h", which methods that replace faces fill with grey; a mask as the path of an image file or
-    an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
-    `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
-    or `NoRegion`.
+    an array of booleans or uint8 levels (128 to 255 are protected); a finder. Raises `UnknownName`,
+    `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError` or `NoRegion`.
 
     >>> parse("40,52,112,112").description
     '40,52,112,112'
@@ -105,8 +102,6 @@ def _parse(spec: object) -> Finder:
         return mask_of_file(spec)
     if isinstance(spec, Box):
         return GivenBox(spec)
-    if isinstance(spec, Region):
-        return GivenRegion(spec)
     if isinstance(spec, np.ndarray) and spec.ndim == 2:
         return mask_of_array(spec)
     if isinstance(spec, Sequence | np.ndarray):
@@ -124,28 +119,14 @@ def split_choices(spec: Spec) -> Sequence[Spec]:
     return names if len(names) > 1 and all(name in (*TABLE, DETECTED) for name in names) else [spec]
 
 
-def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
-    """Return the regions of `photo` that `specs` select, in order, grown to the blocks of a lossy format.
-
-    Several regions of one kind are numbered. Regions may overlap: a release reads the original for each, and
-    their costs add. Raises as `parse`, `RegionError` if a region does not fit the photo, and `NoRegion`.
-    """
-    if isinstance(specs, str | bytes):
-        raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
-    found, missing = search(photo, [parse(spec) for spec in specs])
-    for error in missing.values():
-        raise error
-    return tuple(grow(region, photo) for region in found)
-
-
 def search(
     photo: Photo, finders: Sequence[Finder], order: Order | None = None
 ) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
     """Return the regions of all finders, not grown yet, and the errors of those that found none.
 
-    The errors are by the finders' descriptions. With an `order`, what each finder found is numbered in it.
-    Raises `NoRegion` if there is no finder, and `RegionError` if
-    a region does not fit the photo.
+    The errors are by the finders' descriptions. Several regions of one kind are numbered, with an `order` in
+    that. Regions may overlap: a release reads the original for each, and their costs add. Raises `NoRegion`
+    if there is no finder, and `RegionError` if a region does not fit the photo.
     """
     if not finders:
         raise NoRegion("no region was chosen", hint=f"choose {FORMS}")

@@ -152,7 +152,7 @@ def parts(length: int, side: int, overlap: int) -> list[tuple[int, int]]:
 
 THRESHOLD: Final = Fraction(2, 5)
 MARGIN: Final = Fraction(1, 10)
-SMALLEST: Final = 8
+SMALLEST_LINE: Final = 8
 """Height of a line in pixels from which nearly all upright ones were found (benchmarks, text_recall)."""
 COARSE: Final = (320, 960)  # longer sides of the photo in searches in which large letters are small enough
 TILE: Final = 1280
@@ -161,7 +161,7 @@ OVERLAP: Final = 160
 LEAST_SIDE: Final = 736
 """Smaller photos are enlarged until their shorter side has so many pixels (limit_side_len of rapidocr)."""
 LARGEST_ZOOM: Final = 2  # photos are enlarged at most so many times
-NEAR: Final = 0.75  # a search at more than this share of the finest size would find nothing else
+NEAR_SCALE: Final = 0.75  # a search at more than this share of the finest size would find nothing else
 JOINED: Final = 0.7  # share of a box that is in another one, from which both are one line
 CACHE: Final[WeakKeyDictionary[Photo, dict[object, Rows]]] = WeakKeyDictionary()
 """Lines of photos in memory, by threshold and smallest: text and plates are searched for once."""
@@ -188,7 +188,7 @@ class Text(Things):
 
     threshold: Probability = Probability(default=THRESHOLD)
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
-    smallest: Count = Count(default=SMALLEST)
+    smallest: Count = Count(default=SMALLEST_LINE)
     like: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -200,7 +200,7 @@ class Text(Things):
         given = {
             "threshold": to_json(self.threshold) if self.threshold != THRESHOLD else "",
             "margin": to_json(self.margin) if self.margin != self.usual else "",
-            "smallest": "" if self.smallest == SMALLEST else self.smallest,
+            "smallest": "" if self.smallest == SMALLEST_LINE else self.smallest,
         }
         settings = [f"{name}={value}" for name, value in given.items() if value != ""]
         return " ".join([self.word, *settings, *(f"{LIKE}{rule}" for rule in [self._rule] if rule)])
@@ -240,8 +240,8 @@ def lines(photo: Photo, threshold: float, smallest: int) -> Rows:
     if (threshold, smallest) not in own:
         height, width = photo.image.shape[:2]
         # by how much the photo is enlarged in each search, the coarsest first
-        fine = min(LARGEST_ZOOM, max(SMALLEST / smallest, LEAST_SIDE / min(height, width)))
-        coarse = [ratio for side in COARSE if (ratio := side / max(height, width)) < NEAR * fine]
+        fine = min(LARGEST_ZOOM, max(SMALLEST_LINE / smallest, LEAST_SIDE / min(height, width)))
+        coarse = [ratio for side in COARSE if (ratio := side / max(height, width)) < NEAR_SCALE * fine]
         seen = [_search_scale(photo, ratio, threshold) for ratio in (*coarse, fine)]
         own[threshold, smallest] = merge_boxes(np.concatenate(seen), JOINED)
     return own[threshold, smallest]
@@ -265,7 +265,7 @@ ASPECT: Final = (1.2, 9.0)
 STEEP: Final = 1.6
 """Width by height, or height by width, of upright boxes below which a line may be too steep to be judged in
 its box."""
-SEEN: Final = 256  # least shorter side of such a box when it is searched again, in pixels
+SEEN_SIDE: Final = 256  # least shorter side of such a box when it is searched again, in pixels
 LENGTH: Final = (3, 12)  # number of letters that stand apart, with dashes, seals and what joins two of them
 LEGIBLE: Final = 56
 UPRIGHT: Final = 3.0
@@ -311,7 +311,7 @@ def _is_plate(row: Float[np.ndarray, " 5"], photo: Photo, threshold: float) -> b
     if not 1 / STEEP < row[2] / row[3] < STEEP:
         return False
     # Its box tells little of a line that is steep: it is cut out along itself.
-    zoom = max(1.0, SEEN / min(crop.shape[:2]))
+    zoom = max(1.0, SEEN_SIDE / min(crop.shape[:2]))
     height, width = (round(side * zoom) for side in crop.shape[:2])
     large = resize_rgb(crop, height, width)
     found = network().rectangles(large, threshold)

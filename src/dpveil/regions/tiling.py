@@ -139,9 +139,9 @@ def _dilate(mask: Bool[np.ndarray, "h w"], axis: int, margin: int) -> Bool[np.nd
     return np.moveaxis(wider, 0, axis)
 
 
-PIXELS: Final = 16_000_000
+TILE_PIXELS: Final = 16_000_000
 """Default limit on the pixels of all tiles: 12 megapixels at full scale, or 100 megapixels at scale 0.4."""
-SIDE: Final = 1088
+TILE_SIDE: Final = 1088
 """Longest side of a tile as the detector sees it, in pixels: CenterFace takes 0.3 GB for such an image."""
 MULTIPLE: Final = 32  # sides of tiles are multiples of this, in pixels as the detector sees them
 GAIN: Final = 1.25
@@ -155,7 +155,7 @@ POINTS: Final = np.array(
 """Points of the unit circle."""
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Distance of the chords between neighbouring POINTS from the centre."""
-LARGEST: Final = 1 << 31  # longest side of a detected box in pixels; larger ones would overflow
+LARGEST_SIDE: Final = 1 << 31  # longest side of a detected box in pixels; larger ones would overflow
 SPARE: Final = 0.25  # share of its area by which a piece of a face may lie outside the face's box
 PIECE: Final = 0.5  # a piece has less than this share of the area of the face's box
 WITHIN: Final = 0.1
@@ -179,14 +179,14 @@ class Tiling:
         """Return the tiling of a photo of this size for a detector that needs faces of `seen` pixels.
 
         The photo itself is downscaled to `long_side`. There are tiles only if they show smaller faces: of
-        `smallest` pixels, or if that is None as small as `PIXELS` allows.
+        `smallest` pixels, or if that is None as small as `TILE_PIXELS` allows.
 
         >>> Tiling.of(3000, 4000, long_side=1920, seen=24, smallest=None)
         Tiling(smallest=24, scale=1.0, overlap=75)
         """
         coarse = math.ceil(seen * max(1.0, max(height, width) / long_side))
         if smallest is None:
-            scale = min(1.0, math.sqrt(PIXELS / (height * width)))
+            scale = min(1.0, math.sqrt(TILE_PIXELS / (height * width)))
         else:
             scale = min(ENLARGED, seen / smallest)
         fine = math.ceil(seen / scale)
@@ -204,7 +204,7 @@ class Tiling:
         """
         if self.scale is None:
             return
-        most = max(SIDE / self.scale, 2.0 * self.overlap)
+        most = max(TILE_SIDE / self.scale, 2.0 * self.overlap)
         counts = [max(1, math.ceil((n - self.overlap) / (most - self.overlap))) for n in (height, width)]
         even = [(n + (k - 1) * self.overlap) / k for n, k in zip((height, width), counts, strict=True)]
         side = math.ceil(max(even) * self.scale / MULTIPLE) * MULTIPLE / self.scale
@@ -349,7 +349,7 @@ def inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"])
 def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
     """Whether a box has a plausible size, overlaps an image of width × height, and scores from 0 to 1."""
     x, y, w, h, score = map(float, face)
-    if max(w, h) > LARGEST:
+    if max(w, h) > LARGEST_SIDE:
         return False
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 

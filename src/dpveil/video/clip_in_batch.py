@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 USUAL: Final[Mapping[str, Json]] = {"keep_audio": False}
 """The settings of clips alone, as they are without options."""
-LEFT: Final = (
+UNFINISHED_KEPT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
     " was paid for it is lost if you remove that folder"
 )
@@ -212,7 +212,9 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     kept = drop(task.output, stated.output.sha256)
-    note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
+    note = [
+        Unfinished(UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output))))
+    ] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
 
 

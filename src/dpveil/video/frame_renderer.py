@@ -93,8 +93,8 @@ def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray
     )
 
 
-FILLED: Final = 64  # longer side of what is filled, in pixels of the smaller frame, about
-MORE: Final = 16  # pixels around it there that are read
+FILLED_SIDE: Final = 64  # longer side of what is filled, in pixels of the smaller frame, about
+READ_AROUND: Final = 16  # pixels around it there that are read
 SURE: Final = 24  # share of a small pixel, of 255, that must be known for it to count
 LEAST_SIDE: Final = 4  # of a picture that is halved again, in pixels
 ROUNDS: Final = 6  # sweeps by which the continuation is smoothed at each size
@@ -104,8 +104,8 @@ Levels = Float32[np.ndarray, "h w 3"]
 
 def continue_background(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a part of a frame as a smooth continuation of what is known around it."""
-    halvings = halvings_to(max(room.w, room.h), FILLED)
-    part = downscaled_box(room, halvings, MORE, around.smaller(halvings)[1].shape)
+    halvings = halvings_to(max(room.w, room.h), FILLED_SIDE)
+    part = downscaled_box(room, halvings, READ_AROUND, around.smaller(halvings)[1].shape)
     mean, known = around.mean(halvings, part)
     if not (known > SURE).any():
         return np.full((room.h, room.w, 3), GREY, np.uint8)
@@ -129,7 +129,7 @@ def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Level
     return np.asarray(fixed + free * smooth, np.float32)
 
 
-HALF: Final = 127  # alpha above which a pixel of a head is compared with what is seen beside it
+SHOWN_ALPHA: Final = 127  # alpha above which a pixel of a head is compared with what is seen beside it
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,7 +197,7 @@ def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Ima
     # the map to the head's frame, from the smaller frame
     smaller = Similarity(head.scale * times, head.angle, float(zero[0]), float(zero[1]))
     own, alpha = shown.on(part, smaller)
-    hole = (known == 0) & (alpha > HALF)
+    hole = (known == 0) & (alpha > SHOWN_ALPHA)
     unit = shown.unit / times
     small = light, own.astype(np.float32), known == 255, hole, unit
     return shift_levels(

@@ -93,10 +93,10 @@ def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
     return bands
 
 
-ONE: Final = HeadFrame(1)
+UNIT_FRAME: Final = HeadFrame(1)
 ROLL: Final = 2 * math.pi / ROLLS  # radians from one roll of a cell to the next
 SIZE: Final = math.log(RATIO[0] / RATIO[1])  # logarithm of the ratio of one scale of a cell to the next
-NEAR: Final = 0.03
+NEAR_SIDES: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
 SWING: Final = 0.3
@@ -117,7 +117,7 @@ def cell_at(key: Key, protect: str) -> Cell:
     (48, 0, 58, 41)
     """
     box = Box(key.x, key.y, key.w, key.h)
-    head = between(of_box(box, -math.radians(key.roll)), SEEN, ONE)
+    head = between(of_box(box, -math.radians(key.roll)), SEEN, UNIT_FRAME)
     yaw = None if key.yaw is None else math.radians(key.yaw)
     if yaw is not None:  # detectors put boxes around heads; faces that turn are ahead of the middle
         aside = ASIDE * key.w * math.sin(max(-MOST_YAW, min(MOST_YAW, yaw)))
@@ -188,12 +188,12 @@ class Course:
         """Frames, and the calm course there: at keys, and from where on it is straight to the next key.
 
         Where the head changes its motion so abruptly that a curve over the whole time to the next key would
-        be farther than `NEAR` from the line, it only bends for so long that it is not. A curve of n frames
-        is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
+        be farther than `NEAR_SIDES` from the line, it only bends for so long that it is not. A curve of n
+        frames is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
         """
         moves = np.diff(self._calmest_course[2:], axis=1) / np.diff(self.frames)
         change = np.hypot(*np.diff(moves, axis=1, prepend=moves[:, :1], append=moves[:, -1:]))
-        bend = np.maximum(1.0, NEAR * self._sides * 27 / 4 / np.maximum(change, 1e-9))
+        bend = np.maximum(1.0, NEAR_SIDES * self._sides * 27 / 4 / np.maximum(change, 1e-9))
         half = np.diff(self.frames) / 2
         after = (self.frames[:-1] + bend[:-1])[bend[:-1] < half]
         before = (self.frames[1:] - bend[1:])[bend[1:] < half]
@@ -267,7 +267,7 @@ def _pose(length: float, turn: float, x: float, y: float) -> Similarity:
 
 
 CORNERS: Final = 180  # corners of the polygon around an ellipse
-MORE: Final = 1.0  # pixels by which the polygon is larger than needed, for all rounding
+SPARE_PIXELS: Final = 1.0  # pixels by which the polygon is larger than needed, for all rounding
 BITS: Final = 6  # bits of a pixel's fractions in which corners are given to OpenCV
 
 
@@ -283,8 +283,8 @@ def region_around(
     sagitta of its sides; OpenCV fills every pixel whose centre is inside. ∎
     """
     least = min(shape.half[0] * min(shape.left, shape.right), shape.half[1] * min(1.0, shape.below))
-    factor = 1 / np.cos(np.pi / CORNERS) + MORE * head.scale / least
-    parts = [head.back(part - 0.5) for part in _corners(shape, factor, MORE * head.scale)]
+    factor = 1 / np.cos(np.pi / CORNERS) + SPARE_PIXELS * head.scale / least
+    parts = [head.back(part - 0.5) for part in _corners(shape, factor, SPARE_PIXELS * head.scale)]
     if box is not None:
         right, bottom = box.x + box.w - 1, box.y + box.h - 1
         ends = [[box.x, box.y], [right, box.y], [right, bottom], [box.x, bottom]]

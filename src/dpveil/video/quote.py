@@ -212,7 +212,7 @@ def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
 MOST_NAMED: Final = 20  # most draws that the scope of a total names
 MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
-HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
+A_FACE: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
 
 
@@ -318,7 +318,7 @@ class ClipQuote:
     ) -> Guarantee:
         shown = list(cost.scope.in_the_clear)
         if size is None:
-            shown += map(words.of_clip, method.shown_by_place(HEAD))
+            shown += map(words.of_clip, method.shown_by_place(A_FACE))
             shown.append(words.TURNS)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))

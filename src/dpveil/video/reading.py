@@ -26,7 +26,7 @@ POOL: Final = Pool("dpveil.video.writing:serve", memory=1 << 33, seconds=SECONDS
 """The processes, with 8 GiB each; the same one answers as long as one thread asks."""
 MOST_FACTS: Final = 1 << 28
 ENDS: Final = "it ends the process that reads it"
-ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
+WHY_ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
 """What is said of a clip that ended its process, by why."""
 
 
@@ -64,7 +64,7 @@ class Clip:
         try:
             answer, found = POOL.ask([which, what, *given], most=most)
         except Ended as error:
-            problem = ENDED.get(error.why, ENDS)
+            problem = WHY_ENDED.get(error.why, ENDS)
             raise source.clip_error(problem, "leave it out, or convert it first") from error
         if "refused" in answer:
             kind, problem, hint = answer["refused"]

@@ -109,11 +109,11 @@ def _exact_pose(method: FaceMethod, key: Key, image: Image) -> Similarity:
 
 BELOW: Final = (0.22, 0.9, 1.06)
 """Where what is worn is looked at: half the width, and from where to where, in sides of the head's frame."""
-ENOUGH: Final = 0.3  # least share of that place that has to be seen
+ENOUGH_SEEN: Final = 0.3  # least share of that place that has to be seen
 EVERY_PIXEL: Final = 12  # rows and columns from one pixel of the picture to the next that are looked at
 DARK: Final = 8.0  # levels that are added before logarithms are taken
-FREE: Final = 0.5  # by how much a picture may darken, as a logarithm, before a head does
-STEADY: Final = 0.4
+FREE_DARKENING: Final = 0.5  # by how much a picture may darken, as a logarithm, before a head does
+STEADY_CHANGE: Final = 0.4
 """Change of what is worn, as a logarithm, that a head does not follow: folds, hands, noise."""
 CHANGES: Final = (-2.5, 0.35)  # least and largest logarithm of the factor of a head's levels
 LEAST_CHANGE: Final = 1e-3  # smaller ones are not shown
@@ -138,7 +138,7 @@ class Light:
         at = np.rint(head.back(worn)).astype(int)
         at = at[(at >= 0).all(axis=1) & (at < hidden.shape[::-1]).all(axis=1)]
         at = at[~hidden[at[:, 1], at[:, 0]]]
-        enough = len(at) >= ENOUGH * len(worn)
+        enough = len(at) >= ENOUGH_SEEN * len(worn)
         below = float(outside[at[:, 1], at[:, 0]].mean()) if enough else None
         return cls(below, brightness(outside, hidden))
 
@@ -147,11 +147,11 @@ class Light:
 def light_change(before: Light, after: Light) -> float:
     """Return the logarithm of the factor from one light to another one."""
     least, most = CHANGES
-    darker = min(0.0, math.log((after.picture + DARK) / (before.picture + DARK)) + FREE)
+    darker = min(0.0, math.log((after.picture + DARK) / (before.picture + DARK)) + FREE_DARKENING)
     if before.below is None or after.below is None:
         return max(least, darker)
     worn = math.log((after.below + DARK) / (before.below + DARK))
-    return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY), worn)))
+    return min(most, max(least, math.copysign(max(0.0, abs(worn) - STEADY_CHANGE), worn)))
 
 
 def brightness(outside: UInt8[np.ndarray, "H W 3"], hidden: Bool[np.ndarray, "H W"]) -> float:

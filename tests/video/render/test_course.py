@@ -53,7 +53,7 @@ def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(pro
     rng = np.random.default_rng(1)
     course = Course.of(KEYS, protect)
     one = PROTECTIONS[protect].one
-    for _ in range(25):
+    for _ in range(12):
         nodes = nearly(list(course.cells), rng)
         for frame in rng.uniform(0, 60, 8):
             face = pose(*(float(np.interp(frame, course.frames, part)) for part in nodes.T))
@@ -144,7 +144,7 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
     import cv2
 
     rng = np.random.default_rng(4)
-    for _ in range(60):
+    for _ in range(25):
         left, right = rng.choice([1.0, 1.3, 1.6], 2)
         shape = replace(PROTECTIONS[protect].whole, left=float(left), right=float(right))
         head = pose(

@@ -30,8 +30,8 @@ FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
 
 EXPONENTS: Final = (-9, 9)  # least and largest logarithm of a size that landmarks are read with
-HEAD: Final = 2
-TAIL: Final = 1 << 13
+HEAD_BYTES: Final = 2
+TAIL_BYTES: Final = 1 << 13
 """Bytes of the file that begin with the version of its format, and that end with these shapes."""
 
 
@@ -116,10 +116,10 @@ def _network(path: Path, modified: int, size: int) -> bytes:
     if hashlib.sha256(contents).hexdigest() != CENTERFACE_SHA256:
         raise UsageError("the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL)
     # Version 4 of the format lets callers replace weights, so that onnxruntime does not optimise them.
-    first, last = contents[:HEAD].replace(b"\x08\x04", b"\x08\x03", 1), contents[-TAIL:]
+    first, last = contents[:HEAD_BYTES].replace(b"\x08\x04", b"\x08\x03", 1), contents[-TAIL_BYTES:]
     for batch, channels, height, width in FIXED:
         last = last.replace(_shape(batch, channels, height, width), _shape(None, channels, None, None))
-    return b"".join((first, contents[HEAD:-TAIL], last))
+    return b"".join((first, contents[HEAD_BYTES:-TAIL_BYTES], last))
 
 
 def _shape(*sides: int | None) -> bytes:

@@ -16,9 +16,9 @@ REACH: Final = 0.6
 """Largest distance of centres in sides of the box, where the object was just followed: people who stand side
 by side are one side apart."""
 FASTER: Final = 4.0  # what is added to that for each second without being followed, as it moved on
-LONGEST: Final = 1.5  # largest distance whatever the time, so that nobody across the picture is taken
+LONGEST_REACH: Final = 1.5  # largest distance whatever the time, so that nobody across the picture is taken
 SCALE: Final = 1.8  # largest ratio of sides of two boxes of one object, which may turn or come nearer
-FAR: Final = 1e6  # the cost of pairs that do not match
+NO_MATCH_COST: Final = 1e6  # the cost of pairs that do not match
 BORDER: Final = 0.05
 """Distance from the picture's border, in longer sides of a box, up to which the border cuts it."""
 SHARED: Final = 0.4
@@ -122,9 +122,9 @@ def continuations(
     off = np.abs(held[:, None] - found[None]) > AGREE * longer
     moved = (off & ~cut_before[:, None] & ~cut_found[None]).any(axis=2)
     apart = ~at_border | ~fits | (shared < SHARED) | (followed[:, None] & moved)
-    cost = np.where(apart, FAR, 1 - shared)
+    cost = np.where(apart, NO_MATCH_COST, 1 - shared)
     rows, columns = linear_sum_assignment(cost)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
+    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < NO_MATCH_COST]
 
 
 def matches(
@@ -138,7 +138,7 @@ def matches(
     """
     if not len(held) or not len(found):
         return []
-    reach = np.minimum(REACH + FASTER * alone, LONGEST)[:, None] * (0.5 if narrow else 1)
+    reach = np.minimum(REACH + FASTER * alone, LONGEST_REACH)[:, None] * (0.5 if narrow else 1)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (held, found))
     centres = (found[:, :2] + found[:, 2:]) / 2
     unit = np.sqrt(size.prod(axis=1))[:, None]
@@ -155,9 +155,9 @@ def matches(
 
     from scipy.optimize import linear_sum_assignment  # takes half a second: where there is a choice alone
 
-    cost = np.where(near, away + change, FAR)
+    cost = np.where(near, away + change, NO_MATCH_COST)
     rows, columns = linear_sum_assignment(cost)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
+    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < NO_MATCH_COST]
 
 
 Small = UInt8[np.ndarray, "k l"]
@@ -168,18 +168,18 @@ GRID: Final = 6  # points on each side of a box
 INNER: Final = 0.15  # share of a box on each side in which no points are, as it shows what is behind
 WINDOW: Final = (13, 13)  # pixels that are compared around a point: about a third of a face of 40 pixels
 LEVELS: Final = 3  # halvings of the pyramid: motion of up to 2³ half windows between two frames
-BESIDE: Final = 64
+BESIDE_PIXELS: Final = 64
 """Pixels around points that are looked at: half the window at the coarsest level of the pyramid, and more."""
-BACK: Final = 1.0
+BACK_PIXELS: Final = 1.0
 """Largest distance in pixels between a point and where it is after following it there and back."""
 LEAST_POINTS: Final = 8  # of `GRID`² that have to come back: a median of fewer says little
-APART: Final = 0.08
+MOST_APART: Final = 0.08
 """Largest median distance of points from where the box's motion takes them, relative to its sides."""
 SAMPLES: Final = 12  # points on each side of a box where its contents are compared in two frames
-SAME: Final = 0.4  # correlation of these from which a box was followed, and not what is behind it
+FOLLOWED_ALIKE: Final = 0.4  # correlation of these from which a box was followed, and not what is behind it
 FARTHEST: Final = 0.8  # how far the contents of a box are looked for, in sides of it
-ALIKE: Final = 0.7  # correlation from which contents are alike
-SMALLEST: Final = 6  # least side in pixels of what is looked for: less is found everywhere
+FOUND_ALIKE: Final = 0.7  # correlation from which contents are alike
+SMALLEST_SIDE: Final = 6  # least side in pixels of what is looked for: less is found everywhere
 TEMPLATE: Final = 16  # least shorter side of what is looked for in pixels, and of what it is thinned to
 ZOOM: Final = (0.9, 1.1)  # least and largest change of size between two frames; more is a wrong match
 Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
@@ -231,13 +231,13 @@ def _follow_flow(
     there, one = _flow(before, after, flat, first, levels)
     back = np.ascontiguousarray(there - np.repeat(guess, GRID**2, axis=0)[:, None], np.float32)
     again, two = _flow(after, before, there, back, levels)
-    near = np.hypot(*(again - flat)[:, 0].T) <= BACK
+    near = np.hypot(*(again - flat)[:, 0].T) <= BACK_PIXELS
     inside = ((flat >= 0) & (flat < before.shape[::-1]))[:, 0].all(axis=1)
     good = (near & inside & one & two).reshape(len(boxes), -1)
     for n, (p, q, kept) in enumerate(zip(start, there.reshape(start.shape), good, strict=True)):
         if kept.sum() >= LEAST_POINTS:
             moved[n], sure[n], turns[n] = _move_box(boxes[n], p[kept], q[kept].astype(np.float64))
-    sure &= _correlation(before, after, boxes, moved) >= SAME
+    sure &= _correlation(before, after, boxes, moved) >= FOLLOWED_ALIKE
     return np.where(sure[:, None], moved, boxes), sure, np.where(sure, turns, 0.0)
 
 
@@ -247,8 +247,8 @@ def _flow(
     """Return where points are in another frame by Lucas and Kanade's method, and which of them it found."""
     # Only the part of the frames around them is looked at: pyramids of whole frames take most of the time.
     both = np.concatenate([start, guess])[:, 0]
-    low = np.clip(np.floor(both.min(axis=0)) - BESIDE, 0, np.array(before.shape[::-1]) - 1).astype(int)
-    high = np.clip(np.ceil(both.max(axis=0)) + BESIDE, low + 1, before.shape[::-1]).astype(int)
+    low = np.clip(np.floor(both.min(axis=0)) - BESIDE_PIXELS, 0, np.array(before.shape[::-1]) - 1).astype(int)
+    high = np.clip(np.ceil(both.max(axis=0)) + BESIDE_PIXELS, low + 1, before.shape[::-1]).astype(int)
     part = slice(low[1], high[1]), slice(low[0], high[0])
     there, found, _ = cv2.calcOpticalFlowPyrLK(
         np.ascontiguousarray(before[part]),
@@ -289,7 +289,7 @@ def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> F
     (left, top, right, bottom), wide = (
         np.rint(np.clip(part, 0, end)).astype(int) for part, end in zip((inner, far), ends, strict=True)
     )
-    if min(right - left, bottom - top) < SMALLEST:
+    if min(right - left, bottom - top) < SMALLEST_SIDE:
         return None
     step = max(1, min(right - left, bottom - top) // TEMPLATE)
     part = np.ascontiguousarray(before[top:bottom:step, left:right:step])
@@ -297,7 +297,7 @@ def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> F
     if (np.array(area.shape) < part.shape).any() or part.std() < 1:
         return None
     _, best, _, at = cv2.minMaxLoc(cv2.matchTemplate(area, part, cv2.TM_CCOEFF_NORMED))
-    return np.array(wide[:2] + np.array(at) * step - (left, top), np.float64) if best >= ALIKE else None
+    return np.array(wide[:2] + np.array(at) * step - (left, top), np.float64) if best >= FOUND_ALIKE else None
 
 
 def _move_box(
@@ -314,7 +314,7 @@ def _move_box(
     apart = _median(np.abs(q - now - (p - was) @ turn) / size).max()
     half = size * zoom / 2
     moved = np.concatenate([centre - half, centre + half])
-    agree = bool(apart <= APART and np.isfinite(moved).all())
+    agree = bool(apart <= MOST_APART and np.isfinite(moved).all())
     return (moved, True, math.degrees(angle)) if agree else (box, False, 0.0)
 
 

@@ -156,8 +156,10 @@ SHIFT: Final = 4  # pixels by which a picture may be shifted between two frames,
 BINS: Final = 32
 EMPTY: Final = 3.0
 """Standard deviation in levels below which a picture shows nothing, as in a flash or a fade."""
-ALIKE: Final = 0.3  # correlation of two pictures above which they are of one shot, whatever their levels
-SAME: Final = 0.6  # the same where their levels differ by more than `LEVELS`
+ALIKE_CORRELATION: Final = (
+    0.3  # correlation of two pictures above which they are of one shot, whatever their levels
+)
+ALIKE_IF_LEVELS_DIFFER: Final = 0.6  # the same where their levels differ by more than `LEVELS`
 LEVELS: Final = 0.45  # share of pixels whose levels differ
 SUDDEN: Final = 2.5  # a cut changes the picture by so many times the change of the frames before
 SLOW: Final = 0.8  # share of the former changes in their running mean
@@ -189,7 +191,7 @@ class Shots:
         sudden = change > SUDDEN * self._usual
         counts = [cv2.calcHist([picture], [0], None, [BINS], [0, 256]) for picture in (before, now)]
         differ = float(np.abs(counts[0] - counts[1]).sum() / (2 * before.size))
-        limit = SAME if differ > LEVELS else ALIKE
+        limit = ALIKE_IF_LEVELS_DIFFER if differ > LEVELS else ALIKE_CORRELATION
         cut = like < limit and sudden
         self._usual = SLOW * self._usual + (1 - SLOW) * change
         return cut

@@ -17,9 +17,9 @@ from dpveil.video.tracks.box_flow import clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
-SPUN: Final = 1.0  # how far turns that were followed may be from straight lines, in degrees
-ANGLE: Final = 7.0  # how far roll or yaw are from what was expected if they are news, in degrees
-NEAR: Final = (3.0, 7.0)
+SPIN_DEGREES: Final = 1.0  # how far turns that were followed may be from straight lines, in degrees
+NEWS_DEGREES: Final = 7.0  # how far roll or yaw are from what was expected if they are news, in degrees
+NEAR_DEGREES: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
 CHUNK: Final = 512  # frames after which keys are fixed, so that a long path takes little memory
 OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
@@ -70,7 +70,7 @@ class Path:
         news, expected = True, self.roll(turned)
         if expected is not None:
             roll = expected + (roll - expected + 180) % 360 - 180
-            news = max(abs(roll - expected), abs(yaw - self._turns[-1][2])) > ANGLE
+            news = max(abs(roll - expected), abs(yaw - self._turns[-1][2])) > NEWS_DEGREES
         self._turns.append((frame, roll, yaw, turned))
         return news
 
@@ -105,7 +105,7 @@ class Path:
         if len(rows) < 2 and self._frames:
             return
         spins = np.array(self._spins)
-        near = np.full((len(spins), 1), SPUN)
+        near = np.full((len(spins), 1), SPIN_DEGREES)
         self._spins = [self._spins[n] for n in simplify(spins[:, 0], spins[:, 1:], near)]
         frames, boxes = rows[:, 0], rows[:, 1:]
         size = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
@@ -173,7 +173,7 @@ def _turns_between(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tu
     frames = np.union1d(known, seen)
     rolled = np.interp(frames, seen, spun) + np.interp(frames, known, rolls - turned)
     rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
-    chosen = simplify(frames, rows, np.broadcast_to(NEAR, rows.shape))
+    chosen = simplify(frames, rows, np.broadcast_to(NEAR_DEGREES, rows.shape))
     return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
 
 
@@ -337,7 +337,7 @@ class LiveTrack:
     @property
     def turn_is_due(self) -> bool:
         """Whether to look for roll and yaw: it is time, or the head was turned since."""
-        return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > ANGLE
+        return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > NEWS_DEGREES
 
     def _correct(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.

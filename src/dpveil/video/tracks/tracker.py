@@ -66,10 +66,10 @@ MOST_TRACKS: Final = 2000
 MOST_KEYS: Final = 200_000
 """Limits of a clip, so that a detector that sees things everywhere fills no memory."""
 MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it: choose whole for {regions}"
-TAKEN: Final = 0.5
+SAME_OVERLAP: Final = 0.5
 """Intersection over union with a track that was found, from which one that was not is the same object: two
 people who pass each other overlap by less for all but a few frames."""
-HELD: Final = 0.8
+HELD_SHARE: Final = 0.8
 """Share of a box that another one holds in searches in a row, from which both are the same object: a head in
 front of another one covers a part of it."""
 Pairs = Bool[np.ndarray, "n m"]
@@ -195,9 +195,9 @@ class Tracker:
     def _places(self, some: list[LiveTrack], others: list[LiveTrack]) -> tuple[Pairs, Pairs]:
         """Return for which pairs boxes are alike, and for which the first one is in the other one's place."""
         boxes, there = (np.array([trace.box for trace in each]) for each in (some, others))
-        alike = overlap(boxes, there) > TAKEN
+        alike = overlap(boxes, there) > SAME_OVERLAP
         followed = np.array([[trace.place.sure] for trace in some])
-        return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD))
+        return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD_SHARE))
 
     def _begin(self, finder: str, found: list[Seen], missing: list[LiveTrack], now: GreyFrame) -> None:
         if not found:
