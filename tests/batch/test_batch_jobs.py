@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from dpveil.errors import (
 )
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix
+from dpveil.processes import Channel
 from dpveil.regions import parse
 from dpveil.release.keys import SigningKey
 
@@ -224,6 +226,11 @@ def test_an_interrupt_lets_what_is_paid_be_drawn_and_written(
     assert len(report.untried) == COUNT - len(paying)
     assert paid(ledger) == (len(paying), 0)
     assert sorted(name for name in files() if name.endswith(".png")) == sorted(paying)
+
+
+def test_a_worker_whose_run_is_gone_ends() -> None:
+    with pytest.raises(SystemExit):
+        batch_workers._Run(Channel(BytesIO(), BytesIO()))("next")
 
 
 def test_what_cannot_be_sent_is_refused_before_anything_is_drawn(photos: Path) -> None:

@@ -23,7 +23,7 @@ from weakref import finalize
 from dpveil.batch.state import Stamp, stage_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
-from dpveil.errors import CertificateError, InvalidParameter, PhotoError, UsageError
+from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, Document
 from dpveil.io.folders import PDF, STAGE, UNWRITTEN
@@ -39,6 +39,7 @@ from dpveil.io.parquet import (
     write_parquet,
 )
 from dpveil.io.parquet import ROW as ROW_NUMBER
+from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
 from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
@@ -492,7 +493,7 @@ class Inside:
 
         A page is always in colour if it is drawn, as its colours may be what is protected.
         """
-        name, shard, member, most = show_path(self.source), self.shard, self.member, most_bytes(max_pixels)
+        shard, member, most = self.shard, self.member, most_bytes(max_pixels)
         try:
             if self.problem:
                 raise Refused(self.problem, self.remedy)
@@ -506,9 +507,8 @@ class Inside:
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
             contents = shard.archive.read(shard.path, shard.stamp, member)
         except Refused as refusal:
-            text = f"{name} {refusal.problem}"
-            raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
-        return read_bytes(contents, name, max_pixels=max_pixels)
+            raise photo_error(self.source, refusal) from None
+        return read_bytes(contents, show_path(self.source), max_pixels=max_pixels)
 
 
 def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Inside]:

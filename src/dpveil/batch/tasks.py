@@ -27,10 +27,11 @@ from dpveil.batch.state import Stamp, stamp_of
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
-from dpveil.errors import DPVeilError, OutputError, PhotoError, UnknownName, UsageError
+from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 from dpveil.io import FORMATS, MAX_PIXELS, format_of, read
 from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
+from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
 from dpveil.io.writing import refusal
@@ -380,7 +381,7 @@ def _objects_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator
     try:
         found = list(objects(start))
     except Refused as reason:
-        raise PhotoError(f"{show_path(start)} {reason.problem}", hint=reason.remedy) from reason
+        raise photo_error(start, reason) from reason
     if found == [start]:
         yield found[0], Path(start.name)
         return

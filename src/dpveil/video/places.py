@@ -125,46 +125,25 @@ def cell_at(key: Key, protect: str) -> Cell:
     return cell_of(head, yaw, box, protect)
 
 
-@dataclass(frozen=True, eq=False)
 class Course:
-    """The course of a head on straight lines between the cells of its keys.
+    """The course of a head on straight lines between the cells of its keys, which are in order of frames.
 
-    `frames` are those of the keys, strictly increasing. `protect` is one of `PROTECTIONS`.
+    `protect` is one of `PROTECTIONS`. Raises `RegionError` as `cell_at` does.
     """
 
-    frames: Series
-    cells: tuple[Cell, ...]
-    protect: str
-
-    @classmethod
-    def of(cls, keys: Sequence[Key], protect: str) -> Course:
-        """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
-        frames = np.array([key.frame for key in keys], np.float64)
-        if not len(keys) or not (np.diff(frames) > 0).all():
-            raise RegionError(
-                "the keys of a track are not in order of frames", hint="give each frame one key"
-            )
-        return cls(frames, tuple(cell_at(key, protect) for key in keys), protect)
-
-    @cached_property
-    def _sides(self) -> Series:
-        return np.array([side(cell.scale) for cell in self.cells])
-
-    @cached_property
-    def _centres(self) -> Float64[np.ndarray, "n 2"]:
+    def __init__(self, keys: Sequence[Key], protect: str) -> None:
+        self.frames = np.array([key.frame for key in keys], np.float64)
+        if not len(keys) or not (np.diff(self.frames) > 0).all():
+            problem, hint = "the keys of a track are not in order of frames", "give each frame one key"
+            raise RegionError(problem, hint=hint)
+        self.cells, self.protect = tuple(cell_at(key, protect) for key in keys), protect
+        self._sides = np.array([side(cell.scale) for cell in self.cells])
         at = np.array([(cell.across + 0.5, cell.down + 0.5) for cell in self.cells])
-        return np.asarray(at * PITCH * self._sides[:, None])
-
-    @cached_property
-    def _turns(self) -> Series:
-        """Rolls in radians, clockwise, each the short way from the one before."""
-        rolls = np.array([cell.roll for cell in self.cells], np.float64)
-        return np.asarray(np.unwrap(rolls * ROLL))
-
-    @cached_property
-    def _stretches(self) -> Float64[np.ndarray, "n 2"]:
-        shapes = [cell.shape(self.protect) for cell in self.cells]
-        return np.array([(shape.left, shape.right) for shape in shapes])
+        self._centres = at * PITCH * self._sides[:, None]
+        # rolls in radians, clockwise, each the short way from the one before
+        self._turns = np.unwrap(np.array([cell.roll for cell in self.cells], np.float64) * ROLL)
+        shapes = [cell.shape(protect) for cell in self.cells]
+        self._stretches = np.array([(shape.left, shape.right) for shape in shapes])
 
     def outline(self, frame: float) -> tuple[Similarity, Shape]:
         """Return the map from the picture to a frame with a side of 1, and the shape that is replaced."""
@@ -321,26 +300,19 @@ GIVEN: Final = (BOX, OBJECT)  # kinds of tracks whose boxes a user gave
 FADE: Final = Fraction(1, 5)  # seconds from one turn of a head to the next
 
 
-@dataclass(frozen=True, eq=False)
 class BoxCourse:
     """The course of a box on straight lines between rounded boxes: left, top, right and bottom, in pixels.
+
+    Keys are in order of frames. Boxes get a margin in shares of width and height; those that are not
+    `rounded` are a user's own.
 
     *What is replaced holds the object.* Every edge of a rounded box lies outside the key's, so a mean of the
     two does, with the same weights. ∎
     """
 
-    frames: Float64[np.ndarray, " n"]
-    edges: Float64[np.ndarray, "4 n"]
-
-    @classmethod
-    def of(cls, keys: Sequence[Key], *, margin: Fraction, rounded: bool) -> BoxCourse:
-        """Return the course of keys in order of frames, with a margin in shares of width and height.
-
-        Boxes that are not `rounded` are a user's own.
-        """
-        frames = np.array([key.frame for key in keys], np.float64)
-        edges = np.array([_edges(key, float(margin), rounded) for key in keys], np.float64)
-        return cls(frames, edges.T)
+    def __init__(self, keys: Sequence[Key], *, margin: Fraction, rounded: bool) -> None:
+        self.frames = np.array([key.frame for key in keys], np.float64)
+        self.edges = np.array([_edges(key, float(margin), rounded) for key in keys], np.float64).T
 
     def box(self, frame: float, width: int, height: int) -> Box | None:
         """Return the box that is replaced in a frame of this size; None if nothing of it lies there."""
@@ -420,7 +392,7 @@ class Scene:
         """Return the course of a face that is replaced by a face; raises `RegionError`."""
         if track.number not in self._courses:
             protect = str(getattr(self.method, "protect", "head"))
-            self._courses[track.number] = Course.of(track.keys, protect)
+            self._courses[track.number] = Course(track.keys, protect)
         return self._courses[track.number]
 
     def box_course(self, track: Track) -> BoxCourse:
@@ -428,7 +400,7 @@ class Scene:
         if track.number not in self._boxes:
             margin = Fraction(0) if self.faces or track.kind != "face" else self.margin
             given = track.kind in GIVEN
-            self._boxes[track.number] = BoxCourse.of(track.keys, margin=margin, rounded=not given)
+            self._boxes[track.number] = BoxCourse(track.keys, margin=margin, rounded=not given)
         return self._boxes[track.number]
 
     @cached_property
