@@ -82,7 +82,7 @@ def unpacked(data: bytes) -> bytes:
 
 def pictures(*pages: int) -> list[np.ndarray]:
     """Return the levels of released pages, by another reader than that of `verify`."""
-    return [of(OUT).draw(page, 200, 10**6).levels for page in pages]
+    return [of(OUT).draw(page, 200, 10**6).image for page in pages]
 
 
 def of(path: Path) -> document.Document:

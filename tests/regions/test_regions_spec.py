@@ -102,9 +102,16 @@ def test_malformed_is_refused_before_any_photo(spec):
     assert caught.value.exit_code == 2
 
 
-def test_a_finder_passes_through():
+def test_a_finder_and_a_region_pass_through(photo):
     finder = regions.parse("1,2,3,4")
     assert regions.parse(finder) is finder
+    mask = np.eye(3, dtype=bool)
+    region = Region(Box(1, 2, 3, 3), mask, Origin("left eye"))
+    (found,) = find(photo, [region])
+    assert found.label == "left eye"
+    assert np.array_equal(found.mask, mask)
+    assert regions.parse(region).description.startswith("1,2,3,3 mask sha256:")
+    assert regions.parse(Region(Box(1, 2, 3, 4))).description == "1,2,3,4"
 
 
 @pytest.mark.parametrize("box", [(-2, 0, 1, 5), (28, 0, 10, 10), (-2, -3, 1, 1), (40, 0, 5, 5)])

@@ -498,10 +498,8 @@ class Inside:
             if self.problem:
                 raise Refused(self.problem, self.remedy)
             if shard.scan is not None:
-                found = _open_document(shard.path, shard.stamp).draw(
-                    member.start - 1, shard.scan.dpi, max_pixels
-                )
-                return Photo(found.levels, found.grid, found.notes)
+                document = _open_document(shard.path, shard.stamp)
+                return document.draw(member.start - 1, shard.scan.dpi, max_pixels)
             if member.size > most:
                 problem = f"has {member.size:,} bytes, more than any photo within the limit of pixels"
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})

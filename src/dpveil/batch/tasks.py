@@ -238,7 +238,7 @@ def plan_tasks(
     file in a folder that does not exist.
     """
     if names not in NAMES:
-        raise UnknownName("names", names, NAMES)
+        raise UnknownName("way to name outputs", names, NAMES)
     if format not in (None, *WRITTEN_AS):
         raise UnknownName("format", str(format), WRITTEN_AS)
     given = list(inputs)

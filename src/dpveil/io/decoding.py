@@ -21,7 +21,7 @@ from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 from dpveil import processes
 from dpveil.core.arrays import UInt8
 from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
-from dpveil.core.photo import Grid
+from dpveil.core.photo import Grid, Photo
 from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.screening import check_pixels, format_name, jpeg_grid, screen
 from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation
@@ -223,16 +223,6 @@ WHY: Final = {
 CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)  # the refusals of a file whose process ended
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """Levels, the grid of lossy blocks, notes on what was converted, and what reads a JPEG's blocks."""
-
-    levels: UInt8[np.ndarray, "h w c"]
-    grid: Grid | None
-    notes: tuple[str, ...]
-    blocks: Callable[[], JpegBlocks] | None = None
-
-
 @dataclass
 class LazyBlocks:
     """Reads the blocks of a JPEG once, when they are needed; photos with them go to other processes."""
@@ -251,8 +241,8 @@ class LazyBlocks:
         return self._blocks
 
 
-def decode(data: bytes, max_pixels: int, background: int) -> Decoded:
-    """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
+def decode(data: bytes, max_pixels: int, background: int) -> Photo:
+    """Return the photo in a file, over the level `background` where it is transparent; raises `Refused`."""
     if format_name(data) in RISKY and not processes.confined:
         least, beside, each = MEMORY
         pool = _pool(max(least, beside + each * max_pixels))
@@ -269,7 +259,7 @@ def _pool(memory: int) -> Pool:
     return Pool("dpveil.io.decoding:serve", memory=memory, seconds=SECONDS)
 
 
-def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
+def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Photo:
     """Return the answer that `as_answer` made; raises `Refused`, also for more than so many pixels."""
     if "refused" in told:
         raise Refused(*told["refused"])
@@ -277,7 +267,7 @@ def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
     if levels.size > 3 * most:
         raise Refused(*CRASHED)
     grid = None if told["grid"] is None else Grid(*told["grid"])
-    return Decoded(levels, grid, tuple(told["notes"]))
+    return Photo(levels, grid, tuple(told["notes"]))
 
 
 # In the process
@@ -292,17 +282,17 @@ def _answer(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
     return as_answer(lambda: _decode_here(contents.tobytes(), *asked))
 
 
-def as_answer(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
+def as_answer(decode: Callable[[], Photo]) -> tuple[Any, ...]:
     """Return the parts of the answer that tells what a function returns, or why it refuses."""
     try:
         found = decode()
     except Refused as refusal:
         return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
     grid = None if found.grid is None else astuple(found.grid)
-    return {"grid": grid, "notes": found.notes}, found.levels
+    return {"grid": grid, "notes": found.notes}, found.image
 
 
-def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
+def _decode_here(data: bytes, max_pixels: int, background: int) -> Photo:
     name = format_name(data) or ""
     notes: list[str] = []
     grid = screen(name, data, max_pixels)
@@ -321,7 +311,7 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
         x0 = oriented.shape[1] % w if turn.flip_x else 0
         y0 = oriented.shape[0] % h if turn.flip_y else 0
         grid = replace(grid, width=w, height=h, x0=x0, y0=y0)
-    return Decoded(oriented, grid, (*notes, *converted), blocks)
+    return Photo(oriented, grid, (*notes, *converted), blocks)
 
 
 def open_picture(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:

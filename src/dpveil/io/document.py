@@ -17,10 +17,9 @@ from typing import Any, Final
 import numpy as np
 from PIL import ImageFile
 
-from dpveil.core.photo import Grid
+from dpveil.core.photo import Grid, Photo
 from dpveil.io.decoding import (
     WHY,
-    Decoded,
     as_answer,
     check_kind,
     decode_answer,
@@ -175,7 +174,7 @@ class Document:
                 self._pages = told["pages"]
         return self._pages
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         """Return the page with this index, from 0, of at most so many pixels; a PDF's always in RGB."""
         with self._lock:
             return decode_answer(*self._ask([page, dpi, most], 3 * most), most)
@@ -246,7 +245,7 @@ class _Pdf:
     def count(self) -> int:
         return len(self.document)
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         import pypdfium2
         from pypdfium2 import raw
 
@@ -263,7 +262,7 @@ class _Pdf:
                 levels = _render_page(found, dpi)
         except (pypdfium2.PdfiumError, ValueError, OverflowError, IndexError) as error:
             raise Refused(*DAMAGED) from error
-        return Decoded(levels, Grid.without_blocks("palette" if few else "PDF"), ())
+        return Photo(levels, Grid.without_blocks("palette" if few else "PDF"), ())
 
 
 def _render_page(page: Any, dpi: int) -> np.ndarray:
@@ -323,7 +322,7 @@ class _Tiff:
     def count(self) -> int:
         return len(self.frames)
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         if not self.image.fp or self.image.tell() == self.frames[page]:
             self.image = self._fresh()  # a picture is decoded once
         try:
@@ -333,4 +332,4 @@ class _Tiff:
         check_pixels(*self.image.size, most)
         grid = check_kind(self.image, None)
         levels, notes = load_levels(self.image, "TIFF", 255)
-        return Decoded(levels, grid, tuple(notes))
+        return Photo(levels, grid, tuple(notes))

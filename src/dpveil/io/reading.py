@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -16,7 +16,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.decoding import Decoded, decode, open_picture
+from dpveil.io.decoding import decode, open_picture
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
@@ -49,12 +49,9 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
     Raises `PhotoError`, whose message begins with the name.
     """
     most = check_count(max_pixels, "max_pixels")
-    try:
+    with _as_photo_error(name):
         _check_head(data[:64])
-        found = decode(data, most, 255)
-    except Refused as refusal:
-        raise photo_error(name, refusal) from refusal.__cause__
-    return Photo(found.levels, found.grid, found.notes, found.blocks)
+        return decode(data, most, 255)
 
 
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
@@ -66,7 +63,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     """
     name = check_path(path, "give the name of an image file")
     found = _read(name, check_count(max_pixels, "max_pixels"), background=0)
-    brightest = found.levels.max(axis=2)
+    brightest = found.image.max(axis=2)
     counts = np.bincount(brightest.reshape(-1), minlength=256)
     between = counts[DARK:BRIGHT].sum() / brightest.size
     if np.count_nonzero(counts) > MASK_LEVELS and between > MASK_BETWEEN:
@@ -86,8 +83,7 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
 
     Raises `PhotoError` for other formats than JPEG, PNG and WebP, and for a text that is too long.
     """
-    name = ""
-    try:
+    with _as_photo_error(path):
         data = _contents(path, most_bytes(max_pixels))
         name = format_name(data[:64]) or ""
         if name not in METADATA_FORMATS:
@@ -96,13 +92,17 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
         with open_picture(name, BytesIO(data)) as image:
             check_pixels(*image.size, max_pixels)
             return texts_of(image, names)
-    except Refused as refusal:
-        raise photo_error(path, refusal) from refusal.__cause__
 
 
-def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:
-    try:
+def _read(path: str | Path, max_pixels: int, *, background: int) -> Photo:
+    with _as_photo_error(path):
         return decode(_contents(path, most_bytes(max_pixels)), max_pixels, background)
+
+
+@contextmanager
+def _as_photo_error(path: str | Path) -> Iterator[None]:
+    try:
+        yield
     except Refused as refusal:
         raise photo_error(path, refusal) from refusal.__cause__
 
@@ -184,20 +184,17 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: 
     if isinstance(photo, Photo):
         return photo
     if isinstance(photo, np.ndarray | Image.Image):
-        try:
+        with _as_photo_error(NAMED):
             if isinstance(photo, Image.Image):
                 return _picture(photo, most)
             height, width = check_image(photo).shape[:2]
             check_pixels(width, height, most)
             return Photo(photo)
-        except Refused as refusal:
-            raise photo_error(NAMED, refusal) from None
     if isinstance(photo, bytes | bytearray | memoryview):
         return read_bytes(bytes(photo), NAMED, max_pixels=most)
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):
         return _open_file(photo, most)
-    found = _read(check_path(photo, HINT), most, background=255)
-    return Photo(found.levels, found.grid, found.notes, found.blocks)
+    return _read(check_path(photo, HINT), most, background=255)
 
 
 def check_trust(trust_source: str | None) -> str | None:

@@ -53,6 +53,27 @@ class GivenMask(Finder):
         return [Region(box, self.mask[box.slices].copy(), Origin(MASK))]
 
 
+@dataclass(frozen=True, eq=False)
+class GivenRegion(Finder):
+    """A ready-made region, the same in every photo."""
+
+    region: Region
+
+    data_dependent = False
+    at_once = 2
+
+    @property
+    def description(self) -> str:
+        """Return the box, and the `digest` of the mask if there is one."""
+        mask = self.region.mask
+        return str(self.region.box) + ("" if mask is None else f" mask sha256:{digest(mask)}")
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return the region, or raise `RegionError` if it is not wholly inside the photo."""
+        check_inside(self.region.box, photo.width, photo.height)
+        return [self.region]
+
+
 def mask_of_file(path: str | Path) -> GivenMask:
     """Return the mask in an image file; raises as `dpveil.io.read_mask`, and `NoRegion` for an empty mask."""
     return _check_mask(read_mask(path))

@@ -21,8 +21,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
-from dpveil.regions.detectors import DETECTORS, Detector, choose
-from dpveil.regions.detectors.table import AUTO, REMEDY, check
+from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose
 from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, reading_order
 from dpveil.regions.things import ARGUMENTS as WITHOUT
 from dpveil.regions.things import NOTHING

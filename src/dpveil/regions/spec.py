@@ -19,6 +19,7 @@ from dpveil.io import FORMATS
 from dpveil.regions.boxes import (
     OBJECTS,
     GivenBox,
+    GivenRegion,
     asked_box,
     box_of_numbers,
     mask_of_array,
@@ -60,7 +61,7 @@ TABLE: Final[dict[str, Finder]] = {
 }
 """Finders by their names on the command line."""
 
-Spec = str | Path | Sequence[int] | np.ndarray | Box | Finder
+Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 FORMS: Final = (
     "whole, faces, text, plates, codes, eyes, irises, a box x,y,w,h in pixels, object:x,y,w,h, or the name of"
@@ -82,8 +83,9 @@ def parse(spec: object) -> Finder:
 
     Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a box around what is no face as
     "object:x,y,w,h", which methods that replace faces fill with grey; a mask as the path of an image file or
-    an array of booleans or uint8 levels (128 to 255 are protected); a finder. Raises `UnknownName`,
-    `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError` or `NoRegion`.
+    an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
+    `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
+    or `NoRegion`.
 
     >>> parse("40,52,112,112").description
     '40,52,112,112'
@@ -102,6 +104,8 @@ def _parse(spec: object) -> Finder:
         return mask_of_file(spec)
     if isinstance(spec, Box):
         return GivenBox(spec)
+    if isinstance(spec, Region):
+        return GivenRegion(spec)
     if isinstance(spec, np.ndarray) and spec.ndim == 2:
         return mask_of_array(spec)
     if isinstance(spec, Sequence | np.ndarray):

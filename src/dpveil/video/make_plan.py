@@ -15,7 +15,7 @@ from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none
-from dpveil.regions.boxes import GivenMask
+from dpveil.regions.boxes import GivenMask, GivenRegion
 from dpveil.regions.faces import Faces
 from dpveil.regions.spec import last_of
 from dpveil.release.plan import choose_method
@@ -108,7 +108,8 @@ def clip_tracks(
             problem = "numbers the faces of a photo, not those of a clip"
             hint = "see the numbers of tracks with dpveil video analyze, and keep some"
             raise InvalidParameter("only" if finder.only else "exclude", None, problem, hint=hint)
-        if isinstance(finder, GivenMask):
+        ready = finder.region.mask if isinstance(finder, GivenRegion) else None
+        if isinstance(finder, GivenMask) or ready is not None:
             hint = "give boxes, such as 40,52,112,112, or whole"
             raise InvalidParameter("regions", None, "are a mask, and masks are for photos", hint=hint)
         finder.prepare()

@@ -16,7 +16,7 @@ from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
-from dpveil.regions.detectors.table import REMEDY, Detector
+from dpveil.regions.detectors import REMEDY, Detector
 from dpveil.regions.tiling import suppress
 
 STRIDE: Final = 4  # side of one cell of the output maps, in pixels of the image (R in the paper)

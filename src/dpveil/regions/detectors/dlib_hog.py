@@ -12,7 +12,7 @@ from dpveil.assets.engines import frontal_detector
 from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.table import Detector
+from dpveil.regions.detectors import Detector
 from dpveil.regions.tiling import suppress
 
 SMALL: Final = 640
