@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tarfile
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -16,6 +17,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
+from io import BytesIO
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, Final
 from weakref import finalize
@@ -41,7 +44,6 @@ from dpveil.io.parquet import (
 from dpveil.io.parquet import ROW as ROW_NUMBER
 from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
-from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
 from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
@@ -54,6 +56,7 @@ LONGEST_RELEASE: Final = LONGEST_NAME + len(".png")
 """The same of a release's name, which may be that of its photo and more."""
 ROW: Final = "{:09}.png"  # what the release of a row is called; the first row is 0
 LINK: Final = "is a link, a device or sparse, and no file"
+LATEST: Final = (1 << 33) - 1  # latest time in seconds, as octal digits have it; later ones are told as this
 TWICE: Final = "has the name of another before it"
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
 PICTURES: Final = UNWRITTEN.union(FORMATS)
@@ -115,6 +118,23 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
+class Member:
+    """A file in an archive: `size` bytes from byte `start`; `time` is in seconds.
+
+    One that is not `plain` is no file; a `folder` has no contents. Of a row or page, `start` is its number,
+    and `digest` stands for its contents.
+    """
+
+    name: str
+    start: int
+    size: int
+    time: int
+    plain: bool
+    digest: bytes = b""
+    folder: bool = False
+
+
+@dataclass(frozen=True)
 class Held:
     """An image with the `name` and its certificate; one is None where it is not there.
 
@@ -143,8 +163,26 @@ class Tar:
     called, absent = "shard", LINK
 
     def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
-        """Yield the members."""
-        return members(file, size)
+        """Yield the members in their order, of which no contents are read, up to where it is damaged."""
+        file.seek(0)
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                while (found := archive.next()) is not None:
+                    archive.members.clear()  # type: ignore[attr-defined]  # which would grow with each one
+                    length = found.size if found.isreg() else 0
+                    if found.size < 0 or found.offset_data + length > size:
+                        raise Refused("ends early", COPY_AGAIN)
+                    sparse = found.sparse is not None or "GNU.sparse" in str(found.pax_headers.keys())
+                    time, plain = int(max(0, min(found.mtime, LATEST))), found.isreg() and not sparse
+                    yield Member(found.name, found.offset_data, length, time, plain, folder=found.isdir())
+                file.seek(archive.offset)
+                if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops at damage, too
+                    raise Refused("is damaged, or ends early", COPY_AGAIN)
+        except (Refused, OSError):
+            raise
+        except Exception as error:  # a hostile file ends in errors of many kinds
+            problem = "is damaged, ends early, or is not a .tar without compression"
+            raise Refused(problem, COPY_AGAIN) from error
 
     def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
         """Return the contents of a member."""
@@ -157,7 +195,7 @@ class Tar:
         found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
         seen, kept = set[str](), list[Member]()
         with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
-            for member in members(file, stamp[0]):
+            for member in self.members(file, stamp[0]):
                 name = member.name.removeprefix("./")
                 key, column = _split_sample(name)
                 if column in names and member.plain and refusal_of(name) is None:
@@ -181,7 +219,7 @@ class Tar:
         """Yield each image with its certificate as soon as both are known, and then what lacks its other."""
         seen, waiting = set[str](), dict[str, Member]()
         certified = defaultdict[str, list[Read]](list)
-        for member in members(file, size):
+        for member in self.members(file, size):
             name = member.name.removeprefix("./")
             if member.folder:
                 continue
@@ -206,17 +244,16 @@ class Tar:
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
         """Write releases, each image before its certificate and the members that are kept of its sample."""
-
-        def files() -> Iterator[tuple[str, bytes]]:
-            waiting = dict(columns or {})
+        waiting = dict(columns or {})
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as made:
             for name, image, text in releases:
-                yield name, image
-                yield f"{name}{SUFFIX}", text
                 # several pictures of one sample have its other members once
-                kept = waiting.pop(_split_sample(name)[0], {})
-                yield from ((each, read()) for each, read in kept.items())
-
-        write_tar(file, files())
+                kept = waiting.pop(_split_sample(name)[0], {}).items()
+                own = ((name, image), (f"{name}{SUFFIX}", text))
+                for each, contents in chain(own, ((other, read()) for other, read in kept)):
+                    member = tarfile.TarInfo(each)  # which states nothing else of it
+                    member.size = len(contents)
+                    made.addfile(member, BytesIO(contents))
 
 
 class Parquet:
