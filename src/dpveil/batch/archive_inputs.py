@@ -7,7 +7,6 @@ folders. Its files are named by hashes, as names in a shard come from anyone and
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import tarfile
 import unicodedata
@@ -23,7 +22,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, Final
 from weakref import finalize
 
-from dpveil.batch.state import Stamp, stage_of
+from dpveil.batch.state import Stamp, name_hash, stage_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
@@ -185,7 +184,6 @@ class Tar:
             raise Refused(problem, COPY_AGAIN) from error
 
     def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
-        """Return the contents of a member."""
         with _open_unchanged(path, stamp) as file:
             file.seek(member.start)
             return file.read(member.size)
@@ -262,13 +260,11 @@ class Parquet:
     called, absent = "Parquet file", "has no bytes of an image"
 
     def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
-        """Yield the rows."""
         for row, image in enumerate(Rows(file)):
             held = image or b""
             yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
 
     def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
-        """Return the image of a row."""
         with _open_unchanged(path, stamp):
             image = _rows(path, stamp).at(member.start)
         if image is None or len(image) != member.size:
@@ -276,7 +272,6 @@ class Parquet:
         return image
 
     def columns(self, path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
-        """Return what reads the columns."""
         with _open_unchanged(path, stamp) as file:
             _check_columns(path, names, column_names(file, names))
 
@@ -307,7 +302,6 @@ class Parquet:
             seen.add(row)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
-        """Write releases in rows with their numbers."""
         rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
         write_parquet(file, rows, columns and columns())
 
@@ -476,15 +470,11 @@ class Shard:
     @property
     def folder(self) -> Path:
         """Where its releases are gathered."""
-        return self.stage / _hash(self.target.relative_to(self.root).as_posix())
+        return self.stage / name_hash(self.target.relative_to(self.root).as_posix(), b"dpveil.shard")
 
     def place(self, name: str) -> Path:
         """Where the release is gathered that is called `name` in the target."""
-        return self.folder / f"{_hash(name)}{PurePosixPath(name).suffix}"
-
-
-def _hash(name: str) -> str:
-    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()
+        return self.folder / f"{name_hash(name, b'dpveil.shard')}{PurePosixPath(name).suffix}"
 
 
 NOTHING: Final = Member("", 0, 0, 0, plain=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,7 +23,7 @@ from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import flush_folder
+from dpveil.io.writing import flush_folder, temporary_path
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import SigningKey, trusted_keys
 from dpveil.release.saving import ReleaseFiles, certificate_path
@@ -58,7 +57,7 @@ def pack(
             hint = "leave out what marks it"
             raise OutputError(f"page {number:,} is no plain picture", hint=hint) from error
         told.append(Page(number, size, parse_certificate(certificate().decode())))
-    temporary, hashed = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
+    temporary, hashed = temporary_path(folder), sha256()
 
     def fill(file: BinaryIO) -> None:
         first, *others = pieces([page.sheet for page in told], dpi)

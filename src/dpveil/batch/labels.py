@@ -183,11 +183,9 @@ class Coco:
             yield kept
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that are named."""
         return [Labelled(image["file_name"], image) for image in self.rows["images"]]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         image = photo.entry
         return (image["width"], image["height"]) if image.keys() >= {"width", "height"} else None
 
@@ -243,11 +241,9 @@ class Cvat:
         self.path, self.root = path, root
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that are named."""
         return [Labelled(image.get("name", ""), image) for image in self.root.iterfind("image")]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         return _size((photo.entry.get("width"), photo.entry.get("height")))
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
@@ -305,7 +301,6 @@ class Voc:
         return [Labelled(name, each) for name, each in zip(names, self.found, strict=True)]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         root = _tree(photo.entry, _read(photo.entry))
         return _size((root.findtext("size/width"), root.findtext("size/height")))
 
@@ -360,7 +355,6 @@ class Yolo(Voc):
         return None
 
     def contents_for(self, path: Path, release: Released) -> bytes:
-        """Return the contents of the file for a release."""
         lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
         for number, values in enumerate(lines, 1):
             if values and (len(values) < 5 or not all(map(NUMBER.fullmatch, values))):

@@ -8,9 +8,7 @@ puts it. What is there already is looked at as a rerun over folders does, in a c
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,7 +18,7 @@ from typing import BinaryIO, Final
 
 from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
-from dpveil.batch.state import Stamp, State, stage_of
+from dpveil.batch.state import Stamp, State, name_hash, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
@@ -30,7 +28,7 @@ from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import contents, object_status, put, reach, remove
-from dpveil.io.writing import flush_folder, refusal
+from dpveil.io.writing import flush_folder, refusal, temporary_path
 from dpveil.release.saving import SUFFIX, certificate_path
 
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
@@ -80,7 +78,7 @@ def write(
     `data` may be what writes them. Without `replace`, an object is put only if there is none. Raises
     `OSError` and `OutputError`.
     """
-    temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
+    temporary = temporary_path(folder)
     try:
         with temporary.open("xb") as file:
             file.write(data) if isinstance(data, bytes) else data(file)
@@ -144,8 +142,8 @@ def _plan_url(given: list[Path], out: Url, names: str, format_: str | None) -> l
             continue
         suffix = released_suffix(relative, format_)
         name = f"{relative.as_posix()}{'' if suffix == relative.suffix else suffix}"
-        waiting = hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.away").hexdigest()
-        tasks.append(Task(source, stage_of(out) / f"{waiting}{suffix}", name, remote=out / name))
+        waiting = stage_of(out) / f"{name_hash(name, b'dpveil.away')}{suffix}"
+        tasks.append(Task(source, waiting, name, remote=out / name))
     return check_outputs(tasks, [source for source, _ in photos])
 
 

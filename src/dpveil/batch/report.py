@@ -75,7 +75,6 @@ class Promise:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object: the number of regions, and guarantees as in certificates."""
         return {
             "regions": len(self.guarantees),
             "guarantee": None if self.total is None else self.total.to_json(),
@@ -139,7 +138,6 @@ class Entry:
         return Entry(status, self.source, failure=Failure.of(error, options))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of this input."""
         lost = {"paid_and_discarded": True} if self.discarded else {}
         if self.failure is not None:
             told = {"error": self.failure.message, "hint": self.failure.hint}
@@ -183,12 +181,10 @@ class Report:
 
     @property
     def discarded(self) -> list[Entry]:
-        """Photos for which this run paid and released nothing."""
         return [entry for entry in self.entries if entry.discarded]
 
     @property
     def errors(self) -> list[type[BaseException]]:
-        """The classes of all errors."""
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
 
     def record_release(
@@ -220,7 +216,6 @@ class Report:
         self.entries.append(entry.as_kept_page(planned.missing) if keeps else entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
-        """Record that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
         if task.remote is not None and isinstance(error, DPVeilError):
@@ -229,7 +224,6 @@ class Report:
         self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
 
     def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
-        """Record all photos that were not reached, and why."""
         for task in tasks[len(self.entries) :]:
             self.fail(task, error or Untried(reason), tried=False)
         self.stopped = reason
@@ -251,7 +245,6 @@ class Report:
                 self.entries[place] = replace(entry, discarded=True)
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the JSON document of a run."""
         statuses = (PRICED, *STATUSES) if self.dry else STATUSES
         return {status: [entry.to_json() for entry in self.of(status)] for status in statuses}
 

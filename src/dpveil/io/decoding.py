@@ -237,7 +237,6 @@ class LazyBlocks:
         return read_blocks(self.data, self.layer, self.size, self.orientation)
 
     def __call__(self) -> JpegBlocks:
-        """Return the blocks."""
         return self._blocks
 
 

@@ -52,7 +52,6 @@ class Sheet:
 
     @property
     def raw(self) -> int:
-        """The bytes of its rows."""
         return self.height * (1 + self.width * self.channels)
 
 
@@ -165,7 +164,6 @@ class Document:
 
     @property
     def pages(self) -> int:
-        """How many pages it has."""
         with self._lock:
             if not self._pages:
                 told, _ = self._ask([], 0)

@@ -62,7 +62,6 @@ class Rows:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[bytes | None]:
-        """Yield the images of all rows."""
         yield from map(self.at, range(len(self)))
 
     def at(self, row: int) -> bytes | None:

@@ -285,7 +285,7 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
         before()
         if replace:
             for _, target in files:
-                backups[target] = kept = _temporary_path(target)
+                backups[target] = kept = temporary_path(target.parent)
                 with suppress(FileNotFoundError):
                     try:
                         os.link(target, kept, follow_symlinks=False)
@@ -346,15 +346,16 @@ def _check_target(target: Path, replace: bool) -> None:
         )
 
 
-def _temporary_path(target: Path) -> Path:
-    return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
+def temporary_path(folder: Path) -> Path:
+    """Return the name of a new temporary file in a folder, by which `leftovers` knows it."""
+    return folder / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
 def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
     with _as_output_error(target):
         _check_target(target, replace)
-        temporary = _temporary_path(target)
+        temporary = temporary_path(target.parent)
         made.append(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         file = stack.enter_context(os.fdopen(handle, "wb"))

@@ -64,12 +64,10 @@ class GivenRegion(Finder):
 
     @property
     def description(self) -> str:
-        """Return the box, and the `digest` of the mask if there is one."""
         mask = self.region.mask
         return str(self.region.box) + ("" if mask is None else f" mask sha256:{digest(mask)}")
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.region.box, photo.width, photo.height)
         return [self.region]
 
@@ -127,11 +125,9 @@ class GivenBox(Finder):
 
     @property
     def description(self) -> str:
-        """Return "x,y,w,h", or "object:x,y,w,h"."""
         return f"{OBJECTS if self.object else ''}{self.box}"
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.box, photo.width, photo.height)
         return [Region(self.box, origin=Origin(OBJECT if self.object else BOX))]
 

@@ -62,16 +62,13 @@ class Eyes(Things):
 
     @property
     def description(self) -> str:
-        """Return "eyes" or "irises", and the margin if it is not the default."""
         name = "irises" if self.iris else "eyes"
         return name if self.margin == MARGIN else f"{name} margin={to_json(self.margin)}"
 
     def prepare(self) -> None:
-        """Load the detector; raises `UsageError` with an install hint if it is not installed."""
         self.faces.prepare()
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the eyes of a photo, with the scores of their faces."""
         half = np.array(IRISES if self.iris else LIDS)
         found = []
         for face in self.faces.detect(photo):

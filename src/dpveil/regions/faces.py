@@ -234,7 +234,6 @@ class Faces(Finder):
         return 2 if self.long_side <= LONG_SIDE else 1
 
     def prepare(self) -> None:
-        """Load the detector; raises `UsageError` with an install hint if it is not installed."""
         self._detector  # noqa: B018  a cached property
 
     def __call__(self, photo: Photo) -> list[Region]:
@@ -246,7 +245,6 @@ class Faces(Finder):
         return self._select(photo, self._rows(photo))
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
-        """Return the selected faces, by their numbers in another order; raises as a call."""
         return self._select(photo, self._rows(photo, order))
 
     def _select(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
@@ -348,7 +346,6 @@ class Faces(Finder):
         return [Seen(FACE, (*row[:4],), row[4], sure) for row, sure in boxes]
 
     def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no face of `photo` is searched for or accepted."""
         return max(self.min_face, self._tiling(photo).smallest)
 
     def _tiling(self, photo: Photo) -> Tiling:

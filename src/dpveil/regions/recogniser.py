@@ -67,7 +67,6 @@ class Reading:
 
     @property
     def mean(self) -> float:
-        """The mean share; 0 without a letter."""
         return sum(self.shares) / max(1, len(self.shares))
 
 
@@ -199,7 +198,6 @@ class Rule:
         raise InvalidParameter("text_like", None, problem, hint=hint)
 
     def __str__(self) -> str:
-        """Return the rule as certificates state it."""
         return self.words
 
     def takes(self, line: UInt8[np.ndarray, "h w 3"]) -> bool:

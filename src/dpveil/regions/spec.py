@@ -42,11 +42,9 @@ class Whole(Finder):
 
     @property
     def description(self) -> str:
-        """Return "whole"."""
         return "whole"
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return one region of every pixel."""
         return [Region.whole(photo)]
 
 

@@ -215,17 +215,14 @@ class Text(Things):
         return super().absence + " that says what is to be replaced" * (self.like is not None)
 
     def prepare(self) -> None:
-        """Load the networks; raises `UsageError` with an install hint if they are not installed."""
         network()
         if self._rule and recogniser() is None:
             raise UsageError("reading text needs onnxruntime, which is not installed", hint=INSTALL)
 
     def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no line is searched for."""
         return self.smallest
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the lines of a photo, without those that clearly say something else."""
         found, rule = lines(photo, float(self.threshold), self.smallest), self._rule
         if rule is not None:
             crops = (photo.image[box_around(row, photo, Fraction(0)).slices] for row in found)
@@ -298,7 +295,6 @@ class Plates(Text):
     like: str | None = field(default=None, init=False, repr=False)
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the lines of a photo that stand like those of a plate."""
         found = lines(photo, float(self.threshold), self.smallest)
         plates = [row for row in found if _is_plate(row, photo, float(self.threshold))]
         return [(PLATE, np.array(plates).reshape(-1, 5))]

@@ -63,7 +63,6 @@ class Things(Finder):
 
     @property
     def absence(self) -> str:
-        """Say that nothing was found."""
         return f"no {self.noun} was found"
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
@@ -142,11 +141,9 @@ class Codes(Things):
 
     @property
     def description(self) -> str:
-        """Return "codes", and the margin if it is not the default."""
         return "codes" if self.margin == MARGIN else f"codes margin={to_json(self.margin)}"
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the codes of a photo."""
         longest = max(photo.width, photo.height)
         sides = sorted({min(side, round(ENLARGED * longest)) for side in LONG_SIDES})
         found = [_search_scale(photo, side / longest) for side in sides]

@@ -175,7 +175,6 @@ class Detected(Things):
 
     @property
     def description(self) -> str:
-        """Return "detected", the SHA-256 of the file, and every setting that is not the default."""
         chosen = str(self.classes).replace(" ", "_")
         stated = {
             "model": f"sha256:{self._file.digest}",
@@ -199,7 +198,6 @@ class Detected(Things):
             ) from error
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return what is found in a photo, by the noun of each class."""
         height, width = photo.image.shape[:2]
         found, ratio = self._run(photo.image)
         found = found[found[:, 4] >= float(self.threshold)]

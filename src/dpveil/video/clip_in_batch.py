@@ -101,7 +101,6 @@ class ClipRun:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """The settings as a certificate states them (`VideoPlan.settings`)."""
         chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
         return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
 

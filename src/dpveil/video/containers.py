@@ -66,7 +66,6 @@ class Source:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def clip_error(self, problem: str, remedy: str = COPY_AGAIN) -> ClipError:
-        """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
 
 

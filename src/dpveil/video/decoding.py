@@ -277,7 +277,6 @@ class Reader:
         return found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
-        """Yield frames as `Clip.frames` does."""
         start, stop = bounds(self.facts, start, stop)
         times = list(islice(self.facts.times, stop))
         index = start - 1

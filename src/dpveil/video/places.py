@@ -375,7 +375,6 @@ class Scene:
 
     @property
     def faces(self) -> bool:
-        """Whether the method replaces faces by faces."""
         return isinstance(self.method, FaceMethod)
 
     @property
@@ -412,7 +411,6 @@ class Scene:
         return {}
 
     def present(self, frame: int) -> list[Track]:
-        """Return the tracks that are in a frame."""
         return [track for track in self.tracks if track.first <= frame <= track.last]
 
     def spot(self, track: Track, frame: int) -> ReplacedPlace:
@@ -430,11 +428,9 @@ class Scene:
         return ReplacedPlace(track, region, course.pose_at(frame))
 
     def spots(self, frame: int) -> list[ReplacedPlace]:
-        """Return all that is replaced in a frame."""
         return [self.spot(track, frame) for track in self.present(frame)]
 
     def hidden_mask(self, frame: int) -> Bool[np.ndarray, "h w"]:
-        """Return the pixels that are replaced in a frame."""
         regions = [spot.region for spot in self.spots(frame) if spot.region is not None]
         return hidden_pixels(regions, self.height, self.width)
 

@@ -251,13 +251,11 @@ class ClipQuote:
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each draw."""
         parts = zip(self.persons, self.sizes, self.costs_per_person, strict=True)
         return tuple(self._guarantee_for(group, size, *drawn) for group, size, drawn in parts)
 
     @cached_property
     def total(self) -> Guarantee:
-        """The composed guarantee of the clip: the sum over its draws."""
         shown = dict.fromkeys(text for each in self.guarantees for text in each.scope.in_the_clear)
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
@@ -270,7 +268,6 @@ class ClipQuote:
 
     @property
     def strength(self) -> str:
-        """The strength of the total."""
         return strength(self.total)
 
     @property
@@ -280,7 +277,6 @@ class ClipQuote:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """The user's choices but for tracks."""
         return {
             "method": self.method.name,
             "parameters": self.method.parameters(),

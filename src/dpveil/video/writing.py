@@ -278,7 +278,6 @@ class Sound:
         self._next = next(self._packets, None)
 
     def close(self) -> None:
-        """Close the clip's container."""
         self._held.close()
 
     def until(self, time: Fraction | None) -> None:

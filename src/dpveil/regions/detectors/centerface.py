@@ -51,7 +51,6 @@ class CenterFace(Detector):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Whether its network is installed."""
         return network_path() is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:

@@ -40,7 +40,6 @@ class DlibHOG(Detector):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Whether the package dlib-bin (or dlib) is installed."""
         return find_spec("dlib") is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:

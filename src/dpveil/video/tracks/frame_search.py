@@ -72,7 +72,6 @@ class Memory:
         """The frame that was added last; None at the start of a shot."""
 
     def __len__(self) -> int:
-        """Return the number of frames that are remembered besides the newest."""
         return len(self._moments)
 
     def add(self, moment: GreyFrame) -> None:
@@ -85,7 +84,6 @@ class Memory:
         self.newest = moment
 
     def clear(self) -> None:
-        """Forget all, as a shot begins."""
         self._moments.clear()
         self.newest = None
 

@@ -79,7 +79,6 @@ class Path:
         return self._turns[-1][1] + turned - self._turns[-1][3] if self._turns else None
 
     def __len__(self) -> int:
-        """Return the number of keys that are fixed."""
         return len(self._frames)
 
     def as_keys(self) -> tuple[Key, ...]:
@@ -368,17 +367,14 @@ class LiveTrack:
 
     @property
     def last_sure(self) -> Place:
-        """The last place where the object was found or followed."""
         return next((place for place in reversed(self.loose) if place.sure), self.found)
 
     @property
     def box(self) -> Edges:
-        """The newest place."""
         return self.place.box
 
     @property
     def seconds_lost(self) -> float:
-        """For how many seconds the object was not followed."""
         return float(self.place.seconds - self.last_sure.seconds)
 
     @property

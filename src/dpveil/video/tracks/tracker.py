@@ -110,7 +110,6 @@ class Tracker:
         self._memory.add(now)
 
     def end(self) -> None:
-        """Close all tracks, as the clip is over."""
         self._close_all("end")
         self._check_keys()
 
