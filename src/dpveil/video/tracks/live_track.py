@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dpveil.core.arrays import Float
-from dpveil.video.facts import MERGED, Key
+from dpveil.video.facts import MERGED, Key, Track
 from dpveil.video.tracks.box_flow import clip_boxes
 
 TOLERANCE: Final = 0.06
@@ -203,18 +203,13 @@ class Place:
     turned: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClosedTrack:
-    """The track of an object that is no longer followed.
+class ClosedTrack(NamedTuple):
+    """The track of an object that is no longer followed, not numbered yet.
 
     `begun` is the frame in which it was first found, and `sure` the last one in which it was followed.
     """
 
-    kind: str
-    finder: str
-    keys: tuple[Key, ...]
-    end: str
-    score: float | None
+    track: Track
     begun: int
     sure: int
 
@@ -402,15 +397,9 @@ class LiveTrack:
         for place in self.loose:
             if until is None or place.seconds <= until:
                 self.path.add(place.frame, place.box, place.turned)
-        return ClosedTrack(
-            kind=self.kind,
-            finder=self.finder,
-            keys=self.path.as_keys(),
-            end=end,
-            score=None if self.score is None else round(self.score, 4),
-            begun=self.begun,
-            sure=sure.frame,
-        )
+        score, keys = None if self.score is None else round(self.score, 4), self.path.as_keys()
+        track = Track(number=0, kind=self.kind, finder=self.finder, keys=keys, end=end, score=score)
+        return ClosedTrack(track, self.begun, sure.frame)
 
 
 def is_outside(box: Edges, width: int, height: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -215,9 +215,8 @@ class Tracker:
 
     def _close(self, trace: LiveTrack, end: str) -> None:
         self._live.remove(trace)
-        closed = trace.close(end, self.settings.margin)
-        self.closed.append(closed)
-        self._keys += len(closed.keys)
+        self.closed.append(trace.close(end, self.settings.margin))
+        self._keys += len(self.closed[-1].track.keys)
 
     def _check_keys(self) -> None:
         if self._keys + sum(len(trace.path) for trace in self._live) > MOST_KEYS:
@@ -242,7 +241,7 @@ FOUND_AGAIN: Final = 0.3
 as what is taken for somebody else stays protected too."""
 
 
-def protect_lost(closed: Sequence[ClosedTrack], shots: Sequence[tuple[int, int]]) -> list[ClosedTrack]:
+def protect_lost(closed: Sequence[ClosedTrack], shots: Sequence[tuple[int, int]]) -> list[Track]:
     """Return the tracks, of which lost ones stay to the end of their shot, or until found again.
 
     `shots` are pairs of first and last frame. A track is found again where another one of its kind is first
@@ -250,27 +249,27 @@ def protect_lost(closed: Sequence[ClosedTrack], shots: Sequence[tuple[int, int]]
     ends with the shot.
     """
     begun = np.array([one.begun for one in closed])
-    kinds = np.array([one.kind for one in closed])
-    starts = np.array([_place(one, one.begun) for one in closed]).reshape(-1, 4)
-    protected = list[ClosedTrack]()
-    for one in closed:
-        if one.end != LOST:
-            protected.append(one)
+    kinds = np.array([one.track.kind for one in closed])
+    starts = np.array([_place(one.track, one.begun) for one in closed]).reshape(-1, 4)
+    protected = list[Track]()
+    for track, _, sure in closed:
+        if track.end != LOST:
+            protected.append(track)
             continue
-        last = next(stop for start, stop in shots if start <= one.sure <= stop)
-        later = np.flatnonzero((kinds == one.kind) & (begun > one.sure) & (begun < last))
-        there = overlap(_place(one, one.keys[-1].frame)[None], starts[later])[0]
+        last = next(stop for start, stop in shots if start <= sure <= stop)
+        later = np.flatnonzero((kinds == track.kind) & (begun > sure) & (begun < last))
+        there = overlap(_place(track, track.last)[None], starts[later])[0]
         until = min([last, *begun[later[there >= FOUND_AGAIN]].tolist()])
-        if until > one.keys[-1].frame:
-            protected.append(replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until))))
+        if until > track.last:
+            protected.append(replace(track, keys=(*track.keys, replace(track.keys[-1], frame=until))))
         else:
             end = MERGED if until < last else "end" if last == shots[-1][1] else "cut"
-            protected.append(replace(one, end=end))
+            protected.append(replace(track, end=end))
     return protected
 
 
-def _place(one: ClosedTrack, frame: int) -> np.ndarray:
-    key = next(key for key in reversed(one.keys) if key.frame <= frame)
+def _place(track: Track, frame: int) -> np.ndarray:
+    key = next(key for key in reversed(track.keys) if key.frame <= frame)
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
 
 
@@ -319,13 +318,10 @@ def find_tracks(
     tracker.end()
     if not tracker.closed:
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)
-    closed = sorted(tracker.closed, key=lambda one: (one.keys[0].frame, one.keys[0].x, one.keys[0].y))
+    closed = sorted(tracker.closed, key=lambda one: astuple(one.track.keys[0])[:3])  # frame, x, y
     shots = [(start, stop - 1) for start, stop in pairwise([first, *tracker.cuts, last + 1])]
     return Found(
-        tracks=tuple(
-            Track(number=n, kind=one.kind, finder=one.finder, keys=one.keys, end=one.end, score=one.score)
-            for n, one in enumerate(protect_lost(closed, shots), start=1)
-        ),
+        tracks=tuple(replace(one, number=n) for n, one in enumerate(protect_lost(closed, shots), start=1)),
         cuts=tuple(tracker.cuts),
         frames=last - first + 1,
         searched=tracker.searched,
