@@ -119,7 +119,7 @@ def clip_tracks(
 
     given, searching = _given_tracks(clip, finders), [finder for finder in finders if finder.data_dependent]
     if not searching:
-        return Found(tracks=given, cuts=(), frames=facts.frames, searched=0)
+        return Found(given)
     try:
         found = find_tracks(clip.frames(), facts, searching, settings, step)
     except NoRegion:
@@ -127,10 +127,10 @@ def clip_tracks(
             raise
         keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
         whole = Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
-        return Found(tracks=(whole,), cuts=(), frames=facts.frames, searched=facts.frames)
+        return Found((whole,))
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
-    return replace(found, tracks=tracks)
+    return Found(tracks, found.cuts)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:

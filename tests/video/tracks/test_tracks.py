@@ -49,10 +49,8 @@ def test_frames_are_searched_by_their_times():
     finder = Knowing(of([still]))
     times = [*range(10), *range(30, 34)]
     known = facts(14, steps=((1, 9), (21, 1), (1, 3)))
-    found = find_tracks(clip(14, [still], times=times), known, [finder], TrackSettings(every=0.16))
+    find_tracks(clip(14, [still], times=times), known, [finder], TrackSettings(every=0.16))
     assert finder.asked == [0, 4, 8, 10, 13]
-    assert found.searched == 5
-    assert found.frames == 14
     jitter = [0, 41, 79, 121, 160, 200, 241, 279, 320, 360]
     finder = Knowing(of([still]))
     find_tracks(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -86,7 +86,6 @@ class Tracker:
         self._size = facts.width, facts.height
         self.closed: list[ClosedTrack] = []
         self.cuts: list[int] = []
-        self.searched = 0
         self._live, self._keys = list[LiveTrack](), 0
         self._memory = Memory(facts, max(settings.backwards, settings.every))
 
@@ -118,7 +117,6 @@ class Tracker:
             self._close(trace, end)
 
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: GreyFrame) -> None:
-        self.searched += 1
         for finder, found in seen.items():
             own = [trace for trace in self._live if trace.finder == finder]
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
@@ -278,18 +276,14 @@ NOTHING: Final = "give lower thresholds or boxes; {method} fill with {regions} w
 ARGUMENTS: Final = {"method": "method", "regions": "regions"}  # the arguments that NOTHING names
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """The tracks of a clip, numbered from 1 in order of their first frames, and then of left and top there.
 
-    `cuts` are the frames with which shots begin, but for the first, and `searched` is the number of frames in
-    which finders looked.
+    `cuts` are the frames with which shots begin, but for the first.
     """
 
     tracks: tuple[Track, ...]
-    cuts: tuple[int, ...]
-    frames: int
-    searched: int
+    cuts: tuple[int, ...] = ()
 
 
 def find_tracks(
@@ -320,9 +314,5 @@ def find_tracks(
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)
     closed = sorted(tracker.closed, key=lambda one: astuple(one.track.keys[0])[:3])  # frame, x, y
     shots = [(start, stop - 1) for start, stop in pairwise([first, *tracker.cuts, last + 1])]
-    return Found(
-        tracks=tuple(replace(one, number=n) for n, one in enumerate(protect_lost(closed, shots), start=1)),
-        cuts=tuple(tracker.cuts),
-        frames=last - first + 1,
-        searched=tracker.searched,
-    )
+    numbered = enumerate(protect_lost(closed, shots), start=1)
+    return Found(tuple(replace(one, number=n) for n, one in numbered), tuple(tracker.cuts))
