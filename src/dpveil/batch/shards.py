@@ -31,7 +31,7 @@ from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error, refusal
 from dpveil.regions.things import ARGUMENTS as WITHOUT
 from dpveil.regions.things import NOTHING as NO_FACE
 from dpveil.release.documents import number_of
@@ -86,10 +86,8 @@ class Shards:
             if self.choices.force:  # it is replaced, with all that it holds
                 continue
             if is_present(shard.target):
-                try:
+                with as_output_error(shard.folder):
                     self._unpack(shard)
-                except OSError as error:
-                    raise refusal(shard.folder, error) from error
             elif is_present(beside) and not any(shard.folder.glob("*.png")):
                 raise output_taken(shard.target)
 
@@ -286,11 +284,9 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
         for stage in sorted({shard.stage for shard in (*shards.photos, *shards.pages)}):
             if choices.dry and not is_present(stage.parent):
                 continue
-            try:
+            with as_output_error(stage.parent):
                 stack.callback(_remove_if_empty, stage)
                 stack.enter_context(hold_lock(stage / LOCK))
-            except OSError as error:
-                raise refusal(stage.parent, error) from error
         yield shards
 
 

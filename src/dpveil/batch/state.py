@@ -26,7 +26,7 @@ from dpveil.io.folders import real, state_home
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import object_status
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error
 
 MOST_BYTES: Final = 1 << 26  # largest state file in bytes: about 400 000 releases
 
@@ -60,10 +60,8 @@ def stage_of(url: Url) -> Path:
 
     Raises `OutputError` if the user has no home folder.
     """
-    try:
+    with as_output_error(url):
         return state_home() / "urls" / name_hash(str(url), b"dpveil.url")
-    except OSError as error:
-        raise refusal(url, error) from error
 
 
 def name_hash(name: str, person: bytes) -> str:

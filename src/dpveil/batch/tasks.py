@@ -34,7 +34,7 @@ from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
 from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error, refusal
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -353,10 +353,8 @@ def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]
 
 
 def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None) -> Task:
-    try:
+    with as_output_error(out):  # this user may have no folder for the key
         number = int(private_digest(os.fsencode(relative.as_posix())), 16) % 10**DIGITS
-    except OSError as error:  # this user has no folder for the key
-        raise refusal(out, error) from error
     name = f"photo-{number:0{DIGITS}}{released_suffix(relative, format_)}"
     return Task(source, out / name, name, numbered=True)
 

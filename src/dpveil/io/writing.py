@@ -353,7 +353,7 @@ def temporary_path(folder: Path) -> Path:
 
 def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
-    with _as_output_error(target):
+    with as_output_error(target):
         _check_target(target, replace)
         temporary = temporary_path(target.parent)
         made.append(temporary)
@@ -364,14 +364,15 @@ def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: Exit
 
 
 def _write_beside(target: Path, contents: bytes, file: IO[bytes]) -> None:
-    with _as_output_error(target):
+    with as_output_error(target):
         file.write(contents)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _as_output_error(target: Path) -> Iterator[None]:
+def as_output_error(target: Path) -> Iterator[None]:
+    """Turn errors of the operating system in writing `target` into `OutputError`."""
     try:
         yield
     except (OSError, ValueError) as error:

@@ -29,7 +29,7 @@ from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWN, flush_folder, refusal, sha256_of
+from dpveil.io.writing import OWN, as_output_error, flush_folder, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
@@ -201,15 +201,6 @@ def _read_state(folder: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise damage_error(folder) from error
-
-
-@contextmanager
-def as_output_error(place: Path) -> Iterator[None]:
-    """Turn errors of the operating system about a `place` into `OutputError`."""
-    try:
-        yield
-    except OSError as error:
-        raise refusal(place, error) from error
 
 
 def check_possible(plan: VideoPlan, clip: Clip, container: str | None) -> None:
