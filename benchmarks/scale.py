@@ -30,7 +30,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from dpveil.batch.releasing import release_all
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, photos_in, plan_tasks
 from dpveil.catalogue import build
 from dpveil.io import encode

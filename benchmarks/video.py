@@ -26,7 +26,7 @@ import numpy as np
 from dpveil import Photo
 from dpveil.catalogue import build
 from dpveil.regions import Faces
-from dpveil.video.analyzing import analyze
+from dpveil.video.make_plan import analyze
 from dpveil.video.reading import open_clip
 from folder import _deface
 from timing import load_note, report

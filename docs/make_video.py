@@ -21,9 +21,9 @@ import numpy as np
 from PIL import Image
 from skimage import data
 
-from dpveil.video.analyzing import analyze
+from dpveil.video.make_plan import analyze
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import render
+from dpveil.video.render_job import render
 
 OUT = Path(__file__).parent / "video.webp"
 SIDE, FRAMES, RATE = 240, 48, 12

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dpveil.batch import releasing
+from dpveil.batch import run
 from dpveil.ledger import Ledger, Limit
 
 
@@ -21,7 +21,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def ledger(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
     """A ledger, for runs that are not priced beforehand, so that what dies does so when it is released."""
-    monkeypatch.setattr(releasing, "is_priced", lambda *_: False)
+    monkeypatch.setattr(run, "is_priced", lambda *_: False)
     with Ledger("sqlite:///budget.db", create=True) as opened:
         opened.set_limit("album", Limit("pure", epsilon=99))
         yield opened

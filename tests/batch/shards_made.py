@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse

@@ -130,11 +130,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="finds workers in /proc")
 
 
-@pytest.mark.usefixtures("here")
-def test_some_kills_cost_what_is_under_way_at_most() -> None:
-    check(killed(2, seed=3))
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("here")
 def test_two_hundred_kills() -> None:

@@ -14,7 +14,7 @@ from workers_made import Everything
 
 import dpveil
 from dpveil.batch.document import verify_inside
-from dpveil.batch.releasing import release_all
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code

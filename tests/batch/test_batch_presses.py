@@ -20,16 +20,16 @@ import pytest
 from presses_made import METHOD, PAID, SHAPES, check, debits, inputs, originals, releases
 
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.jobs import Jobs, ignore_release
+from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import Report, Untried
-from dpveil.batch.run import Run
 from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.workers import WorkerPool, ignore_release
 from dpveil.cli import run
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import parse
 
 COUNT = 5
-MOMENTS = {"folder": 16, "one": 6, "shard": 8}
+MOMENTS = {"folder": 10, "one": 4, "shard": 5}
 LINE = ("obfuscate", "--out", "out", *METHOD, *PAID)
 
 
@@ -197,7 +197,7 @@ def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPa
     """The first one lets them go on, also where it comes before they start."""
     killed: list[bool] = []
 
-    def work(jobs: Jobs) -> None:
+    def work(jobs: WorkerPool) -> None:
         while len(killed) < 2:
             time.sleep(0.001)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
@@ -205,10 +205,12 @@ def test_a_second_press_kills_the_workers_that_draw(monkeypatch: pytest.MonkeyPa
             time.sleep(0.001)
         jobs.inbox.put("left")
 
-    monkeypatch.setattr(Jobs, "_work", work)
-    monkeypatch.setattr(Jobs, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
+    monkeypatch.setattr(WorkerPool, "_work", work)
+    monkeypatch.setattr(WorkerPool, "_kill", lambda jobs, *, all_of_them=False: killed.append(all_of_them))
     task = Task(Path("a"), Path("a.png"), "a")
-    jobs = Jobs(Run(choices(), Report(), ignore_release), [task], ignore_release, ignore_release)
+    jobs = WorkerPool(
+        PhotoReleaser(choices(), Report(), ignore_release), [task], ignore_release, ignore_release
+    )
     with Interrupts() as interrupts:
         signal.raise_signal(signal.SIGINT)
         jobs.release(1, ignore_release, interrupts)

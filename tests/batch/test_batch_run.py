@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.batch import run as batch
+from dpveil.batch import photo_release as batch
 from dpveil.batch import tasks as sources
-from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, Task, plan_tasks
 from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import NoRegion, OutputError
@@ -137,14 +137,14 @@ def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeyp
 
 
 def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
-    real = batch.Run._write
+    real = batch.PhotoReleaser._write
 
     def write(run, task, *drawn):
         if task.name == "b.png":
             Path("out/b.png").write_bytes(b"somebody else's")
         real(run, task, *drawn)
 
-    monkeypatch.setattr(batch.Run, "_write", write)
+    monkeypatch.setattr(batch.PhotoReleaser, "_write", write)
     report = release_all(photos(), choices())
     assert (names(report.released), names(report.failed), exit_code(report)) == (
         ["a.png", "c.png"],
@@ -252,13 +252,13 @@ def test_what_nobody_foresaw_fails_closed_and_alone(photos, monkeypatch):
 
 
 def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeypatch):
-    real = batch.Run._save
+    real = batch.PhotoReleaser._save
 
     def save(*args):
         signal.raise_signal(signal.SIGINT)
         real(*args)
 
-    monkeypatch.setattr(batch.Run, "_save", save)
+    monkeypatch.setattr(batch.PhotoReleaser, "_save", save)
     report = release_all(photos(), choices())
     assert names(report.released) in (["a.png"], ["a.png", "b.png"])  # b.png may be drawn by then
     assert exit_code(report) == 130
@@ -326,17 +326,17 @@ def test_a_photo_whose_draw_fails_is_told_as_paid(book: Ledger, monkeypatch: pyt
 def test_what_another_run_released_since_it_was_planned_is_not_paid(
     book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = batch.Run.turn
+    real = batch.PhotoReleaser.finish
 
-    def turn(run: batch.Run, task: Task, waiting: Any) -> Any:
+    def turn(run: batch.PhotoReleaser, task: Task, waiting: Any) -> Any:
         planned = waiting()  # so that b.png is planned before another run writes it
-        assert isinstance(planned, batch._Ready) or task.name != "b.png" or Path("out/b.png").exists()
+        assert isinstance(planned, batch.PlannedPhoto) or task.name != "b.png" or Path("out/b.png").exists()
         if task.name == "b.png" and not Path("out/b.png").exists():
-            monkeypatch.setattr(batch.Run, "turn", real)
+            monkeypatch.setattr(batch.PhotoReleaser, "finish", real)
             assert names_in(paid_run(book, "b.png"), "released") == ["b.png"]
         return real(run, task, lambda: planned)
 
-    monkeypatch.setattr(batch.Run, "turn", turn)
+    monkeypatch.setattr(batch.PhotoReleaser, "finish", turn)
     report = paid_run(book)
     assert (names_in(report, "released"), names_in(report, "skipped")) == (["a.png", "c.png"], ["b.png"])
     assert paid(book) == (3, 0)
@@ -346,15 +346,15 @@ def test_what_another_run_released_since_it_was_planned_is_not_paid(
 def test_a_second_run_over_the_folder_is_refused_before_it_pays(
     book: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, refused = batch.Run._write, list[OutputError]()
+    real, refused = batch.PhotoReleaser._write, list[OutputError]()
 
-    def write(run: batch.Run, task: Task, *arguments: Any) -> Any:
+    def write(run: batch.PhotoReleaser, task: Task, *arguments: Any) -> Any:
         with pytest.raises(OutputError, match="another run is releasing to out: wait") as error:
             paid_run(book)
         refused.append(error.value)
         return real(run, task, *arguments)
 
-    monkeypatch.setattr(batch.Run, "_write", write)
+    monkeypatch.setattr(batch.PhotoReleaser, "_write", write)
     assert names_in(paid_run(book), "released") == NAMES
     assert [error.exit_code for error in refused] == [4, 4, 4]
     assert paid(book) == (3, 0)

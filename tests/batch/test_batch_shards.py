@@ -20,9 +20,9 @@ import dpveil
 from dpveil.batch import archive_inputs, shards
 from dpveil.batch import shards as batch_shards
 from dpveil.batch.document import verify_inside
-from dpveil.batch.jobs import usual_jobs
-from dpveil.batch.releasing import release_all
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
+from dpveil.batch.workers import usual_jobs
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import MOST_BYTES
@@ -90,8 +90,12 @@ def test_what_an_ended_run_has_drawn_is_not_drawn_again(
     photos: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A run cannot write its shard, or is interrupted: releases wait, and another run takes them."""
+
+    def disk_is_full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "full")
+
     with monkeypatch.context() as patch:
-        patch.setattr(archive_inputs, "write_tar", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
+        patch.setattr(archive_inputs.Tar, "write", disk_is_full)
         full = released(ledger=ledger)
     assert (counts(full), exit_code(full), Path("out/a.tar").exists()) == ((4, 0, 0), 4, False)
     assert ".dpveil-shards" in full.notes[0]

@@ -116,7 +116,7 @@ def seen(path: Path | str) -> str:
     return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(
     st.sets(st.sampled_from(PLACES), min_size=1, max_size=9),
     st.sampled_from([None, "png", "jpeg", "webp"]),

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from shards_made import counts, held, picture, shard
 
-from dpveil.batch.releasing import release_all
 from dpveil.batch.remote_output import plan_remote_tasks
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.shards import Shards
 from dpveil.batch.tasks import Choices
 from dpveil.core.urls import Url, place

@@ -13,8 +13,8 @@ from PIL import Image
 
 from dpveil import cli
 from dpveil.batch.labels import Labels
-from dpveil.batch.releasing import release_all
 from dpveil.batch.report import Report
+from dpveil.batch.run import release_all
 from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix
@@ -162,7 +162,7 @@ def test_points_of_a_new_face_stand_for_those_that_were_replaced(monkeypatch: py
         row |= {"category_id": 7, "keypoints": [x, y, 2, x, y, 0, x, y, 2, *SHOWN, 2]}
     Path("labels.json").write_text(json.dumps(given))
     new = {"left_eye": (9.04, 8.0), "nose": (1.0, 2.0), "right_eye": (3.0, 4.0)}
-    monkeypatch.setattr(Labels, "_faces", lambda _, __, told: tuple((r.box, new) for r in told.regions))
+    monkeypatch.setattr(Labels, "_new_faces", lambda _, __, told: tuple((r.box, new) for r in told.regions))
     made = json.loads("".join(contents(run(Path("labels.json"))[0]).values()))
     for row in made["annotations"]:
         assert row["keypoints"] == [9.0, 8.0, 2, 0, 0, 0, 0, 0, 0, *SHOWN, 2]
@@ -289,7 +289,7 @@ def test_links_and_large_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> N
     Path("link.json").symlink_to(coco())
     with pytest.raises(UsageError, match="link"):
         run(Path("link.json"))
-    monkeypatch.setattr("dpveil.batch.labels.MOST", 10)
+    monkeypatch.setattr("dpveil.batch.labels.MOST_BYTES", 10)
     with pytest.raises(UsageError, match="at most 10 are read"):
         run(coco())
 

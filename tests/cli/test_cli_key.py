@@ -156,7 +156,7 @@ def test_a_rerun_keeps_what_is_marked_and_refuses_what_is_not(marked, shell):
 
 @pytest.mark.parametrize("out", ["out.bmp", "out.tiff"])
 def test_formats_are_checked_before_anything_is_drawn(marked, shell, monkeypatch, out):
-    monkeypatch.setattr("dpveil.batch.releasing.release_all", None)
+    monkeypatch.setattr("dpveil.batch.run.release_all", None)
     code, _, err = obfuscate(shell, *MARK, out=out)
     assert (code, err.endswith("file gets no C2PA manifest: write png, jpeg or webp\n")) == (4, True)
 

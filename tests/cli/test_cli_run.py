@@ -81,7 +81,7 @@ def test_help_and_version_import_nothing_heavy():
             "budget = 'epsilon and rho' is not a budget that dp-pix takes: give --epsilon alone",
         ),
         ((*GOOD, "--regions", "fcaes"), "unknown regions 'fcaes': did you mean faces? choose whole, faces"),
-        ((*GOOD, "--names", "nummber"), "--names nummber is unknown: did you mean number? write keep or"),
+        ((*GOOD, "--names", "nummber"), "unknown way to name outputs 'nummber': did you mean 'number'?"),
         ((*GOOD, "--max-pixels", "0"), "'--max-pixels'"),
         ((*GOOD, "--out", "in/a.png"), "in/a.png is one of the inputs"),
     ],

@@ -15,8 +15,8 @@ pytest.importorskip("av")
 
 from clips_made import FRAMES, HEIGHT, WIDTH, make_clip
 
-from dpveil.video import rendering
-from dpveil.video.rendering import folder_of
+from dpveil.video import render_job
+from dpveil.video.render_job import folder_of
 
 Shell = Callable[..., tuple[int, str, str]]
 METHOD = ("--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "4")
@@ -172,9 +172,9 @@ def test_a_rendering_is_paid_per_person(shell: Shell, clip: Path, tmp_path: Path
 def test_ctrl_c_leaves_what_goes_on(
     shell: Shell, clip: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dpveil.video import rendering
+    from dpveil.video import render_job
 
-    class Stopped(rendering.Writer):
+    class Stopped(render_job.Writer):
         def write(self, frame: Any) -> None:
             if frame.index == 20:
                 raise KeyboardInterrupt
@@ -182,7 +182,7 @@ def test_ctrl_c_leaves_what_goes_on(
 
     call = ("obfuscate", "clip.mp4", "--out", "private.mp4", *METHOD, *BOX)
     with monkeypatch.context() as patched:
-        patched.setattr(rendering, "Writer", Stopped)
+        patched.setattr(render_job, "Writer", Stopped)
         code, _, err = shell(*call)
     assert code == 130
     assert "the same command goes on, and pays nothing twice" in err
@@ -191,7 +191,7 @@ def test_ctrl_c_leaves_what_goes_on(
     code, _, err = shell(*call[:-1], "8,8,16,16")
     assert code == 4
     assert "was begun and not finished" in err
-    monkeypatch.setattr("dpveil.video.obfuscating.analyze", lambda *given, **more: pytest.fail("again"))
+    monkeypatch.setattr("dpveil.video.clip_in_batch.analyze", lambda *given, **more: pytest.fail("again"))
     assert shell(*call)[0] == 0  # by the plan that was left
     assert not folder_of(tmp_path / "private.mp4").exists()
 
@@ -335,7 +335,7 @@ def test_a_run_that_was_begun_goes_on_and_costs_nothing(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(rendering._Job, "write", killed)
+        patched.setattr(render_job._Job, "write", killed)
         assert shell(*call)[0] == 130
     assert "left 1" in shell("ledger", "show", "album", *LEDGER[:2])[1]
     code, _, err = shell(*call, "--dry-run", "-v")

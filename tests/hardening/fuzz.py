@@ -23,7 +23,7 @@ import time
 import zlib
 from collections import Counter
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
@@ -247,7 +247,7 @@ def clips(folder: Path) -> Try:
     meter = Meter()
 
     def tried(again: bool) -> str:
-        with Reader(Source(path), 2**22) as clip:
+        with nullcontext(Reader(Source(path), 2**22)) as clip:
             if not again:
                 return f"read {sum(1 for _ in clip.frames()) > 0}"
             for made in (segment, out):

@@ -15,7 +15,7 @@ import pytest
 from hardening_runs import finished, obfuscate, originals, pairs, snapshot
 
 import dpveil
-from dpveil.batch import run as batch
+from dpveil.batch import photo_release as batch
 from dpveil.cli import run
 
 COUNT = 8
@@ -67,7 +67,7 @@ def disk(tmp_path):
 
 def meanwhile(monkeypatch, number, happens):
     """Let something happen before the photo `number` is written: it is read, and its noise is drawn."""
-    real, calls = batch.Run._write, []
+    real, calls = batch.PhotoReleaser._write, []
 
     def write(*arguments):
         calls.append(1)
@@ -75,7 +75,7 @@ def meanwhile(monkeypatch, number, happens):
             happens()
         real(*arguments)
 
-    monkeypatch.setattr(batch.Run, "_write", write)
+    monkeypatch.setattr(batch.PhotoReleaser, "_write", write)
 
 
 # Real disks
@@ -168,14 +168,14 @@ def test_a_disk_that_fails_in_the_middle_of_a_run(call, tmp_path, photos, monkey
 
 
 def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, tmp_path, photos, monkeypatch):
-    out, real = tmp_path / "out", batch.Run._save
+    out, real = tmp_path / "out", batch.PhotoReleaser._save
 
     def save(this, task, *rest):
         task.output.write_bytes(b"somebody else's")
         signal.raise_signal(signal.SIGINT)
         real(this, task, *rest)
 
-    monkeypatch.setattr(batch.Run, "_save", save)
+    monkeypatch.setattr(batch.PhotoReleaser, "_save", save)
     code, counts, _ = call(*obfuscate(photos, out))
     assert (code, counts) == (130, {"failed": 1, "untried": COUNT - 1})
     assert snapshot(out) == {"00.png": b"somebody else's"}

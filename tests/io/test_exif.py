@@ -6,7 +6,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from io_samples import picture
 from PIL import Image
@@ -44,6 +44,7 @@ def file(path, image: np.ndarray, **texts: str):
     return path
 
 
+@settings(max_examples=20)
 @given(texts=TEXTS, other=TEXTS, orientation=st.integers(1, 8))
 def test_a_block_states_its_texts_and_a_file_no_others(texts, other, orientation):
     tags = Image.Exif()
@@ -97,6 +98,7 @@ def test_a_marked_file_keeps_its_texts(tmp_path):
         assert dpveil.verify(image).problems == ()
 
 
+@settings(max_examples=30)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40))
 def test_what_is_read_may_be_kept(text):
     given = Image.Exif()

@@ -354,7 +354,7 @@ def test_pages_look_as_they_do_alone(big: bool, tmp_path: Path) -> None:
             pages[number].save(tmp_path / "alone.tif", "TIFF", compression=compression)
             alone = read_bytes((tmp_path / "alone.tif").read_bytes(), "it")
             drawn = found.draw(number, 200, 10_000)
-            assert np.array_equal(drawn.levels, alone.image), (mode, compression)
+            assert np.array_equal(drawn.image, alone.image), (mode, compression)
             assert (drawn.grid, drawn.notes) == (alone.grid, alone.notes)
 
 
@@ -362,12 +362,12 @@ def test_which_way_is_up_stays_and_smaller_copies_and_masks_are_no_pages(tmp_pat
     page, turned, path = PICTURES["RGB"], Image.Exif(), tmp_path / "a.tif"
     turned[0x0112] = 6
     page.save(path, save_all=True, append_images=[page], exif=turned)
-    assert of(path).draw(0, 200, 10_000).levels.shape == (40, 90, 3)
+    assert of(path).draw(0, 200, 10_000).image.shape == (40, 90, 3)
     copy = page.resize((9, 9))
     copy.encoderinfo = {"tiffinfo": {254: 1}}
     page.save(path, save_all=True, append_images=[copy, page])
     found = of(path)
-    assert [found.draw(n, 200, 10_000).levels.shape for n in range(found.pages)] == [(90, 40, 3)] * 2
+    assert [found.draw(n, 200, 10_000).image.shape for n in range(found.pages)] == [(90, 40, 3)] * 2
 
 
 def test_what_cannot_be_drawn_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

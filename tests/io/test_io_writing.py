@@ -139,7 +139,7 @@ STEPS = [("open", 3), ("fsync", 3), ("link", 6), ("replace", 3), ("unlink", 2)]
 """Calls of each step until three files have their names; later ones only tidy up."""
 
 
-@settings(max_examples=600)
+@settings(max_examples=250)
 @given(
     st.integers(1, 3),
     st.just(set(NAMES)) | st.sets(st.sampled_from(NAMES)),

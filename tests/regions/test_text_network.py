@@ -91,7 +91,7 @@ def test_every_line_of_a_screenshot_is_covered() -> None:
     assert (image == 0).mean() < 0.5
 
 
-@pytest.mark.parametrize("height", [0.15, 0.3, 0.4, 0.5, 0.7])
+@pytest.mark.parametrize("height", [0.15, 0.4, 0.7])
 def test_every_face_under_a_caption_is_replaced(height: float) -> None:
     pytest.importorskip("dlib")
     photo, _ = captioned(height)
@@ -133,7 +133,7 @@ PAGE = ("ask Jane Miller at the desk", "room 204, third floor", "please wait her
 
 @pytest.mark.parametrize(
     ("rule", "replaced"),
-    [("names", {0}), ("numbers", {1}), ("desk|called", {0, 2}), (r"\d|\bJ", {0, 1}), ("Smith", set())],
+    [("names", {0}), ("numbers", {1}), ("desk|called", {0, 2}), ("Smith", set())],
 )
 def test_lines_stay_that_clearly_say_something_else(rule: str, replaced: set[int], tmp_path: Path) -> None:
     photo, inks = lines_of(PAGE)

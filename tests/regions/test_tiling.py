@@ -19,7 +19,7 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
+from dpveil.regions.tiling import TILE_SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
@@ -70,7 +70,7 @@ def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(
     how = tiling(height, width, smallest)
     tiles = list(how.tiles(height, width))
     assert len({size for _, size, _ in tiles}) == 1
-    assert max(tiles[0][1]) <= max(SIDE, 2 * how.overlap * how.scale) + 32
+    assert max(tiles[0][1]) <= max(TILE_SIDE, 2 * how.overlap * how.scale) + 32
     assert all(part.inside(width, height) for part, _, _ in tiles)
     coarse = 24 * max(1, max(height, width) / 1920)
     spread = [np.random.default_rng(n).integers(0, side, 400) for n, side in enumerate((width, height))]
@@ -117,7 +117,7 @@ def test_a_face_of_16_pixels_is_found_in_a_photo_as_wide_as_twelve_megapixels_ar
 def test_joining_never_loses_a_pixel_that_was_found():
     """Beyond the tolerance of a tenth, and what the ellipse of a kept box holds."""
     draw = np.random.default_rng(7)
-    for _ in range(200):
+    for _ in range(80):
         rows = np.column_stack(
             [draw.uniform(0, 100, (12, 2)), draw.uniform(5, 60, (12, 2)), np.full(12, 0.5)]
         )

@@ -7,23 +7,25 @@ folders. Its files are named by hashes, as names in a shard come from anyone and
 from __future__ import annotations
 
 import hashlib
-import os
 import re
+import tarfile
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from hashlib import sha256
+from io import BytesIO
+from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any, BinaryIO, Final
 from weakref import finalize
 
-from dpveil.batch.state import Stamp, stage_of
+from dpveil.batch.state import Stamp, name_hash, stage_of
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
-from dpveil.errors import CertificateError, InvalidParameter, PhotoError, UsageError
+from dpveil.errors import CertificateError, InvalidParameter, UsageError
 from dpveil.io import FORMATS, most_bytes, read_bytes
 from dpveil.io.document import DPI, Document
 from dpveil.io.folders import PDF, STAGE, UNWRITTEN
@@ -39,28 +41,29 @@ from dpveil.io.parquet import (
     write_parquet,
 )
 from dpveil.io.parquet import ROW as ROW_NUMBER
+from dpveil.io.reading import photo_error
 from dpveil.io.screening import foreign_name, format_name
-from dpveil.io.tar import Member, members, write_tar
 from dpveil.io.unreadable import COPY_AGAIN, Refused
-from dpveil.io.untrusted import open_untrusted, without_blocking
+from dpveil.io.untrusted import open_untrusted, too_large, without_blocking
 from dpveil.io.urls import opened_url, start_reading
 from dpveil.release.documents import MOST_PAGES, page_name
-from dpveil.release.saving import SUFFIX, Read, certificate_from, certificate_path
+from dpveil.release.saving import SUFFIX, Read, certificate_from
 
-LONGEST: Final = 230
+LONGEST_NAME: Final = 230
 """Most bytes of a photo's name in a shard, so that its release, and the certificate, can be unpacked."""
-LONGEST_RELEASE: Final = LONGEST + len(".png")
+LONGEST_RELEASE: Final = LONGEST_NAME + len(".png")
 """The same of a release's name, which may be that of its photo and more."""
 ROW: Final = "{:09}.png"  # what the release of a row is called; the first row is 0
 LINK: Final = "is a link, a device or sparse, and no file"
+LATEST: Final = (1 << 33) - 1  # latest time in seconds, as octal digits have it; later ones are told as this
 TWICE: Final = "has the name of another before it"
 CHANGED: Final = ("was in a file that has changed since the run began", "run it again")
 PICTURES: Final = UNWRITTEN.union(FORMATS)
-HEAD: Final = 64  # first bytes of a member by which a picture is recognised
-MOST_MEMBER: Final = 1 << 26  # most bytes of a member that goes along with a release
+HEAD_BYTES: Final = 64  # first bytes of a member by which a picture is recognised
+MEMBER_BYTES: Final = 1 << 26  # most bytes of a member that goes along with a release
 
 
-def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST) -> Refused | None:
+def refusal_of(name: str, seen: Collection[str] = (), *, longest: int = LONGEST_NAME) -> Refused | None:
     """Return what is wrong with a name in a file, if anything; `seen` are those before it.
 
     It has at most so many bytes.
@@ -77,24 +80,23 @@ def release_names(photos: Iterable[PurePath], format_: str | None = None) -> dic
     """Return what the releases of photos are called: a.jpg for a.jpg, and a.png for a.heic, or a.heic.png if
     that would collide.
     """
+
+    def key(
+        path: PurePath,
+    ) -> str:  # as a disk compares it that ignores case and normalisation (Unicode, D145)
+        folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
+        return unicodedata.normalize("NFD", folded)
+
     full = {name: name.with_name(f"{name.name}{released_suffix(name, format_)}") for name in photos}
     names = {name: name.with_suffix(released_suffix(name, format_)) for name in full}
     while True:
-        many = Counter(map(_key, names.values()))
-        many.update({_key(parent) for name in names.values() for parent in name.parents})
-        alike = [given for given, name in names.items() if many[_key(name)] > 1 and name != full[given]]
-        changed = [
-            given for given in alike if names[given] != given
-        ] or alike  # who has its own name keeps it
+        many = Counter(map(key, names.values()))
+        many.update({key(parent) for name in names.values() for parent in name.parents})
+        alike = [given for given, name in names.items() if many[key(name)] > 1 and name != full[given]]
+        changed = [given for given in alike if names[given] != given] or alike  # its own name stays a photo's
         if not changed:
             return names
         names |= {given: full[given] for given in changed}
-
-
-def _key(path: PurePath) -> str:
-    """Return the name as a disk compares it that ignores case and normalisation (Unicode, D145)."""
-    folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
-    return unicodedata.normalize("NFD", folded)
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
@@ -112,6 +114,23 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
             hint = "name suffixes of other files in a shard, such as txt, or other columns"
             raise InvalidParameter("keep_columns", name, "is that of a release", hint=hint)
     return tuple(names)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A file in an archive: `size` bytes from byte `start`; `time` is in seconds.
+
+    One that is not `plain` is no file; a `folder` has no contents. Of a row or page, `start` is its number,
+    and `digest` stands for its contents.
+    """
+
+    name: str
+    start: int
+    size: int
+    time: int
+    plain: bool
+    digest: bytes = b""
+    folder: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,11 +162,28 @@ class Tar:
     called, absent = "shard", LINK
 
     def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
-        """Yield the members."""
-        return members(file, size)
+        """Yield the members in their order, of which no contents are read, up to where it is damaged."""
+        file.seek(0)
+        try:
+            with tarfile.open(fileobj=file, mode="r:") as archive:
+                while (found := archive.next()) is not None:
+                    archive.members.clear()  # type: ignore[attr-defined]  # which would grow with each one
+                    length = found.size if found.isreg() else 0
+                    if found.size < 0 or found.offset_data + length > size:
+                        raise Refused("ends early", COPY_AGAIN)
+                    sparse = found.sparse is not None or "GNU.sparse" in str(found.pax_headers.keys())
+                    time, plain = int(max(0, min(found.mtime, LATEST))), found.isreg() and not sparse
+                    yield Member(found.name, found.offset_data, length, time, plain, folder=found.isdir())
+                file.seek(archive.offset)
+                if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops at damage, too
+                    raise Refused("is damaged, or ends early", COPY_AGAIN)
+        except (Refused, OSError):
+            raise
+        except Exception as error:  # a hostile file ends in errors of many kinds
+            problem = "is damaged, ends early, or is not a .tar without compression"
+            raise Refused(problem, COPY_AGAIN) from error
 
     def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
-        """Return the contents of a member."""
         with _open_unchanged(path, stamp) as file:
             file.seek(member.start)
             return file.read(member.size)
@@ -157,7 +193,7 @@ class Tar:
         found = defaultdict[str, dict[str, Callable[[], bytes]]](dict)
         seen, kept = set[str](), list[Member]()
         with _open_unchanged(path, stamp) as file, suppress(Refused):  # of a damaged one, what is before
-            for member in members(file, stamp[0]):
+            for member in self.members(file, stamp[0]):
                 name = member.name.removeprefix("./")
                 key, column = _split_sample(name)
                 if column in names and member.plain and refusal_of(name) is None:
@@ -166,8 +202,13 @@ class Tar:
                     kept.append(member)
             for member in kept:
                 file.seek(member.start)
-                if _is_picture(file.read(HEAD)) or member.size > MOST_MEMBER:
-                    problem = f"{show_path(member.name)} is a picture, or has more than {MOST_MEMBER:,} bytes"
+                name = format_name(head := file.read(HEAD_BYTES)) or foreign_name(head) or ""
+                text = name in ("BMP", "Netpbm") and b"\0" not in head  # which may begin as these do
+                picture = name not in ("", "an XML file") and not text
+                if picture or member.size > MEMBER_BYTES:
+                    problem = (
+                        f"{show_path(member.name)} is a picture, or has more than {MEMBER_BYTES:,} bytes"
+                    )
                     raise UsageError(problem, hint="leave it out of {keep_columns}", arguments=COLUMNS)
         _check_columns(path, names, seen)
         return found
@@ -176,7 +217,7 @@ class Tar:
         """Yield each image with its certificate as soon as both are known, and then what lacks its other."""
         seen, waiting = set[str](), dict[str, Member]()
         certified = defaultdict[str, list[Read]](list)
-        for member in members(file, size):
+        for member in self.members(file, size):
             name = member.name.removeprefix("./")
             if member.folder:
                 continue
@@ -201,17 +242,16 @@ class Tar:
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
         """Write releases, each image before its certificate and the members that are kept of its sample."""
-
-        def files() -> Iterator[tuple[str, bytes]]:
-            waiting = dict(columns or {})
+        waiting = dict(columns or {})
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as made:
             for name, image, text in releases:
-                yield name, image
-                yield f"{name}{SUFFIX}", text
                 # several pictures of one sample have its other members once
-                kept = waiting.pop(_split_sample(name)[0], {})
-                yield from ((each, read()) for each, read in kept.items())
-
-        write_tar(file, files())
+                kept = waiting.pop(_split_sample(name)[0], {}).items()
+                own = ((name, image), (f"{name}{SUFFIX}", text))
+                for each, contents in chain(own, ((other, read()) for other, read in kept)):
+                    member = tarfile.TarInfo(each)  # which states nothing else of it
+                    member.size = len(contents)
+                    made.addfile(member, BytesIO(contents))
 
 
 class Parquet:
@@ -220,13 +260,11 @@ class Parquet:
     called, absent = "Parquet file", "has no bytes of an image"
 
     def members(self, file: BinaryIO, size: int) -> Iterator[Member]:
-        """Yield the rows."""
         for row, image in enumerate(Rows(file)):
             held = image or b""
             yield Member(ROW.format(row), row, len(held), 0, image is not None, sha256(held).digest())
 
     def read(self, path: Path, stamp: Stamp, member: Member) -> bytes:
-        """Return the image of a row."""
         with _open_unchanged(path, stamp):
             image = _rows(path, stamp).at(member.start)
         if image is None or len(image) != member.size:
@@ -234,7 +272,6 @@ class Parquet:
         return image
 
     def columns(self, path: Path, stamp: Stamp, names: Sequence[str]) -> Columns:
-        """Return what reads the columns."""
         with _open_unchanged(path, stamp) as file:
             _check_columns(path, names, column_names(file, names))
 
@@ -257,15 +294,14 @@ class Parquet:
             elif path not in (None, name):
                 problem = f"has the path {escape_text(path or '')!r}, which is not its name"
                 yield Held(name, problem=problem)
-            elif others and not {*others} <= {*_stated_columns(partial(_bounded, certificate or b""))}:
+            elif others and not {*others} <= {*_stated_columns(partial(_within_limit, certificate or b""))}:
                 yield Held(name, problem=f"has other columns than its certificate states, beside {IMAGE}")
             else:
-                first = None if image is None else partial(_bounded, image)
-                yield Held(name, first, None if certificate is None else partial(_bounded, certificate))
+                first = None if image is None else partial(_within_limit, image)
+                yield Held(name, first, None if certificate is None else partial(_within_limit, certificate))
             seen.add(row)
 
     def write(self, file: BinaryIO, releases: Iterable[Release], columns: Columns | None) -> None:
-        """Write releases in rows with their numbers."""
         rows = ((int(PurePosixPath(name).stem), name, image, text) for name, image, text in releases)
         write_parquet(file, rows, columns and columns())
 
@@ -295,19 +331,16 @@ def _stated_columns(read: Read) -> tuple[str, ...]:
 
 
 def _contents(file: BinaryIO, member: Member, most: int) -> bytes:
-    _check(member.size, most)
+    if member.size > most:
+        raise too_large(member.size, most)
     file.seek(member.start)
     return file.read(member.size)
 
 
-def _bounded(contents: bytes, most: int) -> bytes:
-    _check(len(contents), most)
+def _within_limit(contents: bytes, most: int) -> bytes:
+    if len(contents) > most:
+        raise too_large(len(contents), most)
     return contents
-
-
-def _check(size: int, most: int) -> None:
-    if size > most:
-        raise Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
 @contextmanager
@@ -316,14 +349,6 @@ def _open_unchanged(path: Path, stamp: Stamp) -> Iterator[BinaryIO]:
         if (status.st_size, status.st_mtime_ns) != stamp:
             raise Refused(*CHANGED)
         yield file
-
-
-def _is_picture(head: bytes) -> bool:
-    """Return whether a file with these first bytes is a picture, a clip or a PDF."""
-    name = format_name(head)
-    if name in ("BMP", "Netpbm"):  # texts may begin as these do
-        return b"\0" in head
-    return name is not None or foreign_name(head) not in (None, "an XML file")
 
 
 def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> None:
@@ -336,10 +361,7 @@ def _check_columns(path: Path, names: Sequence[str], there: Collection[str]) -> 
 
 @lru_cache(maxsize=2)
 def _rows(path: Path, stamp: Stamp) -> Rows:
-    """Return the rows of a file, which stays open, as they are read one after another.
-
-    Of two files, so that one may be begun while another is not quite done.
-    """
+    # The file stays open, as rows are read one after another; two, as the next is begun before one is done.
     if isinstance(path, Url):
         file, _ = start_reading(path)
     else:
@@ -354,7 +376,7 @@ def _rows(path: Path, stamp: Stamp) -> Rows:
 
 
 TIFFS: Final = frozenset({".tif", ".tiff"})
-MOST_FILE: Final = 1 << 30  # largest document in bytes
+FILE_BYTES: Final = 1 << 30  # largest document in bytes
 RANGE: Final = re.compile(r"([1-9][0-9]{0,4})(?:-([1-9][0-9]{0,4}))?")
 
 
@@ -415,26 +437,6 @@ def is_document(path: Path) -> bool:
         return False  # reading it tells what is wrong
 
 
-def pages_of(path: Path, scan: Scan) -> tuple[Stamp, list[Member]]:
-    """Return the stamp of a document, and its chosen pages.
-
-    Each has a number that stands for the document's bytes, the resolution and the page. Raises `Refused`.
-    """
-    with open_untrusted(path) as (file, status):
-        stamp = (status.st_size, status.st_mtime_ns)
-        if status.st_size > MOST_FILE:
-            raise Refused(f"has {status.st_size:,} bytes, and at most {MOST_FILE:,} are read", "split it")
-        whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
-    count = _open_document(path, stamp).pages
-    if count < 1:
-        raise Refused("has no pages", "get an intact copy")
-    pages = []
-    for number in scan.page_numbers(count):
-        digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
-        pages.append(Member(page_name(number), number, 1 + stamp[0] // count, 0, plain=True, digest=digest))
-    return stamp, pages
-
-
 @lru_cache(maxsize=2)
 def _open_document(path: Path, stamp: Stamp) -> Document:
     return Document(path, stamp)
@@ -442,7 +444,7 @@ def _open_document(path: Path, stamp: Stamp) -> Document:
 
 @dataclass(frozen=True)
 class Shard:
-    """One WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
+    """A WebDataset shard, Parquet file or document: its `path` and stamp, and the `target` to be written.
 
     The `root` is the folder of all outputs. Of a document, `scan` says how it is read; if it is `loose`, its
     pages become files of their own, whose names begin with `target`, and nothing is gathered.
@@ -468,15 +470,11 @@ class Shard:
     @property
     def folder(self) -> Path:
         """Where its releases are gathered."""
-        return self.stage / _hash(self.target.relative_to(self.root).as_posix())
+        return self.stage / name_hash(self.target.relative_to(self.root).as_posix(), b"dpveil.shard")
 
     def place(self, name: str) -> Path:
         """Where the release is gathered that is called `name` in the target."""
-        return self.folder / f"{_hash(name)}{PurePosixPath(name).suffix}"
-
-
-def _hash(name: str) -> str:
-    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.shard").hexdigest()
+        return self.folder / f"{name_hash(name, b'dpveil.shard')}{PurePosixPath(name).suffix}"
 
 
 NOTHING: Final = Member("", 0, 0, 0, plain=False)
@@ -507,11 +505,6 @@ class Inside:
         return self.shard.target / self.name if self.shard.scan is None else self.shard.target
 
     @property
-    def certificate(self) -> Path | None:
-        """The file with the certificate of its release, if it is in a document."""
-        return None if self.shard.scan is None else certificate_path(self.shard.target)
-
-    @property
     def stamp(self) -> Stamp | None:
         """Size, and the time that the shard states for it, which stays when others are added.
 
@@ -527,23 +520,20 @@ class Inside:
 
         A page is always in colour if it is drawn, as its colours may be what is protected.
         """
-        name, shard, member, most = show_path(self.source), self.shard, self.member, most_bytes(max_pixels)
+        shard, member, most = self.shard, self.member, most_bytes(max_pixels)
         try:
             if self.problem:
                 raise Refused(self.problem, self.remedy)
             if shard.scan is not None:
-                found = _open_document(shard.path, shard.stamp).draw(
-                    member.start - 1, shard.scan.dpi, max_pixels
-                )
-                return Photo(found.levels, found.grid, found.notes)
+                document = _open_document(shard.path, shard.stamp)
+                return document.draw(member.start - 1, shard.scan.dpi, max_pixels)
             if member.size > most:
                 problem = f"has {member.size:,} bytes, more than any photo within the limit of pixels"
                 raise Refused(problem, "raise {max_pixels} if it is a photo", {"max_pixels": "max_pixels"})
             contents = shard.archive.read(shard.path, shard.stamp, member)
         except Refused as refusal:
-            text = f"{name} {refusal.problem}"
-            raise PhotoError(text, hint=refusal.remedy, arguments=refusal.arguments) from None
-        return read_bytes(contents, name, max_pixels=max_pixels)
+            raise photo_error(self.source, refusal) from None
+        return read_bytes(contents, show_path(self.source), max_pixels=max_pixels)
 
 
 def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Inside]:
@@ -552,12 +542,28 @@ def pages_inside(path: Path, target: Path, root: Path, scan: Scan, *, loose: boo
     It is for the PDF `target`, or its pages are `loose` (`Shard`).
     """
     try:
-        stamp, found = pages_of(path, scan)
+        with open_untrusted(path) as (file, status):
+            stamp = (status.st_size, status.st_mtime_ns)
+            if status.st_size > FILE_BYTES:
+                raise Refused(
+                    f"has {status.st_size:,} bytes, and at most {FILE_BYTES:,} are read", "split it"
+                )
+            whole = hashlib.file_digest(file, "sha256").digest()  # type: ignore[arg-type]
+        count = _open_document(path, stamp).pages
+        if count < 1:
+            raise Refused("has no pages", "get an intact copy")
+        numbers = scan.page_numbers(count)
     except Refused as refusal:
         shard = Shard(path, (0, 0), target, root, scan, loose)
         return [Inside(shard, NOTHING, "", "#", refusal.problem, refusal.remedy)]
-    shard = Shard(path, stamp, target, root, scan, loose)
-    return [Inside(shard, member, PurePosixPath(member.name).stem, member.name) for member in found]
+    shard, inside = Shard(path, stamp, target, root, scan, loose), []
+    for number in numbers:
+        name = page_name(number)
+        # what stands for the page: the document's bytes, the resolution, and its number
+        digest = sha256(b"%s %d %d" % (whole, scan.dpi, number)).digest()
+        page = Member(name, number, 1 + stamp[0] // count, 0, plain=True, digest=digest)
+        inside.append(Inside(shard, page, PurePosixPath(name).stem, name))
+    return inside
 
 
 def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
@@ -593,13 +599,10 @@ def photos_in_shard(path: Path, target: Path, root: Path) -> list[Inside]:
         names.add(name)
     released = release_names(PurePosixPath(photo.name) for photo in photos if not photo.problem)
     photos = [
-        photo if photo.problem else _with_name(photo, released[PurePosixPath(photo.name)]) for photo in photos
+        photo if photo.problem else replace(photo, name=str(released[PurePosixPath(photo.name)]))
+        for photo in photos
     ]
     if damage is not None:
         rest = ", and what follows in it is not released" if found else ""
         photos.append(Inside(shard, NOTHING, "", "#", f"{damage.problem}{rest}", damage.remedy))
     return photos
-
-
-def _with_name(photo: Inside, name: PurePath) -> Inside:
-    return Inside(photo.shard, photo.member, photo.label, str(name))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,17 +23,17 @@ from dpveil.io.folders import PDF, is_link
 from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import flush_folder
+from dpveil.io.writing import flush_folder, temporary_path
 from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
 from dpveil.release.keys import SigningKey, trusted_keys
 from dpveil.release.saving import ReleaseFiles, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
-ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
-MORE: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
-ABSENT: Final = "the file does not exist"
-BARE: Final = "it has no certificate"
-GONE: Final = "the document is missing"
+FILE_ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
+NOT_OURS: Final = ("holds more than the pictures of its pages, or is not as dpveil writes it", COPY_AGAIN)
+NO_FILE: Final = "the file does not exist"
+NO_CERTIFICATE: Final = "it has no certificate"
+NO_DOCUMENT: Final = "the document is missing"
 UNSIGNED: Final = "the certificate of the document is not signed by a key of --trust"
 TOO_WEAK: Final = "its pages together promise {}, which is {}, and at least {} was asked for"
 NO_SUM: Final = "its pages together have no guarantee, and at least {} was asked for"
@@ -47,13 +46,18 @@ def pack(
 ) -> str:
     """Write a PDF of released pictures in place of any other, and its certificate, which gets its name first.
 
-    Returns what its pages promise together.
-
     Each page is its number and what reads its picture and its certificate; `folder` is where files are begun.
-    Raises `OSError` and `OutputError`.
+    Returns what its pages promise together. Raises `OSError` and `OutputError`.
     """
-    told = [_page(*each) for each in pages]
-    temporary, hashed = folder / f".dpveil-{secrets.token_hex(8)}.tmp", sha256()
+    told = []
+    for number, image, certificate in pages:
+        try:
+            size = len(stream_of(image()))
+        except ValueError as error:
+            hint = "leave out what marks it"
+            raise OutputError(f"page {number:,} is no plain picture", hint=hint) from error
+        told.append(Page(number, size, parse_certificate(certificate().decode())))
+    temporary, hashed = temporary_path(folder), sha256()
 
     def fill(file: BinaryIO) -> None:
         first, *others = pieces([page.sheet for page in told], dpi)
@@ -73,7 +77,7 @@ def pack(
                 hint="release fewer pages at a time",
             )
         target.unlink(missing_ok=True)  # no old document is seen beside a new certificate
-        write(folder, certificate_path(target), lambda file: file.write(text))
+        write(folder, certificate_path(target), text)
         temporary.replace(target)
         flush_folder(target.parent)
         return stated.together
@@ -81,19 +85,10 @@ def pack(
         temporary.unlink(missing_ok=True)
 
 
-def _page(number: int, image: Read, certificate: Read) -> Page:
-    try:
-        size = len(stream_of(image()))
-    except ValueError as error:
-        raise OutputError(f"page {number:,} is no plain picture", hint="leave out what marks it") from error
-    return Page(number, size, parse_certificate(certificate().decode()))
-
-
 def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> Iterator[Release]:
     """Yield the releases in a PDF; raises `Refused` before the first if it is none.
 
-    So does one in another resolution, of other pages than those with these numbers, or of pages with more
-    than `most` bytes.
+    So does one in another resolution, of other pages than those, or of pages with more than `most` bytes.
     """
     stated = _read_certificate(path)
     with open_untrusted(path) as (file, status):
@@ -118,11 +113,11 @@ def _read_certificate(path: Path) -> DocumentCertificate:
 
 def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:
     if any(page.sheet.size > most for page in stated.pages):
-        raise Refused(*MORE)
+        raise Refused(*NOT_OURS)
     file.seek(0)
     found = file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
     if status.st_size != stated.size or found != stated.sha256:
-        raise Refused(*ALTERED)
+        raise Refused(*FILE_ALTERED)
 
 
 def _pictures(file: BinaryIO, stated: DocumentCertificate) -> Iterator[bytes]:
@@ -134,9 +129,9 @@ def _pictures(file: BinaryIO, stated: DocumentCertificate) -> Iterator[bytes]:
             sheet = sheets[number - 1]
             yield png_of(sheet, file.read(sheet.size))
         if file.read(len(piece)) != piece:
-            raise Refused(*MORE)
+            raise Refused(*NOT_OURS)
     if file.read(1):
-        raise Refused(*MORE)
+        raise Refused(*NOT_OURS)
 
 
 def verify_document(
@@ -154,9 +149,9 @@ def verify_document(
     failed = partial(Verification, path, inside=path)
     if not is_present(path) or not is_present(certificate_path(path)):
         if is_present(certificate_path(path)):
-            yield failed("inconsistent", (GONE,))
+            yield failed("inconsistent", (NO_DOCUMENT,))
         else:
-            yield failed("missing", (BARE if is_present(path) else ABSENT,))
+            yield failed("missing", (NO_CERTIFICATE if is_present(path) else NO_FILE,))
         return
     try:
         if is_link(path):
@@ -191,9 +186,9 @@ def verify_document(
         yield failed("consistent", untrusted=UNSIGNED)
 
 
-IMAGE: Final = "the image is missing"
-NOTHING: Final = "it holds no release"
-REST: Final = "what follows in it was not verified"
+NO_IMAGE: Final = "the image is missing"
+NO_RELEASE: Final = "it holds no release"
+REST_UNVERIFIED: Final = "what follows in it was not verified"
 
 
 def verify_inside(
@@ -216,7 +211,7 @@ def verify_inside(
     least = None if at_least is None else check_strength_name(at_least)
     trusted, found = trusted_keys(trust), False
     if not is_present(path):
-        yield Verification(path, "missing", (ABSENT,), inside=path)
+        yield Verification(path, "missing", (NO_FILE,), inside=path)
         return
     try:
         if is_link(path):
@@ -227,18 +222,18 @@ def verify_inside(
                 if held.problem:
                     yield Verification(place, "inconsistent", (f"it {held.problem}",), inside=path)
                 elif held.image is None and held.certificate is not None:
-                    yield Verification(place, "inconsistent", (IMAGE,), inside=path)
+                    yield Verification(place, "inconsistent", (NO_IMAGE,), inside=path)
                 elif held.image is None or held.certificate is None:
-                    yield Verification(place, "missing", (BARE,), inside=path)
+                    yield Verification(place, "missing", (NO_CERTIFICATE,), inside=path)
                 else:
                     pair = ReleaseFiles(place, held.image, held.certificate)
                     result = verify_pair(pair, max_pixels=max_pixels, at_least=least, trust=trusted)
                     yield replace(result, inside=path)
     except Refused as refusal:
-        why = f"it {refusal.problem}" + (f", and {REST}" if found else "")
+        why = f"it {refusal.problem}" + (f", and {REST_UNVERIFIED}" if found else "")
         remedy = f": {refusal.remedy}" if refusal.remedy else ""
         unread = isinstance(refusal, Unread)
         yield Verification(path, "unchecked" if unread else "inconsistent", (f"{why}{remedy}",), inside=path)
         return
     if not found:
-        yield Verification(path, "missing", (NOTHING,), inside=path)
+        yield Verification(path, "missing", (NO_RELEASE,), inside=path)

@@ -11,7 +11,7 @@ from types import FrameType
 from typing import Final, Self
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-SAME: Final = 1.0
+SAME_SECONDS: Final = 1.0
 """Seconds in which terminations are one: `timeout` of GNU sends two, to its command and to the group."""
 
 
@@ -23,7 +23,7 @@ class Interrupts:
     """
 
     def __init__(self, notice: Callable[[], None] = lambda: None) -> None:
-        self.presses, self._terminated = 0, -SAME
+        self.presses, self._terminated = 0, -SAME_SECONDS
         self._notice, self._held = notice, list[signal.Signals]()
         self._hear: Callable[[], None] | None = None
         self._raises = self._silent = False
@@ -71,7 +71,7 @@ class Interrupts:
     def _press(self, number: int, frame: FrameType | None) -> None:
         if number == signal.SIGTERM:
             now = time.monotonic()
-            if now - self._terminated < SAME:
+            if now - self._terminated < SAME_SECONDS:
                 return
             self._terminated = now
         self.presses += 1

@@ -34,8 +34,8 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.release.saving import read_certificate
 
-MOST: Final = 1 << 28  # largest file of labels, in bytes
-KINDS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
+MOST_BYTES: Final = 1 << 28  # largest file of labels
+KNOWN_LABELS: Final = "name a COCO or CVAT file, or a folder of YOLO .txt or Pascal VOC .xml files"
 AGAIN: Final = "export it again"
 NUMBER: Final = re.compile(r"[-+]?\d{1,30}(?:\.\d{0,30})?(?:[eE][-+]?\d{1,3})?", re.ASCII)
 NUMBERS: Final = re.compile(r"[-+.,;\deE\s]*", re.ASCII)
@@ -76,7 +76,7 @@ class Released:
         inside = {box for box in near if box.y <= y <= box.y + box.h}
         return next((points[name] for box, points in self.faces if box in inside), None)
 
-    def called(self, labelled: str) -> str:
+    def name_for(self, labelled: str) -> str:
         """Return the name of the release for the one in labels, whose folder stays if names do."""
         given = PurePosixPath(labelled.replace("\\", "/"))
         return str(self.name if self.numbered or given.is_absolute() else given.parent / self.name.name)
@@ -95,7 +95,7 @@ def refusal(path: Path, problem: str, hint: str = AGAIN) -> UsageError:
 
 def _read(path: Path) -> bytes:
     try:
-        return read_untrusted(path, MOST)
+        return read_untrusted(path, MOST_BYTES)
     except Refused as reason:
         raise refusal(path, reason.problem, reason.remedy) from reason
 
@@ -111,8 +111,7 @@ def _tree(path: Path, data: bytes) -> ET.Element:
 
 def _as_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
-    written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
-    return written + b"\n"
+    return bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True)) + b"\n"
 
 
 def _size(texts: Sequence[str | None]) -> Size:
@@ -127,11 +126,11 @@ COCO: Final = {
     "categories": "id name supercategory keypoints skeleton",
 }
 """The fields that are kept. But for names they hold numbers alone, so that nothing else goes along."""
-WORDS: Final = ("file_name", "name", "url", "supercategory")
+TEXT_FIELDS: Final = ("file_name", "name", "url", "supercategory")
 
 
 def _fits(table: str, field: str, value: Any) -> bool:
-    if field in WORDS:
+    if field in TEXT_FIELDS:
         return isinstance(value, str)
     if field == "keypoints" and table == "categories":
         return isinstance(value, list) and all(isinstance(each, str) for each in value)
@@ -166,7 +165,7 @@ class Coco:
         except (ValueError, RecursionError) as error:
             raise refusal(path, f"is no JSON ({type(error).__name__})") from error
         if not {"images", "annotations"} <= given.keys():
-            raise refusal(path, "has no images and annotations, as COCO has", KINDS)
+            raise refusal(path, "has no images and annotations, as COCO has", KNOWN_LABELS)
         self.rows = {name: [*self._rows(name, given.get(name, []))] for name in COCO}
         self.notes = defaultdict[int, list[dict[str, Any]]](list)
         for row in self.rows["annotations"]:
@@ -184,11 +183,9 @@ class Coco:
             yield kept
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that are named."""
         return [Labelled(image["file_name"], image) for image in self.rows["images"]]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         image = photo.entry
         return (image["width"], image["height"]) if image.keys() >= {"width", "height"} else None
 
@@ -197,7 +194,7 @@ class Coco:
         images, annotations = list[dict[str, Any]](), list[dict[str, Any]]()
         for number, (photo, release) in enumerate(pairs, 1):
             new = number if release.numbered else photo.entry["id"]
-            images.append({**photo.entry, "id": new, "file_name": release.called(photo.name)})
+            images.append({**photo.entry, "id": new, "file_name": release.name_for(photo.name)})
             for row in self.notes[photo.entry["id"]]:
                 own = {"id": len(annotations) + 1} if release.numbered else {}
                 names = self.names.get(row.get("category_id", -1), [])
@@ -213,21 +210,18 @@ def _shown_keypoints(row: Mapping[str, Any], release: Released, names: Sequence[
     """
     given = row.get("keypoints", [])
     points = [given[at : at + 3] for at in range(0, len(given), 3)]
-    kept = [
-        _replaced(point, release, name) if release.hides(*point[:2]) else point
-        for point, name in zip(points, [*names, *points], strict=False)
-    ]
+    kept = []
+    for (x, y, seen), name in zip(points, [*names, *points], strict=False):
+        if not release.hides(x, y):
+            kept.append([x, y, seen])
+        elif seen > 0 and (new := release.point(str(name), x, y)) is not None:
+            kept.append([round(new[0], 1), round(new[1], 1), 2])
+        else:
+            kept.append([0, 0, 0])
     if kept == points:
         return {}
-    return {
-        "keypoints": [value for point in kept for value in point],
-        "num_keypoints": sum(point[2] > 0 for point in kept),
-    }
-
-
-def _replaced(point: Sequence[float], release: Released, name: object) -> list[float]:
-    new = release.point(str(name), point[0], point[1]) if point[2] > 0 else None
-    return [0, 0, 0] if new is None else [round(new[0], 1), round(new[1], 1), 2]
+    flat = [value for point in kept for value in point]
+    return {"keypoints": flat, "num_keypoints": sum(point[2] > 0 for point in kept)}
 
 
 SHAPES: Final = {
@@ -247,11 +241,9 @@ class Cvat:
         self.path, self.root = path, root
 
     def photos(self) -> list[Labelled]:
-        """Return the photos that are named."""
         return [Labelled(image.get("name", ""), image) for image in self.root.iterfind("image")]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         return _size((photo.entry.get("width"), photo.entry.get("height")))
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
@@ -269,16 +261,19 @@ class Cvat:
         yield "", _as_bytes(root)
 
     def _image(self, photo: Labelled, release: Released) -> ET.Element:
-        """Return an image without points that were replaced, and without lines through such points."""
+        # Without points that were replaced, and without lines through such points.
         image = ET.Element("image", self._numbers(photo, photo.entry, ("id", "width", "height")))
-        image.set("name", release.called(photo.name))
+        image.set("name", release.name_for(photo.name))
         for shape in photo.entry:
             if shape.tag not in SHAPES:
                 continue
             kept = self._numbers(photo, shape, ("occluded", "z_order", *SHAPES[shape.tag]))
             if shape.tag in ("points", "polyline"):
                 points = [text for text in kept.get("points", "").split(";") if text.strip()]
-                shown = [text for text in points if not release.hides(*self._point(text))]
+                try:
+                    shown = [text for text in points if not release.hides(*map(float, text.split(",")))]
+                except (ValueError, TypeError) as error:
+                    raise refusal(self.path, "has a point that is no pair x,y") from error
                 if not shown or (shape.tag == "polyline" and len(shown) < len(points)):
                     continue
                 kept["points"] = ";".join(shown)
@@ -290,13 +285,6 @@ class Cvat:
         if wrong := [name for name, text in kept.items() if not NUMBERS.fullmatch(text)]:
             raise refusal(self.path, f"has in {show_path(photo.name)} a {given.tag} of no number: {wrong[0]}")
         return kept
-
-    def _point(self, text: str) -> tuple[float, float]:
-        try:
-            x, y = map(float, text.split(","))
-        except ValueError as error:
-            raise refusal(self.path, f"has a point that is no pair x,y: {escape_text(text)}") from error
-        return x, y
 
 
 class Voc:
@@ -313,21 +301,20 @@ class Voc:
         return [Labelled(name, each) for name, each in zip(names, self.found, strict=True)]
 
     def size(self, photo: Labelled) -> Size:
-        """Return the width and height that are stated."""
         root = _tree(photo.entry, _read(photo.entry))
         return _size((root.findtext("size/width"), root.findtext("size/height")))
 
     def files(self, pairs: Pairs) -> Iterator[tuple[str, bytes]]:
         """Yield the file for each release, with its stem."""
         for photo, release in pairs:
-            name = PurePosixPath(release.called(photo.name))
-            yield f"{name.with_suffix('')}{photo.entry.suffix}", self.made(photo.entry, release)
+            name = PurePosixPath(release.name_for(photo.name))
+            yield f"{name.with_suffix('')}{photo.entry.suffix}", self.contents_for(photo.entry, release)
 
-    def made(self, path: Path, release: Released) -> bytes:
+    def contents_for(self, path: Path, release: Released) -> bytes:
         """Return the contents of the file for a release."""
         given, root = _tree(path, _read(path)), ET.Element("annotation")
         if given.tag != "annotation":
-            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KINDS)
+            raise refusal(path, f"is no Pascal VOC: its root is {escape_text(given.tag)}", KNOWN_LABELS)
         ET.SubElement(root, "folder").text = release.path.parent.name
         ET.SubElement(root, "filename").text = release.path.name
         _copy(path, given, root, "size", ("width", "height", "depth"))
@@ -367,15 +354,14 @@ class Yolo(Voc):
         """Return None, as none is stated."""
         return None
 
-    def made(self, path: Path, release: Released) -> bytes:
-        """Return the contents of the file for a release."""
+    def contents_for(self, path: Path, release: Released) -> bytes:
         lines = [line.split() for line in _read(path).decode("utf-8", "replace").splitlines()]
         for number, values in enumerate(lines, 1):
             if values and (len(values) < 5 or not all(map(NUMBER.fullmatch, values))):
-                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KINDS)
-        return "".join(f"{' '.join(self._shown(values, release))}\n" for values in lines).encode()
+                raise refusal(path, f"is no YOLO: line {number} is no class with its numbers", KNOWN_LABELS)
+        return "".join(f"{' '.join(self._shown_numbers(values, release))}\n" for values in lines).encode()
 
-    def _shown(self, values: list[str], release: Released) -> list[str]:
+    def _shown_numbers(self, values: list[str], release: Released) -> list[str]:
         width, height = release.size
         # Where no .yaml tells, keypoints are told from a polygon by their visibilities, 0, 1 or 2 each
         seen = len(values) % 3 == 2 and all(float(flag) in (0, 1, 2) for flag in values[7::3])
@@ -395,14 +381,14 @@ def read_labels(path: Path, out: Path) -> Coco | Cvat | Voc:
         files = [each for each, problem in walk(path, real(out)) if not problem]
         texts, trees = ([each for each in files if each.suffix.lower() == kind] for kind in (".txt", ".xml"))
         if bool(texts) == bool(trees):
-            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KINDS)
+            raise refusal(path, f"holds {'both' if texts else 'no'} .txt and .xml files", KNOWN_LABELS)
         return Voc(path, trees) if trees else Yolo(path, texts)
     data = _read(path).removeprefix(b"\xef\xbb\xbf").lstrip()
     if data.startswith(b"{"):
         return Coco(path, data)
     if data.startswith(b"<") and (root := _tree(path, data)).tag == "annotations":
         return Cvat(path, root)
-    raise refusal(path, "holds no labels that dpveil knows", KINDS)
+    raise refusal(path, "holds no labels that dpveil knows", KNOWN_LABELS)
 
 
 POINTS: Final = ("right_eye", "left_eye", "nose", "right_mouth", "left_mouth")
@@ -449,7 +435,7 @@ class Labels:
         self.new_points = new_points
         if new_points and not isinstance(self.labels, Coco):
             raise refusal(path, "does not name its keypoints, as COCO does", "leave out new points")
-        self.photos = self._matched()
+        self.photos = self._photos_by_source()
         if not self.photos:
             others = self.labels.photos()
             what = (
@@ -457,7 +443,7 @@ class Labels:
             )
             raise refusal(path, what, "name the folder of the photos as it is called in the labels")
 
-    def _matched(self) -> dict[Path, Labelled]:
+    def _photos_by_source(self) -> dict[Path, Labelled]:
         """Return the labelled photos by their sources, whose paths end with the names in the labels."""
         ends, stem = defaultdict[str, list[tuple[tuple[str, ...], Path]]](list), self.labels.by_stem
         for source in self.tasks:
@@ -490,11 +476,16 @@ class Labels:
             if photo is None or entry.output is None or entry.status not in (RELEASED, SKIPPED):
                 continue
             release = self._release(self.tasks[entry.source], entry.output)
-            problem = _problem(entry.source, self.labels.size(photo), release.size)
-            if problem:
-                report.notes.append(problem.format(show_path(entry.source)))
-            else:
+            stated, turn = self.labels.size(photo), _orientation(entry.source)
+            fits = stated == release.size
+            # Releases are upright. Labels of a photo that is stored lying on its side fit if they state the
+            # size of the upright one.
+            if (turn == 1 and (fits or stated is None)) or (
+                turn > 4 and fits and len({*(stated or ())}) == 2
+            ):
                 pairs.append((photo, release))
+            else:
+                report.notes.append((RESIZED if turn == 1 else TURNED).format(show_path(entry.source)))
         if not pairs:
             return
         pairs.sort(key=lambda pair: pair[1].name)
@@ -510,9 +501,9 @@ class Labels:
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())
-        return Released(output, name, size, boxes, task.numbered, self._faces(output, certificate))
+        return Released(output, name, size, boxes, task.numbered, self._new_faces(output, certificate))
 
-    def _faces(self, output: Path, certificate: Certificate) -> Faces:
+    def _new_faces(self, output: Path, certificate: Certificate) -> Faces:
         if not self.new_points:
             return ()
         from dpveil.faces.geometry.landmarks import BY_NETWORK, NetworkLandmarks
@@ -531,18 +522,7 @@ class Labels:
         return tuple(found)
 
 
-def _problem(source: Path, stated: Size, size: Size) -> str:
-    """Return why labels may not fit a release, which is upright.
-
-    Of a photo that is stored lying on its side, they fit if they state the size of the upright one.
-    """
-    turn, fits = _turn(source), stated == size
-    if turn == 1:
-        return "" if fits or stated is None else RESIZED
-    return "" if turn > 4 and fits and len({*(stated or ())}) == 2 else TURNED
-
-
-def _turn(source: Path) -> int:
+def _orientation(source: Path) -> int:
     """Return the EXIF orientation of a photo; 1, upright, for formats that Pillow does not open."""
     try:
         with Image.open(source) as image:

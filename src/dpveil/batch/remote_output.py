@@ -8,9 +8,7 @@ puts it. What is there already is looked at as a rerun over folders does, in a c
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
-import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -20,17 +18,17 @@ from typing import BinaryIO, Final
 
 from dpveil.batch import resume
 from dpveil.batch.archive_inputs import ALL, Scan, archive_of
-from dpveil.batch.state import Stamp, State, stage_of
+from dpveil.batch.state import Stamp, State, name_hash, stage_of
 from dpveil.batch.tasks import ARGUMENTS, Choices, Task, check_outputs, in_shard, photos_of, plan_tasks
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import MOST_BYTES
-from dpveil.core.urls import Url
+from dpveil.core.urls import Url, rebuild_url
 from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.io import FORMATS, is_present, most_bytes, read_untrusted
 from dpveil.io.names import released_suffix, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import contents, object_status, put, reach, remove
-from dpveil.io.writing import flush_folder, refusal
+from dpveil.io.writing import flush_folder, refusal, temporary_path
 from dpveil.release.saving import SUFFIX, certificate_path
 
 WAITING: Final = "releases that could not be put wait in {folder}, {number} of them: run it again"
@@ -70,19 +68,20 @@ def putting(target: Url) -> Iterator[None]:
 def write(
     folder: Path,
     target: Path,
-    write: Callable[[BinaryIO], object],
+    data: bytes | Callable[[BinaryIO], object],
     *,
     flush: bool = True,
     replace: bool = True,
 ) -> None:
     """Write a file under a temporary name in `folder`, and then give it its name, or put it as an object.
 
-    Without `replace`, it is put only if there is none. Raises `OSError` and `OutputError`.
+    `data` may be what writes them. Without `replace`, an object is put only if there is none. Raises
+    `OSError` and `OutputError`.
     """
-    temporary = folder / f".dpveil-{secrets.token_hex(8)}.tmp"
+    temporary = temporary_path(folder)
     try:
         with temporary.open("xb") as file:
-            write(file)
+            file.write(data) if isinstance(data, bytes) else data(file)
             file.flush()
             if flush:
                 os.fsync(file.fileno())
@@ -135,16 +134,16 @@ def _plan_url(given: list[Path], out: Url, names: str, format_: str | None) -> l
     with putting(out):
         reach(out if one is None else out.parent)
     if one is not None:
-        return check_outputs(in_shard(given[0], out, out.parent, names), given)
+        return check_outputs(in_shard(given[0], out, out.parent), given)
     tasks, photos = [], sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     for source, relative in photos:
         if archive_of(source) is not None:
-            tasks += in_shard(source, out / relative, out, names)
+            tasks += in_shard(source, out / relative, out)
             continue
         suffix = released_suffix(relative, format_)
         name = f"{relative.as_posix()}{'' if suffix == relative.suffix else suffix}"
-        waiting = hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.away").hexdigest()
-        tasks.append(Task(source, stage_of(out) / f"{waiting}{suffix}", name, remote=out / name))
+        waiting = stage_of(out) / f"{name_hash(name, b'dpveil.away')}{suffix}"
+        tasks.append(Task(source, waiting, name, remote=out / name))
     return check_outputs(tasks, [source for source, _ in photos])
 
 
@@ -186,7 +185,7 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
     if task.remote is None:
         yield task
         return
-    beside, target = _pair(task)
+    target, beside = task.remote, _certificate_of(task.remote)
     with TemporaryDirectory(prefix="dpveil-") as folder:
         copy = replace(task, output=Path(folder, task.output.name))
         with putting(target):
@@ -203,11 +202,8 @@ def _looked_at(task: Task, choices: Choices) -> Iterator[Task]:
             raise
 
 
-def _pair(task: Task) -> tuple[Url, Url]:
-    beside = None if task.remote is None else certificate_path(task.remote)
-    if task.remote is None or not isinstance(beside, Url):
-        raise TypeError("the release stays on this disk")
-    return beside, task.remote
+def _certificate_of(target: Url) -> Url:
+    return rebuild_url(f"{target}{SUFFIX}", None, False, None)
 
 
 def deliver(task: Task, choices: Choices) -> None:
@@ -216,9 +212,9 @@ def deliver(task: Task, choices: Choices) -> None:
     Does nothing for one that stays here. Raises `OutputError`, whose cause is a `FileExistsError` if
     something else is there, which only `force` replaces.
     """
-    if not waits(task):
+    if task.remote is None or not is_whole(task.output):
         return
-    beside, target = _pair(task)
+    target, beside = task.remote, _certificate_of(task.remote)
     text, image = read_gathered(certificate_path(task.output), choices), read_gathered(task.output, choices)
     with putting(target):
         if choices.force:  # no old image is seen beside a new certificate
@@ -226,11 +222,6 @@ def deliver(task: Task, choices: Choices) -> None:
         put(beside, text, replace=choices.force)
         put(target, image, replace=choices.force)
     discard(task)
-
-
-def waits(task: Task) -> bool:
-    """Whether a release is here that is to be put elsewhere."""
-    return task.remote is not None and is_whole(task.output)
 
 
 def discard(task: Task) -> None:

@@ -75,7 +75,6 @@ class Promise:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object: the number of regions, and guarantees as in certificates."""
         return {
             "regions": len(self.guarantees),
             "guarantee": None if self.total is None else self.total.to_json(),
@@ -86,7 +85,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why nothing was written for a photo: the error's class, message and hint, without its traceback."""
+    """Why nothing was written for a photo: the error's nearest class of dpveil, its message and hint."""
 
     kind: type[BaseException]
     message: str
@@ -94,15 +93,14 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
-        """Return an error's message and hint, with arguments written as `options`.
-
-        An error that is not a `DPVeilError` is unexpected, and named by its type.
-        """
+        """Return an error's message and hint, with arguments written as `options`."""
+        own = (DPVeilError.__module__, BaseException.__module__)  # what every process of a run has
+        kind = next(kind for kind in type(error).__mro__ if kind.__module__ in own)
         if isinstance(error, DPVeilError):
-            return cls(type(error), *error.message_and_hint(options))
+            return cls(kind, *error.message_and_hint(options))
         detail = " ".join(str(error).split())
         message = f"unexpected {type(error).__name__}" + (f": {detail}" if detail else "")
-        return cls(type(error), message, "nothing was written for it; please report this")
+        return cls(kind, message, "nothing was written for it; please report this")
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,6 @@ class Entry:
         return Entry(status, self.source, failure=Failure.of(error, options))
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of this input."""
         lost = {"paid_and_discarded": True} if self.discarded else {}
         if self.failure is not None:
             told = {"error": self.failure.message, "hint": self.failure.hint}
@@ -184,12 +181,10 @@ class Report:
 
     @property
     def discarded(self) -> list[Entry]:
-        """Photos for which this run paid and released nothing."""
         return [entry for entry in self.entries if entry.discarded]
 
     @property
     def errors(self) -> list[type[BaseException]]:
-        """The classes of all errors."""
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
 
     def record_release(
@@ -221,13 +216,17 @@ class Report:
         self.entries.append(entry.as_kept_page(planned.missing) if keeps else entry)
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
-        """Record that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would keep the photo in memory
         status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
         if task.remote is not None and isinstance(error, DPVeilError):
             error.rename(show_path(task.output), show_path(task.remote))
         failure = Failure.of(error, self.options)
         self.entries.append(Entry(status, task.source, task.remote or task.output, failure=failure))
+
+    def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
+        for task in tasks[len(self.entries) :]:
+            self.fail(task, error or Untried(reason), tried=False)
+        self.stopped = reason
 
     def know(self, dry: Report) -> None:
         """Take from the report of a dry run what was released earlier, of the photos that were not tried."""
@@ -246,7 +245,6 @@ class Report:
                 self.entries[place] = replace(entry, discarded=True)
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
-        """Return the JSON document of a run."""
         statuses = (PRICED, *STATUSES) if self.dry else STATUSES
         return {status: [entry.to_json() for entry in self.of(status)] for status in statuses}
 
@@ -309,12 +307,9 @@ def _cell(value: Any) -> str:
     >>> _cell("a\nb.png"), _cell("=1+1")
     ('a\\nb.png', "'=1+1")
     """
-    letters = "" if value is None else str(value)
-    text = "".join(c.encode("unicode_escape").decode("ascii") if _is_control(c) else c for c in letters)
+    unseen = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
+    text = "".join(
+        letter.encode("unicode_escape").decode("ascii") if unicodedata.category(letter) in unseen else letter
+        for letter in ("" if value is None else str(value))
+    )
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text
-
-
-def _is_control(letter: str) -> bool:
-    """Whether a character is none to be seen: a control or format character, or the end of a line."""
-    category = unicodedata.category(letter)
-    return category[0] == "C" or category in ("Zl", "Zp")

@@ -1,260 +1,237 @@
-"""Releasing many photos: one bad file does not stop the others, and no photo is paid for twice."""
+"""A run over many photos: locks, shards, what it costs, the processes that release, and its end.
+
+Its road: `tasks` (which photo becomes which output) → `PhotoReleaser` (one photo), here or in `workers` →
+`shards` and `remote_output` (where releases go together, or elsewhere) → `report`.
+"""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Final, Protocol
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import Any, TypeVar
 
-from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
-from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
-from dpveil.batch.resume import output_taken
-from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import KEEP, Choices, Task, check_apart
-from dpveil.core.certificate import Certificate
-from dpveil.errors import DPVeilError, LedgerError, NoRegion, OutputError
-from dpveil.io import make_folder
-from dpveil.io.folders import identity
+import cv2
+
+from dpveil.batch.interrupts import Interrupts
+from dpveil.batch.photo_release import PhotoReleaser
+from dpveil.batch.remote_output import WAITING, check_shared, is_whole
+from dpveil.batch.report import INTERRUPTED, PRICED, UNAFFORDABLE, Report
+from dpveil.batch.shards import gather_shards
+from dpveil.batch.state import state_path
+from dpveil.batch.tasks import Choices, Task, check_apart
+from dpveil.batch.workers import WorkerPool, check_jobs, ignore_release
+from dpveil.core.numbers import exact, show
+from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
+from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
-from dpveil.io.reading import read_metadata
-from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
+from dpveil.release.plan import Plan
+from dpveil.release.saving import Release
 
 
-class Around(Protocol):
-    """The run around a photo, seen from the process that releases it."""
+def release_all(
+    tasks: Sequence[Task],
+    choices: Choices,
+    *,
+    jobs: int = 1,
+    step: Callable[[], None] = lambda: None,
+    see: Callable[[Task, Plan, Release | None], Any] = ignore_release,
+    seen: Callable[[Any], None] = ignore_release,
+    priced: Callable[[Report], None] = ignore_release,
+    options: Mapping[str, str] | None = None,
+    interrupts: Interrupts | None = None,
+) -> Report:
+    """Release every photo, calling `step` after each, and return the report, in the order of the tasks.
 
-    def stop_reason(self, task: Task) -> str:
-        """Return why the photo must not be drawn any more; an empty text if it may be, and then is."""
+    With several `jobs`, so many other processes release them, on one core each; this one pays and signs.
+    `see` is called with each new release once it is written, where that happens, and `seen` here with what it
+    returned; where photos are only planned, with None for the release. A run that `is_priced` first plans all
+    photos, calling `step` after each, and calls `priced` with what they cost, before anything is paid. None
+    of the three may raise.
 
-    def stop(self, reason: str) -> None:
-        """Let no other photo be drawn."""
-
-
-@dataclass
-class Shared:
-    """The run itself."""
-
-    reason: str = ""
-
-    def stop_reason(self, task: Task) -> str:
-        """Return why nothing is drawn any more, if so."""
-        return self.reason
-
-    def stop(self, reason: str) -> None:
-        """Let no other photo be drawn; the first reason stays."""
-        self.reason = self.reason or reason
-
-
-ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
-"""Errors that affect one output only; the next may still be written."""
-ITSELF: Final = (
-    "it is a release already, as the certificate beside it says: for its original, the costs of both add"
-)
-FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
-
-
-@dataclass(frozen=True)
-class _Ready:
-    plan: Plan
-    stamp: Stamp | None
-    texts: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class _Payer:
-    """A ledger that notes an output as `paid` once it has debited it, also if its draw fails then."""
-
-    ledger: Budget
-    paid: set[Path]
-    output: Path
-
-    def debit(self, *given: Any, **more: Any) -> Payment:
-        """Debit a release, as `Budget.debit`."""
-        payment = self.ledger.debit(*given, **more)
-        self.paid.add(self.output)
-        return payment
-
-
-@dataclass
-class Run:
-    """One run: its settings, the states of its output folders, and the outcomes so far.
-
-    `released` is called with each release, and in a dry run with each plan, without one. `around` is what is
-    decided for all photos together, `paid` has the outputs whose draws a ledger paid for, and `folders` what
-    each output folder was at its first use.
+    Continues after the failure of a single photo; stops if nothing can be written any more, the ledger fails,
+    or on an interrupt, and then reports the remaining photos as untried, as all are if a ledger has less left
+    than they cost together. What is being drawn at an interrupt is drawn and written. A caller that is to
+    hear interrupts until it has told the report enters `interrupts` itself. With `options`, such as
+    {"force": "--force"}, errors write arguments as on the command line. Raises `UsageError` and
+    `OutputError`, before anything is drawn, if an input or output belongs to the ledger, `jobs` is no number
+    of processes that the settings can be sent to, or another run with a ledger writes to the same folder.
     """
-
-    choices: Choices
-    report: Report
-    released: Callable[[Task, Plan, Release | None], None]
-    around: Around = field(default_factory=Shared)
-    states: dict[Path, State] = field(default_factory=dict)
-    paid: set[Path] = field(default_factory=set)
-    folders: dict[Path, object] = field(default_factory=dict)
-
-    def begin(self, tasks: Sequence[Task]) -> None:
-        """Clean up after killed runs (if not dry), read the folders' states."""
-        if self.choices.ledger is not None:
-            check_apart(self.choices.ledger.files, [path for task in tasks for path in task.paths])
-        for folder in sorted({task.output.parent for task in tasks}):
-            if not self.choices.dry:
-                tidy(folder)
-            state = self.states[folder] = State.read(folder)
-            if state.problem:
-                self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
-
-    def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
-        """Return the release of an earlier run with the same settings, or the plan for a new one.
-
-        If the input cannot be inspected, reading it reports the error before the output is considered.
-        """
-        choices, stamp = self.choices, task.stamp
-        if (there := self._there(task, stamp)) is not None:
-            return there
-        photo = task.read(choices.max_pixels, choices.trust_source)
-        texts = {}
-        if choices.metadata:
-            texts = read_metadata(task.source, choices.metadata, max_pixels=choices.max_pixels)
-        keeps = task.keeps(choices)
-        planned = plan(
-            photo,
-            choices.method,
-            regions=choices.regions,
-            if_none=KEEP if keeps else choices.if_none,
-            post_processing=choices.post_processing,
-        )
-        if not (keeps and planned.quote is None):
-            planned.check_strength(choices.at_least)
-        else:
-            try:  # a page is kept where nothing is found, not where all that was found is to stay
-                plan(photo, choices.method, regions=choices.regions)
-            except NoRegion as error:
-                if error.all_stay:
-                    raise
-        return _Ready(planned, stamp, texts)
-
-    def _there(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
-        if self.choices.force or stamp is None:
-            return None
-        return find_finished(task, self.choices, self._state(task), stamp)
-
-    def _state(self, task: Task) -> State:
-        """Return the state of the folder of a photo's output, which a worker reads when it needs it."""
-        folder = task.output.parent
-        if folder not in self.states:
-            self.states[folder] = State.read(folder)
-        return self.states[folder]
-
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]) -> str:
-        """Draw and write one release by its plan, or record that it is there or its error; return why the run
-        cannot continue, if so.
-
-        Another run may have released the photo since it was planned, so that is looked for before it is paid.
-        """
-        choices = self.choices
+    check_jobs(jobs)
+    count = min(jobs, len(tasks))
+    check_shared(tasks, count)
+    run = PhotoReleaser(choices, Report(options or {}, dry=choices.dry), lambda *release: seen(see(*release)))
+    dry = PhotoReleaser(replace(choices, dry=True), Report(options or {}), run.released, states=run.states)
+    pool = WorkerPool(run, tasks, see, seen) if count > 1 else None
+    with ExitStack() as stack:
+        heard = stack.enter_context(Interrupts()) if interrupts is None else interrupts
+        with heard.raising():
+            if choices.ledger is not None:
+                check_apart(choices.ledger.files, [path for task in tasks for path in task.paths])
+            if choices.ledger is not None and not choices.dry:
+                stack.enter_context(_sole_payer(tasks))
+                _check_writable(tasks)
+            shards = stack.enter_context(gather_shards(tasks, choices))
         try:
-            prepared = waiting()
-            if isinstance(prepared, _Ready):
-                prepared = self._there(task, prepared.stamp) or prepared
-            if not isinstance(prepared, _Ready):
-                if not choices.dry:
-                    deliver(task, choices)
-                kept = task.keeps(choices)
-                self.report.record_release(SKIPPED, task, *prepared, _notes_on(task), keeps=kept)
-            elif choices.dry:
-                covered = prepared.plan.coverage
-                if choices.ledger is not None and covered is not None and not choices.other_regions:
-                    choices.ledger.check_regions(covered)
-                self.released(task, prepared.plan, None)
-                self.report.price(task, prepared.plan, _notes_on(task), keeps=task.keeps(choices))
-            elif reason := self.around.stop_reason(task):
-                raise Untried(reason)
-            else:
-                paying = choices.paying
-                if prepared.plan.quote is None and task.keeps(choices):
-                    paying = {}  # a page that is kept as it is costs nothing
-                elif choices.ledger is not None:
-                    paying["ledger"] = _Payer(choices.ledger, self.paid, task.output)
-                release = prepared.plan.release(bits=choices.bits(task.name), **paying)
-                self._write(task, prepared, release)
-        except LedgerError as error:
-            self.around.stop(UNPAYABLE)
-            self.report.fail(task, error)
-            return UNPAYABLE
-        except Untried as error:
-            self.report.fail(task, error, tried=False)
-            return error.reason
-        except OutputError as error:
-            self.report.fail(task, error)
-            return "" if _errno(error) in ONE_FILE_ONLY else UNWRITABLE
-        except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
-            self.report.fail(task, error)
-        return ""
-
-    def stop(self, tasks: Sequence[Task], reason: str, error: DPVeilError | None = None) -> None:
-        """Record all photos that were not reached, and why."""
-        for task in tasks[len(self.report.entries) :]:
-            self.report.fail(task, error or Untried(reason), tried=False)
-        self.report.stopped = reason
-
-    def _write(self, task: Task, ready: _Ready, release: Release) -> None:
-        if ready.plan.quote is None and task.keeps(self.choices) and task.inside is not None:
-            # it waits until another page of its document is known to have a region
-            task = replace(task, output=task.inside.shard.place(task.inside.name))
-        folder = task.output.parent
-        if folder not in self.folders:
-            make_folder(folder)
-        if self.folders.setdefault(folder, identity(folder)) != identity(folder):  # its disk was unmounted
-            problem = f"cannot write {show_path(folder)}: it was removed or replaced since the run began"
-            hint = "check that its disk is still there, and run the same command again"
-            raise OutputError(problem, hint=hint)
-        try:
-            self._save(task, ready, release)
-        except OutputError as error:
-            if self.choices.force or _errno(error) != errno.EEXIST:
-                raise
-            there = matching_certificate(task, self.choices)
-            if there is None:
-                raise output_taken(task.output) from error
-            discard(task)
-            # Another run over the same photos was faster: its release stays, and ours is discarded.
-            self.report.record_release(SKIPPED, task, task.output, there, _notes_on(task))
-        else:
-            self.released(task, ready.plan, release)
-
-    def _save(self, task: Task, ready: _Ready, release: Release) -> None:
-        chosen = self.choices
-        stated = replace(release.certificate, columns=chosen.columns)
-        certificate = replace(release, certificate=stated).write(
-            task.output,
-            replace=chosen.force or (task.keeps(chosen) and ready.plan.quote is None),
-            sign=chosen.sign,
-            mark=chosen.mark,
-            metadata=ready.texts,
-        )
-        stored = self._remember(task, certificate, ready.stamp)
-        deliver(task, chosen)
-        notes = (*release.notes, *_notes_on(task), *stored)
-        self.report.record_release(
-            RELEASED, task, task.output, certificate, notes, ready.plan.doubtful, keeps=task.keeps(chosen)
-        )
-
-    def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
-        if certificate.output is None or stamp is None:
-            return (FORGOTTEN.format("its file cannot be inspected"),)
-        try:
-            self._state(task).note_release(certificate.output.sha256, stamp)
-        except OSError as error:
-            return (FORGOTTEN.format(error.strerror or error),)
-        return ()
+            with heard.raising():
+                shards.unpack()
+                run.begin(tasks)
+            if is_priced(choices, tasks):
+                planning = WorkerPool(dry, tasks, see, seen) if count > 1 else None
+                _release(dry, planning, tasks, count, step, heard)
+                check_price(choices, dry.report)
+                priced(dry.report)
+            _release(run, pool, tasks, count, step, heard)
+        except KeyboardInterrupt:
+            run.report.stop(tasks, INTERRUPTED)
+        except BudgetRefused as error:
+            run.report.stop(tasks, UNAFFORDABLE, error)
+        run.report.know(dry.report)
+        waiting = {task.output for task in tasks if task.remote is not None and is_whole(task.output)}
+        paid = run.paid - waiting
+        run.report.discard({place for place, task in enumerate(tasks) if task.output in paid})
+        if waiting and not choices.dry:
+            folder = show_path(min(waiting).parent)
+            run.report.notes.append(WAITING.format(number=len(waiting), folder=folder))
+        shards.keep_pages(run.report)
+        shards.pack(run.report)
+    return run.report
 
 
-def _notes_on(task: Task) -> tuple[str, ...]:
-    return (ITSELF,) * is_release(task.source)
+@contextmanager
+def _sole_payer(tasks: Sequence[Task]) -> Iterator[None]:
+    """Keep other runs from paying for the same releases until this one ends, however it ends."""
+    # A run locks the folder that it fills, or, for a single photo, its output alone: runs of one photo each
+    # may fill a folder side by side. Files of many photos have locks of their own (`gather_shards`).
+    with ExitStack() as stack:
+        places = set()
+        for task in tasks:
+            if task.shard is None:
+                # the output may be in a folder below; what is put elsewhere waits side by side
+                depth = 0 if task.remote is not None else task.name.count("/")
+                places.add(task.output.parents[depth] if len(tasks) > 1 else task.output)
+        for place in sorted(places):
+            try:
+                stack.enter_context(hold_lock(state_path(place).with_suffix(".lock")))
+            except OSError as error:  # of another kind where a state file has no place
+                if error.errno == errno.EBUSY:
+                    problem = f"another run is releasing to {show_path(place)}"
+                    raise OutputError(problem, hint="wait until it has ended") from error
+        yield
 
 
-def _errno(error: OutputError) -> int | None:
-    return getattr(error.__cause__, "errno", None)
+def _check_writable(tasks: Sequence[Task]) -> None:
+    for folder in sorted({task.output.parent for task in tasks}):
+        there = next(place for place in (folder.absolute(), *folder.absolute().parents) if place.exists())
+        if not os.access(there, os.W_OK | os.X_OK):
+            problem = f"cannot write to {show_path(folder)}: permission denied"
+            raise OutputError(problem, hint="choose another {out}", arguments={"out": "out"})
+
+
+def _release(
+    run: PhotoReleaser,
+    pool: WorkerPool | None,
+    tasks: Sequence[Task],
+    jobs: int,
+    step: Callable[[], None],
+    heard: Interrupts,
+) -> None:
+    """Release every photo; one that is drawn, or being drawn, when the run is stopped is still written.
+
+    In this process, the next photos are read and planned while one is drawn and written.
+    """
+    if pool is not None:
+        pool.release(jobs, step, heard)
+        return
+    stopped = list[str]()
+    run.stop_reason = lambda _: stopped[0] if stopped else ""
+    with (
+        heard.raising() if run.choices.dry else heard.handled_by(partial(stopped.append, INTERRUPTED)),
+        prefetch(run.prepare, tasks, at_once=min(finder.at_once for finder in run.choices.regions)) as ready,
+    ):
+        for task, waiting in ready:
+            if stopped:
+                break
+            if reason := run.finish(task, waiting):
+                stopped.append(reason)
+            step()
+    if stopped:
+        run.report.stop(tasks, stopped[0])
+
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+@contextmanager
+def prefetch(
+    make: Callable[[Item], Made], items: Sequence[Item], *, at_once: int
+) -> Iterator[Iterable[tuple[Item, Callable[[], Made]]]]:
+    """Yield the items in order, each with a function that waits for the result of `make(item)`.
+
+    `make` runs in `at_once` other threads. During a turn, the results of at most `at_once` + 2 items exist.
+    On leaving the context, running calls are waited for and all others are cancelled.
+
+    >>> with prefetch(abs, [-1, 2], at_once=2) as made:
+    ...     [(item, result()) for item, result in made]
+    [(-1, 1), (2, 2)]
+    """
+    at_once = max(1, min(at_once, len(items)))
+    before, workers = cv2.getNumThreads(), ThreadPoolExecutor(at_once, thread_name_prefix="prefetch")
+    cv2.setNumThreads(max(1, before - at_once + 1))  # it runs one caller at a time on its threads
+
+    def in_turn() -> Iterator[tuple[Item, Callable[[], Made]]]:
+        later = iter(items)
+        begun = deque((item, workers.submit(make, item)) for item in islice(later, at_once + 1))
+        while begun:
+            item, now = begun.popleft()
+            begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
+            yield item, now.result
+
+    try:
+        yield in_turn()
+    finally:
+        workers.shutdown(cancel_futures=True)
+        cv2.setNumThreads(before)
+
+
+def is_priced(choices: Choices, tasks: Sequence[Task]) -> bool:
+    """Whether a run is to be priced beforehand: photos are paid for, and the method costs something.
+
+    The price of each is compared again when it is paid, so nothing depends on this but what is said
+    beforehand: what they cost, that not all of them can be paid, and that a release would be pure noise.
+    """
+    return choices.ledger is not None and not choices.dry and bool(tasks) and not choices.free
+
+
+def check_price(choices: Choices, dry: Report, *, fewest: int = 2) -> None:
+    """Raise `BudgetRefused` if the ledger has less left than all releases of a run cost together.
+
+    Nothing is raised for less than the `fewest` releases: of a single one, paying tells it. `dry` is the
+    report of the dry run. What is released already costs nothing there, and what failed will be reported by
+    the run. Raises `KeyboardInterrupt` if it was interrupted.
+    """
+    if dry.stopped == INTERRUPTED:
+        raise KeyboardInterrupt
+    totals = [entry.promise.total for entry in dry.of(PRICED) if entry.promise and not entry.paid]
+    paid = [total for total in totals if total is not None]
+    if len(paid) < fewest:
+        return
+    ledger: Any = choices.ledger
+    try:
+        ledger.check_room(choices.subject, paid)
+    except BudgetExceeded as error:
+        if len(paid) == 1:
+            raise
+        more = show(exact(error.asked) - exact(error.left))
+        have = f"{error.subject} has {error.unit} {error.left} left"
+        raise BudgetRefused(
+            f"{have}, and {len(paid):,} photos cost {error.asked} together",
+            hint=f"release fewer, use what costs nothing, such as fill, or raise its limit by {more}",
+        ) from error

@@ -7,20 +7,20 @@ of a run over folders; what was packed is removed from it once the new shard has
 from __future__ import annotations
 
 import errno
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 from dpveil.batch.archive_inputs import Shard
 from dpveil.batch.document import pack, released_pages
 from dpveil.batch.remote_output import is_whole, read_gathered, write
 from dpveil.batch.report import FAILED, NO_REGION, RELEASED, SKIPPED, UNTRIED, UNWRITABLE, Entry, Report
 from dpveil.batch.resume import output_taken
-from dpveil.batch.tasks import Choices, Task, check_apart
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.urls import Url
@@ -31,7 +31,7 @@ from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.untrusted import open_untrusted
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error, refusal
 from dpveil.regions.things import ARGUMENTS as WITHOUT
 from dpveil.regions.things import NOTHING as NO_FACE
 from dpveil.release.documents import number_of
@@ -74,11 +74,9 @@ class Shards:
         """Put what existing shards hold where it is gathered, except what is there already.
 
         Raises `OutputError` if one holds anything but images with certificates that state their hashes, or
-        another release than what waits, unless all are to be released anew; and `UsageError` if one belongs
-        to the ledger, or a file lacks a column that is to be kept.
+        another release than what waits, unless all are to be released anew; and `UsageError` if a file
+        lacks a column that is to be kept.
         """
-        if self.choices.ledger is not None:
-            check_apart(self.choices.ledger.files, [path for task in self.tasks for path in task.paths])
         for shard in self.photos if self.choices.columns else ():
             with suppress(Refused):  # a file that cannot be read is reported with its photos
                 shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
@@ -88,10 +86,8 @@ class Shards:
             if self.choices.force:  # it is replaced, with all that it holds
                 continue
             if is_present(shard.target):
-                try:
+                with as_output_error(shard.folder):
                     self._unpack(shard)
-                except OSError as error:
-                    raise refusal(shard.folder, error) from error
             elif is_present(beside) and not any(shard.folder.glob("*.png")):
                 raise output_taken(shard.target)
 
@@ -110,7 +106,7 @@ class Shards:
                     self.held.add(place)
                     if not is_whole(place):
                         for path, data in ((certificate_path(place), certificate), (place, image)):
-                            write(shard.folder, path, partial(_fill, data), flush=False)
+                            write(shard.folder, path, data, flush=False)
                         self.unpacked.add(place)
         except Refused as reason:
             called = shard.archive.called if shard.scan is None else "PDF"
@@ -121,10 +117,7 @@ class Shards:
             ) from reason
 
     def _releases_in(self, shard: Shard) -> Iterator[tuple[str, bytes, bytes]]:
-        """Yield what is in a file that was written before; raises `Refused`.
-
-        A document has to have the pages that the run is about, and no other.
-        """
+        """Yield what is in a file that was written before; raises `Refused`."""
         most = most_bytes(self.choices.max_pixels)
         if shard.scan is not None:
             numbers = [number_of(name) for name in self.names[shard].values()]
@@ -138,10 +131,6 @@ class Shards:
                 yield held.name, held.image(most), held.certificate(MOST_BYTES)
 
     def _check(self, shard: Shard, name: str, image: bytes, certificate: bytes) -> None:
-        """Raise `Refused` unless a certificate states the hash of its image, and what columns are kept.
-
-        Raises `OutputError` for another release than the one that waits: one of them would be lost.
-        """
         try:
             stated = parse_certificate(certificate.decode())
         except (CertificateError, UnicodeDecodeError) as error:
@@ -153,7 +142,7 @@ class Shards:
         place = shard.place(name)
         both = place, certificate_path(place)
         waiting = [read_gathered(path, self.choices) for path in both] if is_whole(place) else []
-        if waiting and waiting != [image, certificate]:
+        if waiting and waiting != [image, certificate]:  # one of them would be lost, and was paid for
             raise OutputError(
                 f"{show_path(shard.target)} holds another {show_path(name)} than what waits for it in"
                 f" {show_path(shard.folder)}",
@@ -180,25 +169,22 @@ class Shards:
                     error: DPVeilError = NoRegion(why, hint=NO_FACE, arguments=WITHOUT)
                     report.entries[place] = entry.refused(error, report.options)
                 elif here and shard.loose:
+                    there = [task.output, certificate_path(task.output)]
                     try:
-                        self._place_page(task.output, here)
+                        # Where both are there already, a run was killed before it removed what waited.
+                        if not is_whole(task.output) or any(
+                            path.read_bytes() != kept.read_bytes()
+                            for path, kept in zip(there, here, strict=True)
+                        ):
+                            place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
+                        for path in here:
+                            path.unlink(missing_ok=True)
                         report.entries[place] = replace(entry, output=task.output)
                     except (OSError, DPVeilError) as problem:  # a full disk ends no run
                         error = refusal(task.output, problem) if isinstance(problem, OSError) else problem
                         report.entries[place] = entry.refused(error, report.options)
             if not self.choices.dry:
                 self._remove(shard, ())
-
-    def _place_page(self, output: Path, here: Sequence[Path]) -> None:
-        """Give a page that is kept, and its certificate, their names."""
-        there = [output, certificate_path(output)]
-        done = all(is_present(path) for path in there) and all(
-            path.read_bytes() == waits.read_bytes() for path, waits in zip(there, here, strict=True)
-        )
-        if not done:  # else a run was killed before it removed what waited
-            place_together([*zip(here, there, strict=True)][::-1], replace=self.choices.force)
-        for path in here:
-            path.unlink(missing_ok=True)
 
     def pack(self, report: Report) -> None:
         """Write every shard whose photos were all tried, and name releases in the report as they are there.
@@ -208,6 +194,7 @@ class Shards:
         """
         for shard, places in self.photos.items():
             entries = {self.tasks[place].output: report.entries[place] for place in places}
+            bad = [each for each in entries.values() if each.status not in (RELEASED, SKIPPED)]
             waits = shard.scan is not None
             if self.choices.dry:
                 self._remove(shard, self.unpacked & self.names[shard].keys())
@@ -218,8 +205,12 @@ class Shards:
             if UNTRIED in statuses or (older and statuses & {FAILED, NO_REGION}):
                 if is_present(shard.folder):
                     report.notes.append(WAITING.format(show_path(shard.target), show_path(shard.folder)))
-            elif unreleased := _lacking(shard, [*entries.values()], report.options.get("if_none", "if_none")):
-                report.notes.append(unreleased)
+            elif bad and shard.scan is not None:
+                words = ALL_OR_NONE.format(show_path(shard.target), show_path(bad[0].source))
+                if NO_REGION in statuses:
+                    words += COPIES.format(report.options.get("if_none", "if_none"))
+                words += "" if len(bad) == len(entries) else WAITS.format(show_path(shard.folder))
+                report.notes.append(words)
             else:
                 try:
                     if said := self._pack(shard, entries):
@@ -234,10 +225,10 @@ class Shards:
                 report.entries[place] = _name_entry(report.entries[place], self.tasks[place], waits=waits)
 
     def _pack(self, shard: Shard, entries: dict[Path, Entry]) -> str:
-        """Write a shard if anything in it is new, and remove what it holds from where it was gathered.
+        """Write a shard if anything in it is new; return what a document that was written promises.
 
         It holds what this run released or found, and what it held before, as of photos that failed or have
-        left, unless all was to be released anew. Returns what a document that was written promises.
+        left, unless all was to be released anew.
         """
         found = {place for place, entry in entries.items() if entry.status in (RELEASED, SKIPPED)}
         drawn = {place for place, entry in entries.items() if entry.status == RELEASED}
@@ -255,10 +246,6 @@ class Shards:
         return said
 
     def _write(self, shard: Shard, releases: dict[Path, str]) -> str:
-        """Write a shard or document of releases, which are at these places and have these names.
-
-        A shard by URL takes the place only of one that was unpacked, or of any if all are released anew.
-        """
         read = partial(read_gathered, choices=self.choices)
         if shard.scan is not None:
             pages = [
@@ -271,6 +258,7 @@ class Shards:
         try:
             if self.choices.columns:
                 columns = shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
+            # By URL, it takes the place of one that was unpacked alone: another may have been put meanwhile.
             over = self.choices.force or bool(self.held & self.names[shard].keys())
             fill = partial(shard.archive.write, releases=every, columns=columns)
             write(shard.folder, shard.target, fill, replace=over)
@@ -282,8 +270,7 @@ class Shards:
         for place in places:
             place.unlink()
             certificate_path(place).unlink()
-        with suppress(OSError):  # there may be none, and what belongs to no photo stays in it
-            shard.folder.rmdir()
+        _remove_if_empty(shard.folder)
 
 
 @contextmanager
@@ -297,34 +284,15 @@ def gather_shards(tasks: Sequence[Task], choices: Choices) -> Iterator[Shards]:
         for stage in sorted({shard.stage for shard in (*shards.photos, *shards.pages)}):
             if choices.dry and not is_present(stage.parent):
                 continue
-            try:
-                stack.callback(_remove_empty, stage)
+            with as_output_error(stage.parent):
+                stack.callback(_remove_if_empty, stage)
                 stack.enter_context(hold_lock(stage / LOCK))
-            except OSError as error:
-                raise refusal(stage.parent, error) from error
         yield shards
 
 
-def _fill(data: bytes, file: BinaryIO) -> None:
-    file.write(data)
-
-
-def _remove_empty(folder: Path) -> None:
-    with suppress(OSError):  # a run that has just begun, or what waits for one
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):  # there is none, or it holds another run's lock, or what waits for one
         folder.rmdir()
-
-
-def _lacking(shard: Shard, entries: Collection[Entry], if_none: str) -> str:
-    """Return why a document is not written, if a page of it was not released; else an empty text.
-
-    `if_none` is how that argument is written.
-    """
-    bad = [entry for entry in entries if entry.status not in (RELEASED, SKIPPED)]
-    if shard.scan is None or not bad:
-        return ""
-    words = ALL_OR_NONE.format(show_path(shard.target), show_path(bad[0].source))
-    words += COPIES.format(if_none) * any(entry.status == NO_REGION for entry in bad)
-    return words if len(bad) == len(entries) else words + WAITS.format(show_path(shard.folder))
 
 
 def _name_entry(entry: Entry, task: Task, *, waits: bool) -> Entry:
@@ -340,4 +308,5 @@ def _name_entry(entry: Entry, task: Task, *, waits: bool) -> Entry:
         message, hint = failure.message.replace(here, there), failure.hint.replace(here, there)
         failure = replace(failure, message=message, hint=hint)
     output = None if entry.output is None or waits else inside.target
-    return replace(entry, output=output, failure=failure, certificate=None if waits else inside.certificate)
+    beside = None if waits or inside.shard.scan is None else certificate_path(inside.target)
+    return replace(entry, output=output, failure=failure, certificate=beside)

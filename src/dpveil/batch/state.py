@@ -26,7 +26,7 @@ from dpveil.io.folders import real, state_home
 from dpveil.io.names import show_path
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import object_status
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error
 
 MOST_BYTES: Final = 1 << 26  # largest state file in bytes: about 400 000 releases
 
@@ -52,7 +52,7 @@ def state_path(folder: Path) -> Path:
     On Windows it is in %LOCALAPPDATA%. A folder that is moved gets another file. Raises `OSError` if the user
     has no home folder.
     """
-    return state_home() / f"{_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
+    return state_home() / f"{name_hash(os.fspath(real(folder)), b'dpveil.folder')}.jsonl"
 
 
 def stage_of(url: Url) -> Path:
@@ -60,13 +60,12 @@ def stage_of(url: Url) -> Path:
 
     Raises `OutputError` if the user has no home folder.
     """
-    try:
-        return state_home() / "urls" / _hash(str(url), b"dpveil.url")
-    except OSError as error:
-        raise refusal(url, error) from error
+    with as_output_error(url):
+        return state_home() / "urls" / name_hash(str(url), b"dpveil.url")
 
 
-def _hash(name: str, person: bytes) -> str:
+def name_hash(name: str, person: bytes) -> str:
+    """Return what a file is called that stands for a name; `person` tells kinds of names apart."""
     return hashlib.blake2b(os.fsencode(name), digest_size=16, person=person).hexdigest()
 
 

@@ -7,9 +7,8 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from errno import ENOENT
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.batch.archive_inputs import (
     ALL,
@@ -25,26 +24,17 @@ from dpveil.batch.archive_inputs import (
     release_names,
 )
 from dpveil.batch.state import Stamp, stamp_of
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
-from dpveil.core.region import Covered
 from dpveil.core.urls import Url
-from dpveil.errors import (
-    DPVeilError,
-    InvalidParameter,
-    OutputError,
-    PhotoError,
-    UnknownName,
-    UsageError,
-    suggestion,
-)
+from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 from dpveil.io import FORMATS, MAX_PIXELS, format_of, read
 from dpveil.io.folders import PDF, UNWRITTEN, identity, is_folder, is_link, private_digest, real, walk
 from dpveil.io.names import WRITTEN_AS, released_suffix, show_path
+from dpveil.io.reading import photo_error
 from dpveil.io.unreadable import Refused
 from dpveil.io.urls import objects
-from dpveil.io.writing import refusal
+from dpveil.io.writing import as_output_error, refusal
 from dpveil.mechanisms.method import Method, Size
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
@@ -52,30 +42,13 @@ from dpveil.regions import Finder
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.quote import quote_of_sizes
-from dpveil.release.saving import SUFFIX, Budget, Payment, certificate_path
+from dpveil.release.saving import SUFFIX, certificate_path
 
-
-class Payer(Budget, Protocol):
-    """What pays for the releases of a run, as `dpveil.ledger.Ledger`, which says what each does and raises.
-
-    `files` are those that nothing else in this process may open.
-    """
-
-    name: str
-
-    @property
-    def files(self) -> tuple[Path, ...]: ...  # noqa: D102
-    def knows(self, subject: str, sha256: str) -> bool: ...  # noqa: D102
-    def find(self, subject: str, key: str | bytes) -> tuple[str, ...]: ...  # noqa: D102
-    def unfinished(self, subject: str, key: str | bytes) -> Payment | None: ...  # noqa: D102
-    def check_room(self, subject: str, guarantees: Iterable[Guarantee]) -> None: ...  # noqa: D102
-    def check_regions(self, covered: Covered) -> None: ...  # noqa: D102
-
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 KEEP: Final = "others+copy"
 """What becomes of pages of a document without a region, unless the user says: they are kept as they are."""
-SIZE: Final[Size] = {"height": 64, "width": 64, "channels": 3}
-"""A region by which it is told whether a method costs anything."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,13 +56,12 @@ class Choices:
     """The settings that all photos of a run share.
 
     `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`, `max_pixels` and
-    `trust_source` as in `read`. With a `seed`,
-    the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
-    `sign` is the key that signs the certificates, `mark` adds a C2PA manifest to files, if given, and
-    `metadata` names what of the originals' EXIF is kept (`dpveil.io.exif.NAMES`), and `columns` what else of
-    samples in shards and Parquet files (`parse_columns`); they are no settings of a release.
-    With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run that is
-    `dry` tells what its releases would cost, and draws none.
+    `trust_source` as in `read`. With a `seed`, the bits of each photo are a function of it and the output's
+    name. `force` replaces existing outputs. `sign` is the key that signs the certificates, `mark` adds a C2PA
+    manifest to files, `metadata` names what of the originals' EXIF is kept (`dpveil.io.exif.NAMES`), and
+    `columns` what else of samples in shards and Parquet files (`parse_columns`); they are no settings of a
+    release. With a `ledger`, `subject` pays for every release; `other_regions` is as in `Plan.release`. A run
+    that is `dry` tells what its releases would cost, and draws none.
     """
 
     method: Method
@@ -105,7 +77,7 @@ class Choices:
     mark: Marker | None = None
     metadata: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
-    ledger: Payer | None = None
+    ledger: Ledger | None = None
     subject: str | None = None
     other_regions: bool = False
     dry: bool = False
@@ -117,8 +89,9 @@ class Choices:
     @property
     def free(self) -> bool:
         """Whether the method costs nothing, so that releasing a photo again does not either."""
+        size: Size = {"height": 64, "width": 64, "channels": 3}  # any: what costs nothing does at every size
         try:
-            return quote_of_sizes(self.method, [SIZE]).total.free
+            return quote_of_sizes(self.method, [size]).total.free
         except DPVeilError:
             return False
 
@@ -201,9 +174,11 @@ def check_private(
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
-    if path.exists() and (
-        not path.is_file() or not (replace or (start is not None and _starts_with(path, start)))
-    ):
+    ours = replace and path.is_file()
+    if start is not None and path.is_file() and os.access(path, os.R_OK):
+        with path.open("rb") as file:
+            ours |= file.read(len(start)) in (b"", start)
+    if path.exists() and not ours:
         raise OutputError(
             f"cannot write {show_path(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
             hint="choose another name, as {replace} releases every photo anew",
@@ -228,18 +203,8 @@ def is_beside_output(path: Path, task: Task) -> bool:
     return real(path).is_relative_to(real(task.output.parent))
 
 
-def _starts_with(path: Path, start: bytes) -> bool:
-    try:
-        with path.open("rb") as file:
-            found = file.read(len(start))
-    except OSError:
-        return False
-    return found in (b"", start)
-
-
 NAMES: Final = ("keep", "number")  # how outputs are named
-DIGITS: Final = 15
-NAMED: Final = f"photo-{{:0{DIGITS}}}{{}}"  # the name of a numbered output: its number, and its suffix
+DIGITS: Final = 15  # of a number in a name: two of a million photos have one number once in 2 000 runs
 ARGUMENTS: Final = {"out": "out", "names": "names", "format": "format"}
 FOREIGN = UNWRITTEN | {".svg"}
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
@@ -273,8 +238,7 @@ def plan_tasks(
     file in a folder that does not exist.
     """
     if names not in NAMES:
-        hint = f"{suggestion(names, NAMES)}write {' or '.join(NAMES)}"
-        raise InvalidParameter("names", names, "is unknown", hint=hint)
+        raise UnknownName("way to name outputs", names, NAMES)
     if format not in (None, *WRITTEN_AS):
         raise UnknownName("format", str(format), WRITTEN_AS)
     given = list(inputs)
@@ -286,9 +250,8 @@ def plan_tasks(
     photos = sorted(photos_of(given, out), key=lambda pair: str(pair[1]))
     paged = {source for source, _ in photos if is_document(source)}
     held = {source for source, _ in photos if source in paged or archive_of(source) is not None}
-    if held and format is not None:
-        problem = f"what is in {show_path(min(held))} keeps its format, and {{format}} would change it"
-        raise _misuse(problem, "leave out {format}, or name the others alone")
+    if held:
+        _check_held(min(held), names, format)
     files = [pair for pair in photos if pair[0] not in held]
     if names == "keep":
         called = release_names((relative for _, relative in files), format)
@@ -301,9 +264,9 @@ def plan_tasks(
         tasks = [_numbered_task(*pair, out, format) for pair in files]
     for source, relative in photos:
         if source in paged:
-            tasks += in_document(source, out / relative, out, names, scan, loose=True)
+            tasks += _in_document(source, out / relative, out, scan, loose=True)
         elif archive_of(source) is not None:
-            tasks += in_shard(source, out / relative, out, names)
+            tasks += in_shard(source, out / relative, out)
     return check_outputs(tasks, [source for source, _ in photos])
 
 
@@ -313,11 +276,6 @@ def photos_in(inputs: Iterable[Path]) -> list[Path]:
     Those in shards are left out. Raises `UsageError` and `PhotoError` for URLs.
     """
     return sorted((source for source, _ in photos_of(inputs, None)), key=str)
-
-
-def _leads_out(path: Path, start: Path) -> bool:
-    """Whether a path is a link to something that is not below the folder in which it was found."""
-    return is_link(path) and not real(path).is_relative_to(real(start))
 
 
 def _into_a_file(
@@ -348,30 +306,33 @@ def _into_a_file(
             problem = f"{called} is no name of a {format_} file, which {{format}} asks for"
             raise _misuse(problem, "leave out {format}, or name another file")
     if not is_folder(out.parent):
-        raise refusal(out, FileNotFoundError(ENOENT, ""))
+        raise refusal(out, FileNotFoundError(errno.ENOENT, ""))
     if source is None:
         return []
+    if suffix != PDF and kind is None:
+        return [Task(source, out, out.name)]
+    _check_held(source, names, format_)
     if suffix == PDF:
-        return in_document(source, out, out.parent, names, scan, loose=False)
-    return [Task(source, out, out.name)] if kind is None else in_shard(source, out, out.parent, names)
+        return _in_document(source, out, out.parent, scan, loose=False)
+    return in_shard(source, out, out.parent)
 
 
-def in_shard(source: Path, target: Path, root: Path, names: str) -> list[Task]:
+def _check_held(source: Path, names: str, format_: str | None) -> None:
+    if names != "keep" or format_ is not None:
+        problem = f"what is in {show_path(source)} keeps its names and format, and"
+        problem += " {names} would change them" if names != "keep" else " {format} would change it"
+        raise _misuse(problem, "leave it out, or name the others alone")
+
+
+def in_shard(source: Path, target: Path, root: Path) -> list[Task]:
     """Return the tasks for the photos in a shard."""
-    if names != "keep":
-        problem = f"the photos in {show_path(source)} keep their names, and {{names}} would change them"
-        raise _misuse(problem, "leave out {names}, or unpack it")
     return [
         Task(each.source, each.shard.place(each.name), each.target.relative_to(root).as_posix(), inside=each)
         for each in photos_in_shard(source, target, root)
     ]
 
 
-def in_document(source: Path, target: Path, root: Path, names: str, scan: Scan, *, loose: bool) -> list[Task]:
-    """Return the tasks for the pages of a document, which become a PDF, or are `loose`."""
-    if names != "keep":
-        problem = f"the pages of {show_path(source)} keep their numbers, and {{names}} would change them"
-        raise _misuse(problem, "leave out {names}")
+def _in_document(source: Path, target: Path, root: Path, scan: Scan, *, loose: bool) -> list[Task]:
     tasks = []
     for page in pages_inside(source, target, root, scan, loose=loose):
         alone = target.with_name(f"{target.name}-{page.name}")
@@ -392,30 +353,44 @@ def photos_of(given: Iterable[Path], out: Path | None) -> list[tuple[Path, Path]
 
 
 def _numbered_task(source: Path, relative: Path, out: Path, format_: str | None) -> Task:
-    """Return the task of a photo whose number belongs to its path relative to its input.
-
-    Raises `OutputError` for `out` if this user has no key for it.
-    """
-    try:
+    with as_output_error(out):  # this user may have no folder for the key
         number = int(private_digest(os.fsencode(relative.as_posix())), 16) % 10**DIGITS
-    except OSError as error:
-        raise refusal(out, error) from error
-    name = NAMED.format(number, released_suffix(relative, format_))
+    name = f"photo-{number:0{DIGITS}}{released_suffix(relative, format_)}"
     return Task(source, out / name, name, numbered=True)
 
 
 def _images(start: Path, out: Path | None) -> Iterator[tuple[Path, Path]]:
     suffixes = UNWRITTEN.union(FORMATS, () if out is None else (*ARCHIVES, PDF))
     if isinstance(start, Url):
-        yield from photos_below(start, out, suffixes)
+        yield from _objects_below(start, out, suffixes)
         return
     if not is_folder(start):
         yield start, Path(start.name)
         return
     for path, problem in walk(start, None if out is None else real(out)):
-        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX) or _leads_out(path, start)
-        if (path.suffix.lower() in suffixes and not own) or problem:
+        leads_out = is_link(path) and not real(path).is_relative_to(real(start))
+        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
+        if problem or (path.suffix.lower() in suffixes and not own and not leads_out):
             yield path, path.relative_to(start)
+
+
+def _objects_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
+    """Yield the photos below a URL, or the one object that it names; raises `PhotoError`."""
+    try:
+        found = list(objects(start))
+    except Refused as reason:
+        raise photo_error(start, reason) from reason
+    if found == [start]:
+        yield found[0], Path(start.name)
+        return
+    names = {str(each) for each in found if each.name.endswith(SUFFIX)}
+    for each in found:
+        relative = Path(*each.parts[len(start.parts) :])
+        own = f"{each}{SUFFIX}" in names or each.name.endswith(SUFFIX)
+        hidden = any(part.startswith(".") for part in relative.parts)
+        below = isinstance(out, Url) and each.is_relative_to(out)
+        if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
+            yield each, relative
 
 
 def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
@@ -443,30 +418,3 @@ def check_outputs(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
             problem = f"{show_path(source)} would be written to {show_path(target)}, a folder of releases"
             raise _misuse(problem, "rename one, or release them into other folders")
     return tasks
-
-
-def photos_below(start: Url, out: Path | None, suffixes: Set[str]) -> Iterator[tuple[Path, Path]]:
-    """Yield the photos below a URL, or the one object that it names, each with its path below it.
-
-    Left out are hidden ones, releases with their certificates, other `suffixes`, and what is below `out`.
-    Raises `PhotoError` if any part of the list is missing.
-    """
-    found = _list_objects(start)
-    if found == [start]:
-        yield found[0], Path(start.name)
-        return
-    names = {str(each) for each in found if each.name.endswith(SUFFIX)}
-    for each in found:
-        relative = Path(*each.parts[len(start.parts) :])
-        own = f"{each}{SUFFIX}" in names or each.name.endswith(SUFFIX)
-        hidden = any(part.startswith(".") for part in relative.parts)
-        below = isinstance(out, Url) and each.is_relative_to(out)
-        if each.problem or (each.suffix.lower() in suffixes and not (own or hidden or below)):
-            yield each, relative
-
-
-def _list_objects(start: Url) -> list[Url]:
-    try:
-        return list(objects(start))
-    except Refused as reason:
-        raise PhotoError(f"{show_path(start)} {reason.problem}", hint=reason.remedy) from reason

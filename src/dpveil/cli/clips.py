@@ -169,7 +169,7 @@ def release_clips(
         return
     from dpveil.batch.report import INTERRUPTED, Untried
     from dpveil.cli.progress import frames_bar
-    from dpveil.video.obfuscating import ClipRun
+    from dpveil.video.clip_in_batch import ClipRun
 
     run = ClipRun(choices=choices, more=options.settings())
     with frames_bar(quiet=voice.quiet) as progress:

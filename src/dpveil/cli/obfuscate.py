@@ -12,8 +12,8 @@ import typer
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
-from dpveil.batch.releasing import is_priced, release_all
 from dpveil.batch.report import Entry, Report
+from dpveil.batch.run import is_priced, release_all
 from dpveil.batch.tasks import Choices, Task
 from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
@@ -233,9 +233,9 @@ def obfuscate_command(
 
     --method dp-pix --help shows the options of dp-pix.
     """
-    from dpveil.batch.jobs import ignore_release, usual_jobs
     from dpveil.batch.labels import Labels
     from dpveil.batch.report import write_manifest
+    from dpveil.batch.workers import ignore_release, usual_jobs
     from dpveil.cli.review import review_part, write_review
 
     voice = Voice.of(quiet=quiet, verbose=verbose)

@@ -443,8 +443,8 @@ def tell_dry(choices: Choices, report: Report, voice: Voice) -> None:
     """Say what the photos of a dry run, if it is one, would cost together, and first of all if a ledger lacks
     that: then its report is that of a run which is stopped.
     """
-    from dpveil.batch.releasing import check_price
     from dpveil.batch.report import UNAFFORDABLE
+    from dpveil.batch.run import check_price
 
     if not choices.dry:
         return

@@ -105,7 +105,7 @@ def analyze_command(
     clip.
     """
     from dpveil.io import write_together
-    from dpveil.video.analyzing import analyze
+    from dpveil.video.make_plan import analyze
     from dpveil.video.reading import open_clip
     from dpveil.video.sheets import track_sheet, write_sheet
 
@@ -185,11 +185,11 @@ def render_command(
     kill -9, the same command goes on, and pays nothing twice. A plan of another file is refused.
     """
     from dpveil.batch.tasks import Task
-    from dpveil.video.analyzing import arrange_tracks
-    from dpveil.video.obfuscating import GOES_ON, earlier_entry, release_clip
+    from dpveil.video.clip_in_batch import GOES_ON, earlier_entry, release_clip
+    from dpveil.video.make_plan import arrange_tracks
     from dpveil.video.plan import Payment, read_plan
     from dpveil.video.reading import open_clip
-    from dpveil.video.rendering import check_out, check_possible, check_same, settings_of, unfinished_nonce
+    from dpveil.video.render_job import check_out, check_possible, check_same, settings_of, unfinished_nonce
     from dpveil.video.sheets import preview_sheet, write_sheet
     from dpveil.video.writing import container_for
 

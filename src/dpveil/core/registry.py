@@ -218,7 +218,7 @@ DETECTORS: Final = Table(
         "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
     },
     group="dpveil.detectors",
-    base="dpveil.regions.detectors.table:Detector",
+    base="dpveil.regions.detectors:Detector",
 )
 """Detectors, best first: the first whose model is installed is the default."""
 

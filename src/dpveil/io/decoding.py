@@ -7,12 +7,12 @@ may crash, hang or take all memory, and do so elsewhere. Decoders are called dir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import astuple, dataclass, field, replace
 from functools import cached_property, lru_cache
 from importlib import import_module
 from io import BufferedIOBase, BytesIO
-from typing import Any, Final, TypeGuard
+from typing import Any, Final
 
 import numpy as np
 from PIL import Image, ImageFile, TiffImagePlugin
@@ -20,8 +20,8 @@ from PIL.JpegImagePlugin import JpegImageFile as JpegFile
 
 from dpveil import processes
 from dpveil.core.arrays import UInt8
-from dpveil.core.jpeg_blocks import TURNS, JpegBlocks, Turn
-from dpveil.core.photo import Grid
+from dpveil.core.jpeg_blocks import TURNS, JpegBlocks
+from dpveil.core.photo import Grid, Photo
 from dpveil.io.jpeg import keeps_blocks, read_blocks
 from dpveil.io.screening import check_pixels, format_name, jpeg_grid, screen
 from dpveil.io.unreadable import COPY_AGAIN, SAVE_ANEW, Refused, animation
@@ -40,7 +40,7 @@ class Layers:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredPixels:
     """How a file stored its pixels: Pillow's raw mode and, for 16-bit grey, the largest level (`top`)."""
 
     rawmode: str = ""
@@ -49,7 +49,7 @@ class Stored:
 
 
 def to_levels(
-    image: Image.Image, stored: Stored, *, background: int = 255
+    image: Image.Image, stored: StoredPixels, *, background: int = 255
 ) -> tuple[UInt8[np.ndarray, "h w c"], list[str]]:
     """Return loaded `image` as grey (c = 1) or sRGB (c = 3) levels 0..255, and notes on what was converted.
 
@@ -64,22 +64,15 @@ def to_levels(
     levels = np.asarray(flat)
     levels = levels[:, :, 1:2] if grey and levels.ndim == 3 else levels.reshape(*levels.shape[:2], -1)
     if layers.alpha is not None and layers.alpha.size and int(layers.alpha.min()) < 255:
-        levels = composite(levels, layers.alpha, background)
+        opaque = layers.alpha[:, :, None].astype(np.uint16)
+        mixed = levels * opaque + np.uint16(background) * (255 - opaque)
+        levels = ((mixed + np.uint16(127)) // np.uint16(255)).astype(np.uint8)  # rounded to nearest
         text = "transparency was laid over plain white" if background else "transparency is black"
         layers.notes.append(text)
     return levels, layers.notes
 
 
-def composite(
-    levels: UInt8[np.ndarray, "h w c"], alpha: UInt8[np.ndarray, "h w"], background: int
-) -> UInt8[np.ndarray, "h w c"]:
-    """Return `levels` with `alpha` (255: opaque) composited over one level, rounded to nearest."""
-    opaque = alpha[:, :, None].astype(np.uint16)
-    mixed = levels * opaque + np.uint16(background) * (255 - opaque)
-    return ((mixed + np.uint16(127)) // np.uint16(255)).astype(np.uint8)
-
-
-def _grey(image: Image.Image, stored: Stored) -> Layers:
+def _grey(image: Image.Image, stored: StoredPixels) -> Layers:
     key = image.info.get("transparency")
     colour = image.convert("L")
     alpha = None
@@ -89,7 +82,7 @@ def _grey(image: Image.Image, stored: Stored) -> Layers:
     return Layers(colour, alpha)
 
 
-def _deep_grey(image: Image.Image, stored: Stored) -> Layers:
+def _deep_grey(image: Image.Image, stored: StoredPixels) -> Layers:
     values = np.asarray(image)
     table = (np.arange(65536, dtype=np.uint32) * 255 + stored.top // 2) // stored.top
     table = np.minimum(table, 255).astype(np.uint8)
@@ -100,12 +93,12 @@ def _deep_grey(image: Image.Image, stored: Stored) -> Layers:
     return Layers(Image.fromarray(table[values]), alpha, ["16-bit grey was rounded to 8 bits"])
 
 
-def _grey_alpha(image: Image.Image, stored: Stored) -> Layers:
+def _grey_alpha(image: Image.Image, stored: StoredPixels) -> Layers:
     both = image if image.mode == "LA" else image.convert("LA")
     return Layers(both.getchannel("L"), np.asarray(both.getchannel("A")))
 
 
-def _colour(image: Image.Image, stored: Stored) -> Layers:
+def _colour(image: Image.Image, stored: StoredPixels) -> Layers:
     notes = ["16-bit colour kept its high byte"] if ";16" in stored.rawmode else []
     key = image.info.get("transparency")
     alpha = None
@@ -116,7 +109,7 @@ def _colour(image: Image.Image, stored: Stored) -> Layers:
     return Layers(image if image.mode == "RGB" else image.convert("RGB"), alpha, notes)
 
 
-def _colour_alpha(image: Image.Image, stored: Stored) -> Layers:
+def _colour_alpha(image: Image.Image, stored: StoredPixels) -> Layers:
     both = image if image.mode == "RGBA" else image.convert("RGBA")
     notes = ["16-bit colour kept its high byte"] if ";16" in stored.rawmode else []
     alpha = np.asarray(both.getchannel("A"))
@@ -125,41 +118,29 @@ def _colour_alpha(image: Image.Image, stored: Stored) -> Layers:
     return Layers(both.convert("RGB"), alpha, notes)
 
 
-def _palette(image: Image.Image, stored: Stored) -> Layers:
-    layers = _colour_alpha(image.convert("RGBA"), Stored())
+def _palette(image: Image.Image, stored: StoredPixels) -> Layers:
+    layers = _colour_alpha(image.convert("RGBA"), StoredPixels())
     layers.notes.append("palette colours became RGB")
     return layers
 
 
-def _cmyk_or_lab(image: Image.Image, stored: Stored) -> Layers:
-    return Layers(image, None, [f"{image.mode} colours became sRGB"])
-
-
-def _video(image: Image.Image, stored: Stored) -> Layers:
-    return Layers(image.convert("RGB"), None, ["YCbCr colours became sRGB"])
+def _other_space(image: Image.Image, stored: StoredPixels) -> Layers:
+    notes = [f"{image.mode} colours became sRGB"]
+    return Layers(image.convert("RGB") if image.mode == "YCbCr" else image, None, notes)
 
 
 def _opaque_unless(hidden: np.ndarray) -> UInt8[np.ndarray, "h w"]:
     return np.where(hidden, 0, 255).astype(np.uint8)
 
 
-RULES: Final[dict[str, Callable[[Image.Image, Stored], Layers]]] = {
-    "1": _grey,
-    "L": _grey,
-    "I;16": _deep_grey,
-    "I;16L": _deep_grey,
-    "I;16B": _deep_grey,
-    "LA": _grey_alpha,
-    "La": _grey_alpha,
-    "RGB": _colour,
-    "RGBX": _colour,
-    "RGBA": _colour_alpha,
-    "RGBa": _colour_alpha,
-    "P": _palette,
-    "PA": _palette,
-    "CMYK": _cmyk_or_lab,
-    "LAB": _cmyk_or_lab,
-    "YCbCr": _video,
+RULES: Final[dict[str, Callable[[Image.Image, StoredPixels], Layers]]] = {
+    **dict.fromkeys(("1", "L"), _grey),
+    **dict.fromkeys(("I;16", "I;16L", "I;16B"), _deep_grey),
+    **dict.fromkeys(("LA", "La"), _grey_alpha),
+    **dict.fromkeys(("RGB", "RGBX"), _colour),
+    **dict.fromkeys(("RGBA", "RGBa"), _colour_alpha),
+    **dict.fromkeys(("P", "PA"), _palette),
+    **dict.fromkeys(("CMYK", "LAB", "YCbCr"), _other_space),
 }
 """For each of Pillow's modes, the function that splits it into layers; other modes are refused."""
 
@@ -170,7 +151,6 @@ SPACES: Final = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK", "LAB": "Lab"}
 
 
 def _to_srgb(layers: Layers, profile: bytes | None) -> Image.Image:
-    """Return the colour layer in sRGB, or grey if it is grey and has no colour profile."""
     colour = layers.colour
     if profile is not None and colour.mode != "LAB":
         converted = _by_profile(colour, profile)
@@ -181,7 +161,13 @@ def _to_srgb(layers: Layers, profile: bytes | None) -> Image.Image:
             return converted
         layers.notes.append("its colour profile is unusable, so its levels were taken as plain sRGB")
     if colour.mode == "LAB":
-        return _from_lab(colour)
+        from PIL import ImageCms
+
+        lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
+        converted = ImageCms.profileToProfile(colour, lab, srgb, outputMode="RGB")
+        if converted is None:
+            raise ValueError("Lab colours cannot be converted")
+        return converted
     return colour if colour.mode in ("L", "RGB") else colour.convert("RGB")
 
 
@@ -203,16 +189,6 @@ def _by_profile(colour: Image.Image, profile: bytes) -> Image.Image | None:
         return ImageCms.applyTransform(colour, change)
     except (ImageCms.PyCMSError, OSError, ValueError, TypeError):
         return None
-
-
-def _from_lab(colour: Image.Image) -> Image.Image:
-    from PIL import ImageCms
-
-    lab, srgb = ImageCms.createProfile("LAB"), ImageCms.createProfile("sRGB")
-    converted = ImageCms.profileToProfile(colour, lab, srgb, outputMode="RGB")
-    if converted is None:
-        raise ValueError("Lab colours cannot be converted")
-    return converted
 
 
 ORIENTATION: Final = 0x0112  # EXIF's tag
@@ -247,19 +223,9 @@ WHY: Final = {
 CRASHED: Final = ("ends the process that decodes it", SAVE_ANEW)  # the refusals of a file whose process ended
 
 
-@dataclass(frozen=True)
-class Decoded:
-    """Levels, the grid of lossy blocks, notes on what was converted, and what reads a JPEG's blocks."""
-
-    levels: UInt8[np.ndarray, "h w c"]
-    grid: Grid | None
-    notes: tuple[str, ...]
-    blocks: Callable[[], JpegBlocks] | None = None
-
-
 @dataclass
 class LazyBlocks:
-    """Reads the blocks of a JPEG once, when they are needed."""
+    """Reads the blocks of a JPEG once, when they are needed; photos with them go to other processes."""
 
     data: bytes
     layer: Any
@@ -271,21 +237,20 @@ class LazyBlocks:
         return read_blocks(self.data, self.layer, self.size, self.orientation)
 
     def __call__(self) -> JpegBlocks:
-        """Return the blocks."""
         return self._blocks
 
 
-def decode(data: bytes, max_pixels: int, background: int) -> Decoded:
-    """Return what is in a file, over the level `background` where it is transparent; raises `Refused`."""
+def decode(data: bytes, max_pixels: int, background: int) -> Photo:
+    """Return the photo in a file, over the level `background` where it is transparent; raises `Refused`."""
     if format_name(data) in RISKY and not processes.confined:
-        return elsewhere(_pool(memory(max_pixels)), [max_pixels, background], data, most=max_pixels)
+        least, beside, each = MEMORY
+        pool = _pool(max(least, beside + each * max_pixels))
+        try:
+            told, found = pool.ask([max_pixels, background], data, most=3 * max_pixels)
+        except Ended as error:
+            raise Refused(*WHY.get(error.why, CRASHED)) from error
+        return decode_answer(told, found, max_pixels)
     return _decode_here(data, max_pixels, background)
-
-
-def memory(max_pixels: int) -> int:
-    """Return how much memory a process gets to decode so many pixels, in bytes."""
-    least, beside, each = MEMORY
-    return max(least, beside + each * max_pixels)
 
 
 @lru_cache(maxsize=2)
@@ -293,16 +258,7 @@ def _pool(memory: int) -> Pool:
     return Pool("dpveil.io.decoding:serve", memory=memory, seconds=SECONDS)
 
 
-def elsewhere(pool: Pool, asked: Any, *arrays: bytes, most: int) -> Decoded:
-    """Return what a process answers that decodes, at most so many pixels; raises `Refused`."""
-    try:
-        told, found = pool.ask(asked, *arrays, most=3 * most)
-    except Ended as error:
-        raise Refused(*WHY.get(error.why, CRASHED)) from error
-    return decode_answer(told, found, most)
-
-
-def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
+def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Photo:
     """Return the answer that `as_answer` made; raises `Refused`, also for more than so many pixels."""
     if "refused" in told:
         raise Refused(*told["refused"])
@@ -310,7 +266,7 @@ def decode_answer(told: Any, found: list[np.ndarray], most: int) -> Decoded:
     if levels.size > 3 * most:
         raise Refused(*CRASHED)
     grid = None if told["grid"] is None else Grid(*told["grid"])
-    return Decoded(levels, grid, tuple(told["notes"]))
+    return Photo(levels, grid, tuple(told["notes"]))
 
 
 # In the process
@@ -325,17 +281,17 @@ def _answer(asked: list[int], contents: np.ndarray) -> tuple[Any, ...]:
     return as_answer(lambda: _decode_here(contents.tobytes(), *asked))
 
 
-def as_answer(decode: Callable[[], Decoded]) -> tuple[Any, ...]:
+def as_answer(decode: Callable[[], Photo]) -> tuple[Any, ...]:
     """Return the parts of the answer that tells what a function returns, or why it refuses."""
     try:
         found = decode()
     except Refused as refusal:
         return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
     grid = None if found.grid is None else astuple(found.grid)
-    return {"grid": grid, "notes": found.notes}, found.levels
+    return {"grid": grid, "notes": found.notes}, found.image
 
 
-def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
+def _decode_here(data: bytes, max_pixels: int, background: int) -> Photo:
     name = format_name(data) or ""
     notes: list[str] = []
     grid = screen(name, data, max_pixels)
@@ -345,30 +301,25 @@ def _decode_here(data: bytes, max_pixels: int, background: int) -> Decoded:
         levels, converted = load_levels(image, name, background)
         number = _orientation(image, notes)
         blocks = None
-        if _keeps_blocks(image, converted):
+        if isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info):
             blocks = LazyBlocks(data, image.layer, image.size, number)
     turn = TURNS[number]
     oriented = turn.there(levels)
-    if grid is not None:
-        grid = _turn_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
-    return Decoded(oriented, grid, (*notes, *converted), blocks)
-
-
-def _turn_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
-    """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
-    w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
-    return replace(
-        grid, width=w, height=h, x0=width % w if turn.flip_x else 0, y0=height % h if turn.flip_y else 0
-    )
-
-
-def _keeps_blocks(image: ImageFile.ImageFile, converted: Sequence[str]) -> TypeGuard[JpegFile]:
-    return isinstance(image, JpegFile) and APPLIED not in converted and keeps_blocks(image.layer, image.info)
+    if grid is not None:  # from the coordinates of the stored picture to those of the upright one
+        w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
+        x0 = oriented.shape[1] % w if turn.flip_x else 0
+        y0 = oriented.shape[0] % h if turn.flip_y else 0
+        grid = replace(grid, width=w, height=h, x0=x0, y0=y0)
+    return Photo(oriented, grid, (*notes, *converted), blocks)
 
 
 def open_picture(name: str, file: BufferedIOBase) -> ImageFile.ImageFile:
     """Return the picture in a file of format `name`, not yet decoded; raises `Refused`."""
-    open_ = _opener(name)
+    module, _, kind = OPENERS[name].partition(":")
+    try:
+        open_: Callable[..., ImageFile.ImageFile] = getattr(import_module(module), kind)
+    except ImportError as error:
+        raise Refused(f"is {name}, and its decoder is not installed", INSTALL) from error
     try:
         return open_(file)
     except Exception as error:  # a parser given hostile bytes may raise anything
@@ -390,15 +341,6 @@ def load_levels(
         raise Refused(*WHY["memory"]) from error
     except Exception as error:  # as above
         raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
-
-
-def _opener(name: str) -> Callable[..., ImageFile.ImageFile]:
-    module, _, kind = OPENERS[name].partition(":")
-    try:
-        found: Callable[..., ImageFile.ImageFile] = getattr(import_module(module), kind)
-    except ImportError as error:
-        raise Refused(f"is {name}, and its decoder is not installed", INSTALL) from error
-    return found
 
 
 def check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]) -> Grid | None:
@@ -429,14 +371,10 @@ def check_kind(image: ImageFile.ImageFile, grid: Grid | None) -> Grid | None:
     if image.mode not in RULES:
         kind = {"F": "floating-point", "I": "32-bit"}.get(image.mode, image.mode)
         raise Refused(f"has {kind} pixels, which dpveil does not read", "save it as an 8-bit PNG")
-    return grid or _without_blocks(image)
-
-
-def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
-    """Return the grid of a picture of few levels, which its encoder may have chosen for all of it; or None.
-
-    Pillow opens a GIF with a grey palette as grey, and 2 and 4 bits a pixel as 8.
-    """
+    if grid is not None:
+        return grid
+    # Few levels may have been chosen by the encoder for all of a picture. Pillow opens a GIF with a grey
+    # palette as grey, and 2 and 4 bits a pixel as 8.
     if image.format == "GIF" or image.mode in ("P", "PA"):
         return Grid.without_blocks("palette")
     bits = "1" if image.mode == "1" else {"L;2": "2", "L;4": "4"}.get(_storage_of(image).rawmode[:3])
@@ -444,20 +382,18 @@ def _without_blocks(image: ImageFile.ImageFile) -> Grid | None:
 
 
 def _reason(error: Exception) -> str:
-    """Return the message of Pillow's error if it fits into one line, else its type."""
     text = " ".join(str(error).split())
     return text if text and text.isprintable() and len(text) < 120 else type(error).__name__
 
 
-def _storage_of(image: ImageFile.ImageFile) -> Stored:
-    """Return how the file stores its pixels; Pillow only knows it before they are loaded."""
-    args = image.tile[0].args if image.tile else ""
+def _storage_of(image: ImageFile.ImageFile) -> StoredPixels:
+    args = image.tile[0].args if image.tile else ""  # Pillow only knows it before they are loaded
     rawmode = args if isinstance(args, str) else str(args[0]) if args else ""
     if not isinstance(image, TiffImagePlugin.TiffImageFile):
-        return Stored(rawmode)
+        return StoredPixels(rawmode)
     top = 4095 if rawmode == "I;12" else 65535
     deep = image.mode.startswith("I;16")
-    return Stored(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
+    return StoredPixels(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
 
 
 def _orientation(image: ImageFile.ImageFile, notes: list[str]) -> int:

@@ -6,37 +6,34 @@ import math
 import stat
 import struct
 import threading
-import zlib
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
-from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from PIL import ImageFile
 
-from dpveil.core.photo import Grid
+from dpveil.core.photo import Grid, Photo
 from dpveil.io.decoding import (
     WHY,
-    Decoded,
     as_answer,
     check_kind,
     decode_answer,
     load_levels,
     open_picture,
 )
+from dpveil.io.exif import png_chunk
 from dpveil.io.folders import PDF
 from dpveil.io.screening import check_pixels
 from dpveil.io.unreadable import COPY_AGAIN, Refused, Unread, overload_refusal
 from dpveil.io.untrusted import without_blocking
 from dpveil.processes import Channel, Ended, Pool, answer
 
-HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
+PDF_HEAD: Final = b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n"
 SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 CHUNK: Final = 8192  # bytes of each part of a PNG's stream but the last, as OpenCV's libpng writes them
 COLOURS: Final = {1: (b"/DeviceGray", 0), 3: (b"/DeviceRGB", 2)}
@@ -55,7 +52,6 @@ class Sheet:
 
     @property
     def raw(self) -> int:
-        """The bytes of its rows."""
         return self.height * (1 + self.width * self.channels)
 
 
@@ -69,7 +65,7 @@ def pieces(sheets: Sequence[Sheet], dpi: int) -> Iterator[bytes]:
         b"<< /Type /Catalog /Pages 2 0 R >>",
         b"<< /Type /Pages /Count %d /Kids [%s] >>" % (len(sheets), kids),
     ]
-    piece, at, starts = [HEAD], len(HEAD), []
+    piece, at, starts = [PDF_HEAD], len(PDF_HEAD), []
     for number, told in enumerate(objects, 1):
         starts.append(at)
         piece.append(b"%d 0 obj\n%s\nendobj\n" % (number, told))
@@ -114,13 +110,8 @@ def png_of(sheet: Sheet, stream: bytes) -> bytes:
     colour = COLOURS[sheet.channels][1]
     header = struct.pack(">IIBBBBB", sheet.width, sheet.height, 8, colour, 0, 0, 0)
     parts = [stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK)]
-    chunks = [(b"IHDR", header), *((b"IDAT", part) for part in parts), (b"IEND", b"")]
-    return SIGNATURE + b"".join(map(_chunk, chunks))
-
-
-def _chunk(chunk: tuple[bytes, bytes]) -> bytes:
-    named = b"".join(chunk)
-    return struct.pack(">I", len(chunk[1])) + named + struct.pack(">I", zlib.crc32(named))
+    chunks = [b"IHDR" + header, *(b"IDAT" + part for part in parts), b"IEND"]
+    return SIGNATURE + b"".join(map(png_chunk, chunks))
 
 
 def stream_of(png: bytes) -> bytes:
@@ -149,7 +140,7 @@ SECONDS: Final = 120  # time to open a document, or to draw a page
 POOL: Final = Pool("dpveil.io.document:serve", memory=1 << 33, seconds=SECONDS)
 """The processes, with 8 GiB each: a document may have one, and pages are drawn beside it."""
 MOST_ENDS: Final = 3  # after so many processes that a document ended, no other one is tried
-MOST: Final = 1 << 13  # most pages of a TIFF that are looked for
+MOST_PAGES: Final = 1 << 13  # of a TIFF that are looked for
 POINTS: Final = 72  # points in an inch, the unit of a PDF page's size (ISO 32000-1 §8.3.2.3)
 SUBFILE, NO_PAGE = 254, 0b101
 """TIFF's tag NewSubfileType, and its bits of a smaller copy of a page and of a mask, which are no pages."""
@@ -157,7 +148,7 @@ CHANGED: Final = ("has changed since the run began", "run it again")
 MISSING: Final = ("is drawn by pypdfium2, which is not installed", "pip install 'dpveil[documents]'")
 ENCRYPTED: Final = ("is encrypted", "save a copy of it without a password")
 DAMAGED: Final = ("is damaged, or no PDF that can be drawn", COPY_AGAIN)
-ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
+CHILD_ENDED: Final = ("ends the process that draws it", "print it to a new PDF in a viewer, and release that")
 Stamp = tuple[int, int]
 """A file's size in bytes and the time of its last change in ns."""
 
@@ -173,7 +164,6 @@ class Document:
 
     @property
     def pages(self) -> int:
-        """How many pages it has."""
         with self._lock:
             if not self._pages:
                 told, _ = self._ask([], 0)
@@ -182,19 +172,19 @@ class Document:
                 self._pages = told["pages"]
         return self._pages
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         """Return the page with this index, from 0, of at most so many pixels; a PDF's always in RGB."""
         with self._lock:
             return decode_answer(*self._ask([page, dpi, most], 3 * most), most)
 
     def _ask(self, what: list[int], most: int) -> tuple[Any, list[np.ndarray]]:
         if self._ends >= MOST_ENDS:
-            raise Refused(*ENDED)
+            raise Refused(*CHILD_ENDED)
         try:
             told, found = POOL.ask([self._which, *what], most=most)
         except Ended as error:
             self._ends += 1
-            raise Refused(*WHY.get(error.why, ENDED)) from error
+            raise Refused(*WHY.get(error.why, CHILD_ENDED)) from error
         except BaseException:
             self._ends += 1
             raise
@@ -219,7 +209,7 @@ def _answer(asked: list[Any]) -> tuple[Any, ...]:
         return ({"refused": [refusal.problem, refusal.remedy, refusal.arguments]},)
 
 
-def _open_pages(path: str, stamp: Stamp) -> _Pages:
+def _open_pages(path: str, stamp: Stamp) -> _Pdf | _Tiff:
     try:
         status = Path(path).stat()
     except OSError as error:
@@ -230,33 +220,18 @@ def _open_pages(path: str, stamp: Stamp) -> _Pages:
 
 
 @lru_cache(maxsize=1)
-def _cached_pages(path: str, stamp: Stamp) -> _Pages:
+def _cached_pages(path: str, stamp: Stamp) -> _Pdf | _Tiff:
     return (_Pdf if path.lower().endswith(PDF) else _Tiff)(path)
 
 
-class _Pages(ABC):
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def file(self) -> BufferedIOBase:
-        return open(self.path, "rb", opener=without_blocking)
-
-    @abstractmethod
-    def count(self) -> int: ...
-
-    @abstractmethod
-    def draw(self, page: int, dpi: int, most: int) -> Decoded: ...
-
-
-class _Pdf(_Pages):
+class _Pdf:
     """By PDFium, with forms as they are filled in. Nothing in it is run: no script, no action, no link."""
 
     def __init__(self, path: str) -> None:
         import pypdfium2
         from pypdfium2 import raw
 
-        super().__init__(path)
-        with self.file() as file:
+        with open(path, "rb", opener=without_blocking) as file:
             contents = file.read()
         try:
             self.document: Any = pypdfium2.PdfDocument(contents)
@@ -268,7 +243,7 @@ class _Pdf(_Pages):
     def count(self) -> int:
         return len(self.document)
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         import pypdfium2
         from pypdfium2 import raw
 
@@ -276,19 +251,16 @@ class _Pdf(_Pages):
             with closing(self.document[page]) as found:
                 pictures = found.get_objects([raw.FPDF_PAGEOBJ_IMAGE], max_depth=15)
                 few = any(map(_has_few_colours, pictures))
-                check_pixels(*_size(found.get_size(), dpi), most)
+                points = found.get_size()
+                if not all(math.isfinite(side) and side > 0 for side in points):
+                    raise ValueError("the page has no size")
+                # rounded up as PDFium is asked to draw them
+                width, height = (math.ceil(side * (dpi / POINTS)) for side in points)
+                check_pixels(width, height, most)
                 levels = _render_page(found, dpi)
         except (pypdfium2.PdfiumError, ValueError, OverflowError, IndexError) as error:
             raise Refused(*DAMAGED) from error
-        return Decoded(levels, Grid.without_blocks("palette" if few else "PDF"), ())
-
-
-def _size(points: tuple[float, float], dpi: int) -> tuple[int, int]:
-    """Return width and height in pixels, rounded up as PDFium is asked to draw them; raises `ValueError`."""
-    if not all(math.isfinite(side) and side > 0 for side in points):
-        raise ValueError("the page has no size")
-    width, height = (math.ceil(side * (dpi / POINTS)) for side in points)
-    return width, height
+        return Photo(levels, Grid.without_blocks("palette" if few else "PDF"), ())
 
 
 def _render_page(page: Any, dpi: int) -> np.ndarray:
@@ -310,7 +282,6 @@ def _render_page(page: Any, dpi: int) -> np.ndarray:
 
 
 def _has_few_colours(image: Any) -> bool:
-    """Return whether an image of a page has a palette, or fewer than 8 bits for each level."""
     from pypdfium2 import raw
 
     found = raw.FPDF_IMAGEOBJ_METADATA()
@@ -320,17 +291,17 @@ def _has_few_colours(image: Any) -> bool:
     return bool(indexed or found.bits_per_pixel < 8)
 
 
-class _Tiff(_Pages):
+class _Tiff:
     """By Pillow: frames but smaller copies and masks are pages (TIFF 6.0 §8)."""
 
     def __init__(self, path: str) -> None:
-        super().__init__(path)
-        with self.file() as file:
+        self.path = path
+        with open(path, "rb", opener=without_blocking) as file:
             if file.read(4) not in (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+"):
                 raise Refused("is no TIFF", "name a PDF or TIFF")
         self.image = self._fresh()
         self.frames: list[int] = []
-        for frame in range(MOST + 1):
+        for frame in range(MOST_PAGES + 1):
             try:
                 self.image.seek(frame)
             except EOFError:
@@ -341,15 +312,15 @@ class _Tiff(_Pages):
             if not (subfile if isinstance(subfile, int) else 0) & NO_PAGE:
                 self.frames.append(frame)
         else:
-            raise overload_refusal(f"more than {MOST:,} pages")
+            raise overload_refusal(f"more than {MOST_PAGES:,} pages")
 
     def _fresh(self) -> ImageFile.ImageFile:
-        return open_picture("TIFF", self.file())
+        return open_picture("TIFF", open(self.path, "rb", opener=without_blocking))
 
     def count(self) -> int:
         return len(self.frames)
 
-    def draw(self, page: int, dpi: int, most: int) -> Decoded:
+    def draw(self, page: int, dpi: int, most: int) -> Photo:
         if not self.image.fp or self.image.tell() == self.frames[page]:
             self.image = self._fresh()  # a picture is decoded once
         try:
@@ -359,4 +330,4 @@ class _Tiff(_Pages):
         check_pixels(*self.image.size, most)
         grid = check_kind(self.image, None)
         levels, notes = load_levels(self.image, "TIFF", 255)
-        return Decoded(levels, grid, tuple(notes))
+        return Photo(levels, grid, tuple(notes))

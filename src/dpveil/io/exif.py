@@ -19,12 +19,12 @@ ORIENTATION: Final = "orientation"
 """The name of what is kept in any case: a JPEG's is its tag, and all else is stored upright."""
 FREE: Final = ("copyright", "caption")  # free texts, in which people may be named
 DATE: Final = re.compile(r"[0-9]{4}:[0-9]{2}:[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}")
-LONGEST: Final = 2000  # most characters of a text
+LONGEST_TEXT: Final = 2000  # most characters of a text
 CAPTION, TURN, COPYRIGHT, POINTER = 0x010E, 0x0112, 0x8298, 0x8769
 """Tags of the first directory; the pointer is that to the second one."""
-TAKEN: Final = 0x9003  # the tag of DateTimeOriginal, in the second directory
+DATE_TAKEN: Final = 0x9003  # the tag of DateTimeOriginal, in the second directory
 NO_TEXTS: Final[Mapping[str, str]] = {}
-HEAD: Final = b"Exif\0\0"
+EXIF_HEAD: Final = b"Exif\0\0"
 WITHOUT: Final = "leave {keep_metadata} out"
 KEEPING: Final = {"keep_metadata": "keep_metadata"}
 """The remedy where metadata cannot be kept, and the argument that it names."""
@@ -50,8 +50,8 @@ def check_texts(texts: Mapping[str, str]) -> dict[str, str]:
     for name, text in texts.items():
         if name not in NAMES:
             raise UnknownName("metadata", name, set(NAMES))
-        if not text or text != _plain(text) or len(text) > LONGEST:
-            problem = f"is no line of 1 to {LONGEST:,} printable characters"
+        if not text or text != _plain(text) or len(text) > LONGEST_TEXT:
+            problem = f"is no line of 1 to {LONGEST_TEXT:,} printable characters"
             raise InvalidParameter("metadata", name, problem, hint="shorten it, or do not keep it")
         if name == "date" and not DATE.fullmatch(text):
             raise InvalidParameter("metadata", name, "is not written as in 2024:05:31 18:00:00")
@@ -62,23 +62,22 @@ def texts_of(picture: Image.Image | Image.Exif, names: Iterable[str]) -> dict[st
     """Return those of the named texts that EXIF has, each in one line; raises `Refused` for a long one."""
     try:
         tags = picture if isinstance(picture, Image.Exif) else picture.getexif()
-        held = {"date": tags.get_ifd(POINTER).get(TAKEN), "copyright": tags.get(COPYRIGHT)}
+        held = {"date": tags.get_ifd(POINTER).get(DATE_TAKEN), "copyright": tags.get(COPYRIGHT)}
         held["caption"] = tags.get(CAPTION)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return {}
-    texts = {name: _plain(_as_text(held[name])) for name in names}
+    texts = {name: _plain(_text_of(held[name])) for name in names}
     if not DATE.fullmatch(texts.get("date", "")):
         texts.pop("date", None)
     for name, text in texts.items():
-        if len(text) > LONGEST:
-            raise Refused(f"has a {name} of more than {LONGEST:,} characters", WITHOUT, KEEPING)
+        if len(text) > LONGEST_TEXT:
+            raise Refused(f"has a {name} of more than {LONGEST_TEXT:,} characters", WITHOUT, KEEPING)
     return {name: text for name, text in texts.items() if text}
 
 
-def _as_text(value: Any) -> str:
-    """Return a text as it was meant: most programs write UTF-8, of which Pillow makes Latin-1."""
+def _text_of(value: Any) -> str:
     text = value if isinstance(value, str) else ""
-    try:
+    try:  # most programs write UTF-8, of which Pillow makes Latin-1
         return text.encode("latin-1").decode()
     except UnicodeError:
         return text
@@ -97,15 +96,15 @@ def exif_block(texts: Mapping[str, str], orientation: int = 1) -> bytes:
         if name in texts:
             tags[tag] = texts[name].encode()
     if "date" in texts:
-        tags.get_ifd(POINTER)[TAKEN] = texts["date"]
-    return tags.tobytes().removeprefix(HEAD)
+        tags.get_ifd(POINTER)[DATE_TAKEN] = texts["date"]
+    return tags.tobytes().removeprefix(EXIF_HEAD)
 
 
 def states_texts(block: bytes, texts: Mapping[str, str]) -> bool:
     """Return whether a block of EXIF states these texts, maybe an orientation, and nothing else."""
     tags = Image.Exif()
     tags.load(block)
-    kept = {*tags} <= {CAPTION, TURN, COPYRIGHT, POINTER} and {*tags.get_ifd(POINTER)} <= {TAKEN}
+    kept = {*tags} <= {CAPTION, TURN, COPYRIGHT, POINTER} and {*tags.get_ifd(POINTER)} <= {DATE_TAKEN}
     return kept and texts_of(tags, NAMES) == dict(texts)
 
 
@@ -116,17 +115,12 @@ def with_exif(contents: bytes, format_: str, texts: Mapping[str, str], orientati
     if format_ not in PLACES:
         hint = f"write {' or '.join(PLACES)}, or keep none"
         raise OutputError(f"a {format_} file gets no metadata", hint=hint)
-    part, place = PARTS[format_](exif_block(check_texts(texts), orientation)), PLACES[format_]
+    block, place = exif_block(check_texts(texts), orientation), PLACES[format_]
+    segment = b"\xff\xe1" + struct.pack(">H", 2 + len(EXIF_HEAD) + len(block)) + EXIF_HEAD + block
+    part = segment if format_ == "jpeg" else png_chunk(b"eXIf" + block)
     return contents[:place] + part + contents[place:]
 
 
-def _segment(block: bytes) -> bytes:
-    return b"\xff\xe1" + struct.pack(">H", 2 + len(HEAD) + len(block)) + HEAD + block
-
-
-def _chunk(block: bytes) -> bytes:
-    named = b"eXIf" + block
-    return struct.pack(">I", len(block)) + named + struct.pack(">I", zlib.crc32(named))
-
-
-PARTS: Final = {"jpeg": _segment, "png": _chunk}  # what makes a part of a file of a block
+def png_chunk(named: bytes) -> bytes:
+    """Return a chunk of PNG by its type, of four bytes, and its contents."""
+    return struct.pack(">I", len(named) - 4) + named + struct.pack(">I", zlib.crc32(named))

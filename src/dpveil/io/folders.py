@@ -106,8 +106,10 @@ def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> 
         here = waiting.pop()
         try:
             with os.scandir(here) as entries:
-                seen = sorted(
-                    (entry.name, _is_folder(entry)) for entry in entries if hidden or entry.name[0] != "."
+                seen = sorted(  # the target of a link is not inspected
+                    (entry.name, entry.is_dir(follow_symlinks=False))
+                    for entry in entries
+                    if hidden or entry.name[0] != "."
                 )
         except OSError as error:
             unread.append((here, f"cannot be read ({error.strerror})"))
@@ -116,11 +118,3 @@ def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> 
         inside = [here / name for name, entered in seen if entered]
         waiting += [path for path in reversed(inside) if skipped is None or real(path) != skipped]
     yield from unread
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a folder and not a link to one; the target of a link is not inspected."""
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

@@ -84,7 +84,9 @@ def jpeg_file(blocks: JpegBlocks, texts: Mapping[str, str] = NO_TEXTS) -> bytes:
     sides = np.array([plane.shape[:2] for plane in planes], np.int32)
     factors, size = np.array(blocks.factors, np.int32), np.array([blocks.height, blocks.width], np.int32)
     colours = GREY if len(planes) == 1 else YCC
-    flags = _flags(["+OPTIMIZE_CODING"])
+    from jpeglib._bind import CJpegLib
+
+    flags = CJpegLib.flags_to_mask(["+OPTIMIZE_CODING"])
     with _file(b"") as name:
         parts = [*map(_pointer, planes), *[None] * (SLOTS - len(planes))]
         about = (*map(_pointer, (size, sides, factors)), colours, len(planes))
@@ -116,13 +118,6 @@ def _library() -> Any:
     from jpeglib._bind import CJpegLib
 
     return CJpegLib._bind_lib(FASTEST if FASTEST in CJpegLib.versions() else "6b")
-
-
-def _flags(names: list[str]) -> tuple[Any, Any]:
-    from jpeglib._bind import CJpegLib
-
-    first, second = CJpegLib.flags_to_mask(names)
-    return first, second
 
 
 def _pointer(array: np.ndarray) -> Any:

@@ -26,7 +26,7 @@ except ImportError:  # no such locks on this system: writers do without, and lef
 PATIENCE: Final = 120.0
 """Seconds to wait for another writer, which locks a folder only while it names the files of one photo."""
 PAUSE: Final = 0.001  # seconds between two attempts to lock a folder
-HELD: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # errors that say that another one holds a lock
+HELD_ERRORS: Final = (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES)  # another one holds a lock
 PLAIN: Final = sum(getattr(os, name, 0) for name in ("O_CLOEXEC", "O_NONBLOCK", "O_NOFOLLOW"))
 """How a file is opened that may be anything."""
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")  # names of temporary files
@@ -41,22 +41,16 @@ def sole_writer(folders: Iterable[Path]) -> Iterator[bool]:
     `PATIENCE` seconds.
     """
     with ExitStack() as stack:
-        held = [stack.enter_context(_lock_folder(folder)) for folder in sorted(set(folders))]
-        yield all(held)
-
-
-@contextmanager
-def _lock_folder(folder: Path) -> Iterator[bool]:
-    try:
-        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        yield False
-        return
-    try:
-        with in_use(handle) as held:
-            yield held
-    finally:
-        os.close(handle)
+        held = True
+        for folder in sorted(set(folders)):
+            try:
+                handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                held = False
+            else:
+                stack.callback(os.close, handle)
+                held &= stack.enter_context(in_use(handle))
+        yield held
 
 
 @contextmanager
@@ -66,29 +60,23 @@ def in_use(handle: int) -> Iterator[bool]:
     Where the disk has no locks, none is held, and nobody removes leftovers there. Raises `OSError` (EBUSY)
     after `PATIENCE` seconds: of a file, somebody may be looking just now whether it is a leftover.
     """
+    held, until = not LOCKS, time.monotonic() + PATIENCE
+    while not held:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            held = True
+        except OSError as error:
+            if error.errno not in HELD_ERRORS:
+                break
+            if time.monotonic() > until:
+                raise OSError(errno.EBUSY, "another process is writing there") from error
+            time.sleep(PAUSE)
     try:
-        yield _acquire(handle)
+        yield held and LOCKS
     finally:
         if LOCKS:
             with suppress(OSError):
                 fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
-
-
-def _acquire(handle: int) -> bool:
-    if not LOCKS:
-        return False
-    until = time.monotonic() + PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in HELD:
-                return False
-            if time.monotonic() > until:
-                raise OSError(errno.EBUSY, "another process is writing there") from error
-            time.sleep(PAUSE)
-        else:
-            return True
 
 
 @contextmanager
@@ -108,7 +96,7 @@ def hold_lock(path: Path) -> Iterator[None]:
                 if LOCKS:
                     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:  # else the disk has no locks
-                if error.errno in HELD:
+                if error.errno in HELD_ERRORS:
                     os.close(handle)
                     raise OSError(errno.EBUSY, "another process is writing there") from error
             try:
@@ -135,16 +123,12 @@ def leftovers(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
             named = [entry for entry in entries if TEMPORARY.fullmatch(entry.name)]
-            return sorted(Path(entry.path) for entry in named if not _is_used(entry))
+            return sorted(Path(entry.path) for entry in named if not _may_be_written(entry))
     except OSError:
         return []
 
 
-def _is_used(entry: os.DirEntry[str]) -> bool:
-    """Whether a process may be writing a temporary file: it has locked it, or keeps it from being read.
-
-    The lock that looks is shared, so that nobody who looks takes another who looks for a writer.
-    """
+def _may_be_written(entry: os.DirEntry[str]) -> bool:
     if not entry.is_file(follow_symlinks=False):
         return False
     try:
@@ -152,11 +136,11 @@ def _is_used(entry: os.DirEntry[str]) -> bool:
     except OSError as error:
         return error.errno != errno.ELOOP  # a link is nobody's work
     try:
-        if LOCKS:
+        if LOCKS:  # shared, so that nobody who looks takes another who looks for a writer
             fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
             fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
     except OSError as error:
-        return error.errno in HELD
+        return error.errno in HELD_ERRORS
     finally:
         os.close(handle)
     return False

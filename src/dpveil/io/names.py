@@ -22,7 +22,7 @@ FORMATS: Final[dict[str, str]] = {
 """The format of each suffix of an output, in lower case."""
 
 LONGEST_TEXT: Final = 500  # longest text from an untrusted file that a message shows, in characters
-LONGEST: Final = 1000  # longest path that a message shows, in characters
+LONGEST_PATH: Final = 1000  # longest path that a message shows, in characters
 SPACES: Final = re.compile("  +")
 
 
@@ -86,11 +86,11 @@ def may_name_a_person(path: str | Path) -> bool:
 def show_path(path: str | Path) -> str:
     """Return `path` for a one-line message: unchanged, or escaped if it has unprintable characters.
 
-    The middle of a path longer than `LONGEST` is left out.
+    The middle of a path longer than `LONGEST_PATH` is left out.
     """
     text = str(path)
-    if len(text) > LONGEST:
-        text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
+    if len(text) > LONGEST_PATH:
+        text = f"{text[: LONGEST_PATH // 2]}…{text[-LONGEST_PATH // 2 :]}"
     return text if text.isprintable() and text and text == text.strip() else repr(text)
 
 

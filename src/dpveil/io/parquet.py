@@ -62,7 +62,6 @@ class Rows:
         return self._ends[-1] if self._ends else 0
 
     def __iter__(self) -> Iterator[bytes | None]:
-        """Yield the images of all rows."""
         yield from map(self.at, range(len(self)))
 
     def at(self, row: int) -> bytes | None:
@@ -135,7 +134,6 @@ def _kept_schema(table: Any, names: Iterable[str]) -> Any:
 
 
 def _type_to_write(kind: Any) -> Any:
-    """Return the type that is written for a column's type, and None for bytes and for what has parts."""
     import pyarrow
     import pyarrow.types as types
 
@@ -189,7 +187,8 @@ def write_parquet(
     import pyarrow
     import pyarrow.parquet
 
-    told = _with_features(_schema())
+    features = json.dumps({"info": {"features": FEATURES}})
+    told = _schema().with_metadata({"huggingface": features})
     for each in () if columns is None else columns.schema:
         told = told.append(each)
     bare = {"compression": "none", "use_dictionary": False, "write_statistics": False}
@@ -216,11 +215,6 @@ def _schema() -> Any:
 
     image = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
     return pyarrow.schema([(IMAGE, image), (CERTIFICATE, pyarrow.string()), (ROW, pyarrow.int64())])
-
-
-def _with_features(schema: Any) -> Any:
-    features = {name: FEATURES[name] for name in schema.names}
-    return schema.with_metadata({"huggingface": json.dumps({"info": {"features": features}})})
 
 
 def _open_parquet(file: BinaryIO) -> Any:
@@ -255,14 +249,13 @@ def _column(schema: Any) -> tuple[str, str]:
 
 
 def _values(table: Any, columns: list[str], groups: list[int]) -> Iterator[dict[str, Any]]:
-    """Yield the rows of groups one at a time: a dictionary makes many large rows of a small file."""
+    # One row at a time: a dictionary makes many large rows of a small file.
     for batch in table.iter_batches(1, row_groups=groups, columns=columns, use_threads=False):
         yield from batch.to_pylist()
 
 
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Refuse a file for any error of the library in reading it."""
     try:
         yield
     except (Refused, UsageError):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -16,7 +16,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo, check_image
 from dpveil.core.urls import Url
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.io.decoding import Decoded, decode, open_picture
+from dpveil.io.decoding import decode, open_picture
 from dpveil.io.exif import KEEPING, WITHOUT, texts_of
 from dpveil.io.names import check_path, show_path
 from dpveil.io.screening import CLIP, JXL, PDF, check_pixels, foreign_name, format_name, screen
@@ -31,7 +31,7 @@ MASK_LEVELS: Final = 16  # an image with at most this many levels is taken as a 
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 """So is one with at most the share MASK_BETWEEN of its pixels from DARK to BRIGHT; 1 of 18 photos passed."""
 
-KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
+KNOWN_FORMATS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
 CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
 ELSEWHERE: Final = {
     CLIP: "name a clip as such, as in clip.mp4, for dpveil obfuscate; in Python, see dpveil.video",
@@ -43,24 +43,15 @@ BYTES_PER_PIXEL: Final = 8  # most bytes in a file for each pixel of the limit
 SPARE_BYTES: Final = 2**26  # bytes that a file may have beyond those of its pixels, such as metadata
 
 
-def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
-    """Return the photo in the file at `path`, as `read` does."""
-    found = _read(path, check_count(max_pixels, "max_pixels"), background=255)
-    return Photo(found.levels, found.grid, found.notes, found.blocks)
-
-
 def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo:
     """Return the photo in `data`, the contents of a file called `name`, as `read` does.
 
     Raises `PhotoError`, whose message begins with the name.
     """
     most = check_count(max_pixels, "max_pixels")
-    try:
+    with _as_photo_error(name):
         _check_head(data[:64])
-        found = decode(data, most, 255)
-    except Refused as refusal:
-        raise photo_error(name, refusal) from refusal.__cause__
-    return Photo(found.levels, found.grid, found.notes, found.blocks)
+        return decode(data, most, 255)
 
 
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
@@ -72,7 +63,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     """
     name = check_path(path, "give the name of an image file")
     found = _read(name, check_count(max_pixels, "max_pixels"), background=0)
-    brightest = found.levels.max(axis=2)
+    brightest = found.image.max(axis=2)
     counts = np.bincount(brightest.reshape(-1), minlength=256)
     between = counts[DARK:BRIGHT].sum() / brightest.size
     if np.count_nonzero(counts) > MASK_LEVELS and between > MASK_BETWEEN:
@@ -83,7 +74,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     return np.asarray(brightest >= 128)
 
 
-TOLD: Final = ("JPEG", "PNG", "WEBP")
+METADATA_FORMATS: Final = ("JPEG", "PNG", "WEBP")
 """The formats of which metadata may be kept: the others' libraries are not trusted to read it here."""
 
 
@@ -92,23 +83,26 @@ def read_metadata(path: str | Path, names: Sequence[str], *, max_pixels: int = M
 
     Raises `PhotoError` for other formats than JPEG, PNG and WebP, and for a text that is too long.
     """
-    name = ""
-    try:
+    with _as_photo_error(path):
         data = _contents(path, most_bytes(max_pixels))
         name = format_name(data[:64]) or ""
-        if name not in TOLD:
+        if name not in METADATA_FORMATS:
             raise Refused(f"is {name}, whose metadata cannot be kept", WITHOUT, KEEPING)
         screen(name, data, max_pixels)
         with open_picture(name, BytesIO(data)) as image:
             check_pixels(*image.size, max_pixels)
             return texts_of(image, names)
-    except Refused as refusal:
-        raise photo_error(path, refusal) from refusal.__cause__
 
 
-def _read(path: str | Path, max_pixels: int, *, background: int) -> Decoded:
-    try:
+def _read(path: str | Path, max_pixels: int, *, background: int) -> Photo:
+    with _as_photo_error(path):
         return decode(_contents(path, most_bytes(max_pixels)), max_pixels, background)
+
+
+@contextmanager
+def _as_photo_error(path: str | Path) -> Iterator[None]:
+    try:
+        yield
     except Refused as refusal:
         raise photo_error(path, refusal) from refusal.__cause__
 
@@ -147,7 +141,7 @@ def _check_head(head: bytes) -> None:
         if foreign:
             remedy = ELSEWHERE.get(foreign, CONVERT)
             raise Refused(f"is {foreign}, and here pictures are read", remedy)
-        raise Refused("is not an image of a known format", f"give a {KINDS} file")
+        raise Refused("is not an image of a known format", f"give a {KNOWN_FORMATS} file")
 
 
 Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray
@@ -190,15 +184,17 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS, trust_source: 
     if isinstance(photo, Photo):
         return photo
     if isinstance(photo, np.ndarray | Image.Image):
-        try:
-            return _array(photo, most) if isinstance(photo, np.ndarray) else _picture(photo, most)
-        except Refused as refusal:
-            raise photo_error(NAMED, refusal) from None
+        with _as_photo_error(NAMED):
+            if isinstance(photo, Image.Image):
+                return _picture(photo, most)
+            height, width = check_image(photo).shape[:2]
+            check_pixels(width, height, most)
+            return Photo(photo)
     if isinstance(photo, bytes | bytearray | memoryview):
         return read_bytes(bytes(photo), NAMED, max_pixels=most)
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):
         return _open_file(photo, most)
-    return read_file(check_path(photo, HINT), max_pixels=most)
+    return _read(check_path(photo, HINT), most, background=255)
 
 
 def check_trust(trust_source: str | None) -> str | None:
@@ -223,15 +219,11 @@ def _open_file(file: Any, most: int) -> Photo:
     return read_bytes(data, NAMED, max_pixels=most)
 
 
-def _array(levels: np.ndarray, most: int) -> Photo:
-    height, width = check_image(levels).shape[:2]
-    check_pixels(width, height, most)
-    return Photo(levels)
-
-
 def _picture(picture: Image.Image, most: int) -> Photo:
     """Return a Pillow image as a photo by way of a PNG: one code path for modes, profiles, orientation."""
-    if picture.format not in WITHOUT_BLOCKS or _was_lossy(picture):
+    info = picture.info  # of a TIFF, it names the compression, whether that is lossy or not
+    traces = bool(TRACES & info.keys()) or isinstance(info.get("compression"), str)
+    if picture.format not in WITHOUT_BLOCKS or (picture.format is None and traces):
         origin = f"opened from a {picture.format} file" if picture.format else "made from a file"
         problem = f"was {origin}, and no longer tells its lossy blocks"
         raise InvalidParameter("photo", None, problem, hint="give the name of its file")
@@ -248,12 +240,3 @@ def _picture(picture: Image.Image, most: int) -> Photo:
     if picture.format is not None and photo.grid is None and not (photo.image % 17).any():
         return Photo(photo.image, Grid.without_blocks("4-bit"), photo.notes)
     return photo
-
-
-def _was_lossy(picture: Image.Image) -> bool:
-    """Return whether an image without a format may come from a lossy file.
-
-    For TIFF, `info` has the name of the compression, whether it is lossy or not.
-    """
-    kept = picture.info
-    return picture.format is None and (bool(TRACES & kept.keys()) or isinstance(kept.get("compression"), str))

@@ -22,14 +22,15 @@ def read_untrusted(path: Path, most: int) -> bytes:
     """
     try:
         _check(path.lstat(), most)
-        with open(path, "rb", opener=_without_following) as file:
+        no_link = getattr(os, "O_NOFOLLOW", 0)
+        with open(path, "rb", opener=lambda name, flags: without_blocking(name, flags | no_link)) as file:
             _check(os.fstat(file.fileno()), most)  # it may have been replaced in between
             contents = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a valid file name"
         raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
     if len(contents) > most:
-        raise _size_refusal(len(contents), most)
+        raise too_large(len(contents), most)
     return contents
 
 
@@ -80,17 +81,14 @@ def _check(status: os.stat_result, most: int) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise Refused("is not a regular file", COPY_AGAIN)
     if status.st_size > most:
-        raise _size_refusal(status.st_size, most)
+        raise too_large(status.st_size, most)
 
 
-def _size_refusal(size: int, most: int) -> Refused:
+def too_large(size: int, most: int) -> Refused:
+    """Return the refusal of so many bytes, where at most so many are read."""
     return Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
 def without_blocking(path: str, flags: int) -> int:
     """Open a file like `os.open`, but without blocking on a FIFO that has no writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-
-
-def _without_following(path: str, flags: int) -> int:
-    return without_blocking(path, flags | getattr(os, "O_NOFOLLOW", 0))

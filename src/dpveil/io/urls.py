@@ -166,7 +166,7 @@ def put(url: Url, data: bytes | Path, *, replace: bool) -> None:
 
 
 def _is_there(url: Url, wanted: bytes | Path) -> bool:
-    """Whether an object is there; raises `FileExistsError` if it has other bytes."""
+    # Raises `FileExistsError` if it has other bytes.
     if object_status(url) is None:
         return False
     size = len(wanted) if isinstance(wanted, bytes) else wanted.stat().st_size

@@ -22,7 +22,7 @@ from PIL.TiffImagePlugin import TiffImageFile
 
 from dpveil.core.photo import check_image
 from dpveil.errors import DPVeilError, OutputError, UnknownName
-from dpveil.io.exif import HEAD, NO_TEXTS, states_texts, with_exif
+from dpveil.io.exif import EXIF_HEAD, NO_TEXTS, states_texts, with_exif
 from dpveil.io.locking import in_use, sole_writer
 from dpveil.io.names import FORMATS, show_path
 
@@ -64,7 +64,7 @@ def only_picture(
         found = PARTS[format].fullmatch(b"".join(name for name, _ in parts))
         if found is None or (found.groupdict().get("manifest") is not None) != manifest:
             return False
-        blocks = [body.removeprefix(HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
+        blocks = [body.removeprefix(EXIF_HEAD) for name, body in parts if name in (b"eXIf", b"\xe1")]
         return all(states_texts(block, texts) for block in blocks) and bool(blocks or not texts)
     except Exception:  # noqa: BLE001  a parser given hostile bytes may raise anything
         return False
@@ -196,14 +196,6 @@ USUAL: Final = 0o666  # permissions of usual files, before the user's umask
 OWN: Final = 0o600  # permissions of files that only the user may read
 
 
-def _was_placed(temporary: Path, target: Path) -> bool:
-    """Whether `target` is the new file: the temporary file was renamed to it, or is a hard link to it."""
-    try:
-        return os.path.samestat(temporary.lstat(), target.lstat())
-    except FileNotFoundError:
-        return not temporary.exists()
-
-
 def write_together(
     files: Sequence[tuple[Path, bytes]],
     *,
@@ -282,7 +274,6 @@ def place_together(
 
 
 def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callable[[], None]) -> None:
-    """Give all files their names, or none of them; the folders are locked."""
     placed: list[tuple[Path, Path]] = []
     backups: dict[Path, Path] = {}
     if not files:
@@ -294,8 +285,14 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
         before()
         if replace:
             for _, target in files:
-                backups[target] = _temporary_path(target)
-                _back_up(target, backups[target])
+                backups[target] = kept = temporary_path(target.parent)
+                with suppress(FileNotFoundError):
+                    try:
+                        os.link(target, kept, follow_symlinks=False)
+                    except FileNotFoundError:
+                        raise
+                    except OSError:  # a disk without hard links
+                        shutil.copy2(target, kept, follow_symlinks=False)
             for _, target in files[1:]:  # new files are never seen beside old ones
                 target.unlink(missing_ok=True)
         for file, target in files:
@@ -315,11 +312,10 @@ def _place_all(files: Sequence[tuple[Path, Path]], replace: bool, before: Callab
 def _undo(placed: Sequence[tuple[Path, Path]], backups: Mapping[Path, Path]) -> None:
     for file, target in reversed(placed):
         with suppress(OSError):
-            if _was_placed(file, target):
-                if file.exists():
-                    target.unlink()
-                else:
-                    target.replace(file)
+            if not file.exists():  # it was renamed
+                target.replace(file)
+            elif os.path.samestat(file.lstat(), target.lstat()):  # the target is a hard link to it
+                target.unlink()
     for target, kept in backups.items():
         with suppress(OSError):
             kept.replace(target)
@@ -350,15 +346,16 @@ def _check_target(target: Path, replace: bool) -> None:
         )
 
 
-def _temporary_path(target: Path) -> Path:
-    return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
+def temporary_path(folder: Path) -> Path:
+    """Return the name of a new temporary file in a folder, by which `leftovers` knows it."""
+    return folder / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
 def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: ExitStack) -> IO[bytes]:
     """Make the temporary file of a target, locked until the stack ends: until then it is no leftover."""
-    with _as_output_error(target):
+    with as_output_error(target):
         _check_target(target, replace)
-        temporary = _temporary_path(target)
+        temporary = temporary_path(target.parent)
         made.append(temporary)
         handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
         file = stack.enter_context(os.fdopen(handle, "wb"))
@@ -367,14 +364,15 @@ def _begin(target: Path, replace: bool, mode: int, made: list[Path], stack: Exit
 
 
 def _write_beside(target: Path, contents: bytes, file: IO[bytes]) -> None:
-    with _as_output_error(target):
+    with as_output_error(target):
         file.write(contents)
         file.flush()
         os.fsync(file.fileno())
 
 
 @contextmanager
-def _as_output_error(target: Path) -> Iterator[None]:
+def as_output_error(target: Path) -> Iterator[None]:
+    """Turn errors of the operating system in writing `target` into `OutputError`."""
     try:
         yield
     except (OSError, ValueError) as error:
@@ -395,16 +393,6 @@ def _place(temporary: Path, target: Path, replace: bool) -> None:
     except OSError:  # a disk without hard links, where checking and renaming cannot be one atomic step
         _check_target(target, replace)
         temporary.replace(target)
-
-
-def _back_up(target: Path, kept: Path) -> None:
-    with suppress(FileNotFoundError):
-        try:
-            os.link(target, kept, follow_symlinks=False)
-        except FileNotFoundError:
-            raise
-        except OSError:  # a disk without hard links
-            shutil.copy2(target, kept, follow_symlinks=False)
 
 
 def sha256_of(path: Path) -> str:

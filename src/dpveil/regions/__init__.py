@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from dpveil.regions.eyes import Eyes
     from dpveil.regions.faces import FaceFound, Faces
     from dpveil.regions.finder import Finder
-    from dpveil.regions.spec import Spec, check_if_none, find, parse, search
+    from dpveil.regions.spec import Spec, check_if_none, parse, search
     from dpveil.regions.text import Plates, Text
     from dpveil.regions.things import Codes
     from dpveil.regions.user_detectors import Detected
@@ -24,7 +24,6 @@ __all__ = [
     "Spec",
     "Text",
     "check_if_none",
-    "find",
     "parse",
     "search",
 ]
@@ -36,7 +35,7 @@ __getattr__, __dir__ = lazy(
         "user_detectors": "Detected",
         "faces": "FaceFound Faces",
         "finder": "Finder",
-        "spec": "Spec check_if_none find parse search",
+        "spec": "Spec check_if_none parse search",
         "text": "Plates Text",
     },
 )

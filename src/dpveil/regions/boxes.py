@@ -64,12 +64,10 @@ class GivenRegion(Finder):
 
     @property
     def description(self) -> str:
-        """Return the box, and the `digest` of the mask if there is one."""
         mask = self.region.mask
         return str(self.region.box) + ("" if mask is None else f" mask sha256:{digest(mask)}")
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.region.box, photo.width, photo.height)
         return [self.region]
 
@@ -127,11 +125,9 @@ class GivenBox(Finder):
 
     @property
     def description(self) -> str:
-        """Return "x,y,w,h", or "object:x,y,w,h"."""
         return f"{OBJECTS if self.object else ''}{self.box}"
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.box, photo.width, photo.height)
         return [Region(self.box, origin=Origin(OBJECT if self.object else BOX))]
 
@@ -214,10 +210,8 @@ def box_within(shown: Box, margin: Fraction, photo: Photo) -> Box:
 
 
 def _least_span(start: int, stop: int, end: int, margin: Fraction, unknown: int) -> tuple[int, int]:
-    """Return where along an axis a detected box starts and stops at the most.
-
-    Its size is more than that of the box with margins less two pixels, which rounding adds, and less what is
-    `unknown`. A box that ends at the photo's edge may have been clipped there.
-    """
+    # Where along an axis a detected box starts and stops at the most: its size is more than that of the box
+    # with margins less two pixels, which rounding adds, and less what is unknown. A box that ends at the
+    # photo's edge may have been clipped there.
     least = max(0, stop - start - 2 - unknown) * margin // (1 + 2 * margin)
     return start + least * (start > 0), stop - least * (stop < end)

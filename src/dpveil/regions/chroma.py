@@ -24,7 +24,7 @@ ALIKE: Final = np.float32(16)  # levels by which a pixel may be lighter, beside 
 SKIN: Final = 0.01  # how much skin counts that is as light, wherever it is
 SPREAD: Final = 1.5  # how much more the lightness of skin may differ than that which is known does
 FINE: Final = 2.5  # standard deviation, in pixels, that a Gaussian keeps in a downscaled picture
-LARGEST: Final = 128
+LARGEST_SIDE: Final = 128
 """Longer side, in pixels, of a picture in which chroma is averaged; larger ones are downscaled, for what is
 subsampled and averaged has little detail."""
 
@@ -82,7 +82,7 @@ def recolour(
     there = (known | wanted).astype(np.float32)
     y = np.where(known, levels @ TO_YCC[0], luma) * there  # of hidden pixels, luma is not to be used either
     both = np.dstack([known.astype(np.float32), levels @ TO_YCC[1:].T])
-    ratio = min(1.0, LARGEST / max(known.shape))
+    ratio = min(1.0, LARGEST_SIDE / max(known.shape))
     light = y
     if ratio < 1:
         size = max(1, round(known.shape[1] * ratio)), max(1, round(known.shape[0] * ratio))

@@ -35,7 +35,7 @@ REACH: Final = 0.25  # how far the middle of a face may be from that of its box,
 SURE: Final = 0.2  # least score of landmarks; below it the usual places of a box are taken
 USUAL: Final = ((0.28, 0.41), (0.7, 0.41))
 """Places of the eyes in a box, left of the image first, from its left top (means over 74 rendered heads)."""
-LEAST: Final = 0.42
+LEAST_DISTANCE: Final = 0.42
 """Least distance of the eyes in widths of a box, that of a frontal head: a turned one shows them nearer."""
 
 
@@ -62,23 +62,24 @@ class Eyes(Things):
 
     @property
     def description(self) -> str:
-        """Return "eyes" or "irises", and the margin if it is not the default."""
         name = "irises" if self.iris else "eyes"
         return name if self.margin == MARGIN else f"{name} margin={to_json(self.margin)}"
 
     def prepare(self) -> None:
-        """Load the detector; raises `UsageError` with an install hint if it is not installed."""
         self.faces.prepare()
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the eyes of a photo, with the scores of their faces."""
         half = np.array(IRISES if self.iris else LIDS)
         found = []
         for face in self.faces.detect(photo):
             eyes = middles(photo, face.box)
             across, down = eyes[1] - eyes[0]
             apart = float(np.hypot(across, down))
-            turned = np.abs([[across, down], [down, across]]) @ half * max(1.0, LEAST * face.box.w / apart)
+            turned = (
+                np.abs([[across, down], [down, across]])
+                @ half
+                * max(1.0, LEAST_DISTANCE * face.box.w / apart)
+            )
             found += [[*(eye - turned), *(2 * turned), face.score] for eye in eyes]
         return [(EYE, np.array(found).reshape(-1, 5))]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
@@ -21,9 +21,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
-from dpveil.regions.detectors import DETECTORS, Detector, choose
-from dpveil.regions.detectors.table import AUTO, REMEDY, check
-from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, Selection, reading_order
+from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose
+from dpveil.regions.finder import Finder, Likeness, Numbers, Order, Seen, reading_order
 from dpveil.regions.things import ARGUMENTS as WITHOUT
 from dpveil.regions.things import NOTHING
 from dpveil.regions.tiling import (
@@ -71,7 +70,10 @@ class Search:
         """
         small = downscale(photo.image, long_side)
         found, low = self._split(self._search_part(small, Box(0, 0, photo.width, photo.height)))
-        tiles = [self._tile(photo, found, *tile) for tile in tiling.tiles(photo.height, photo.width)]
+        tiles = []
+        for part, size, core in tiling.tiles(photo.height, photo.width):
+            seen = self._search_part(resize_rgb(photo.image[part.slices], *size), part)
+            tiles.append(seen[has_centre_in(seen, core) & ~pieces(seen, found, part, photo)])
         more, lower = self._split(np.concatenate([found[:0], *tiles]))
         faces, inside = join(found, more) if tiles else (found, found[:0])
         doubtful = _separate_doubtful(np.concatenate([low, lower]), np.concatenate([faces, inside]))
@@ -81,24 +83,15 @@ class Search:
         sure = found[:, 4] >= self.threshold
         return found[sure], found[~sure]
 
-    def _tile(self, photo: Photo, known: Rows, part: Box, size: tuple[int, int], core: Box) -> Rows:
-        """Return detections with centres in the core of a tile, without pieces of `known` ones."""
-        found = self._search_part(resize_rgb(photo.image[part.slices], *size), part)
-        return np.asarray(found[has_centre_in(found, core) & ~pieces(found, known, part, photo)])
-
     def _search_part(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Rows:
         ratios = part.w / image.shape[1], part.h / image.shape[0]
-        return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
-
-    def _run(self, image: UInt8[np.ndarray, "h w 3"]) -> Rows:
-        """Return the detector's output, checked; any failure of it becomes a `RegionError`.
-
-        Where only what is doubtful makes it fail, the faces are returned alone.
-        """
-        if self.least < self.threshold:
-            with suppress(RegionError):
-                return self._detect(image, self.least)
-        return self._detect(image, self.threshold)
+        try:
+            found = self._detect(image, self.least)
+        except RegionError:
+            if self.least == self.threshold:
+                raise
+            found = self._detect(image, self.threshold)  # where only what is doubtful makes it fail
+        return np.asarray(found * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
 
     def _detect(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Rows:
         try:
@@ -132,7 +125,7 @@ class Search:
 
 
 def _separate_doubtful(doubtful: Rows, faces: Rows) -> Rows:
-    """Return what is doubtful, the best first, but nothing with its middle on a face or on what is better."""
+    # The best first, and nothing with its middle on a face or on what is better.
     taken = faces
     for row in suppress_overlaps(doubtful):
         away = np.abs(row[:2] + row[2:4] / 2 - taken[:, :2] - taken[:, 2:4] / 2)
@@ -193,26 +186,16 @@ class Faces(Finder):
 
     def __post_init__(self) -> None:
         check(self.detector)
+        both = {"only": "only", "exclude": "exclude"}
         if self.likeness and (self.only or self.exclude):
-            problem = "does not go together with numbers of faces"
-            raise InvalidParameter(
-                "keep_like",
-                None,
-                problem,
-                hint="leave out {only} and {exclude}",
-                arguments={"only": "only", "exclude": "exclude"},
-            )
+            problem, hint = "does not go together with numbers of faces", "leave out {only} and {exclude}"
+            raise InvalidParameter("keep_like", None, problem, hint=hint, arguments=both)
         if self.long_side not in LONG_SIDES:
             sizes = f"choose from {LONG_SIDES[0]} to {LONG_SIDES[-1]} pixels"
             raise InvalidParameter("long_side", self.long_side, "is out of range", hint=sizes)
         if self.only and self.exclude:
-            raise InvalidParameter(
-                "only",
-                None,
-                "and {exclude} do not go together",
-                hint="give one of them",
-                arguments={"exclude": "exclude"},
-            )
+            problem, hint = "and {exclude} do not go together", "give one of them"
+            raise InvalidParameter("only", None, problem, hint=hint, arguments=both)
 
     def __getstate__(self) -> dict[str, Any]:
         return {entry.name: self.__dict__[entry.name] for entry in fields(self)}
@@ -228,7 +211,8 @@ class Faces(Finder):
             "min-face": self.min_face if self.min_face != 1 else "",
             "long-side": self.long_side if self.long_side != LONG_SIDE else "",
             "smallest": "" if self.smallest is None else self.smallest,
-            **self._selection.settings,
+            "only": ",".join(map(str, self.only)),
+            "except": ",".join(map(str, self.exclude)),
         }
         words = [f"{name}={value}" for name, value in stated.items() if value != ""]
         return " ".join(["faces", *words, *([self.likeness.description] if self.likeness else [])])
@@ -250,7 +234,6 @@ class Faces(Finder):
         return 2 if self.long_side <= LONG_SIDE else 1
 
     def prepare(self) -> None:
-        """Load the detector; raises `UsageError` with an install hint if it is not installed."""
         self._detector  # noqa: B018  a cached property
 
     def __call__(self, photo: Photo) -> list[Region]:
@@ -262,7 +245,6 @@ class Faces(Finder):
         return self._select(photo, self._rows(photo))
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
-        """Return the selected faces, by their numbers in another order; raises as a call."""
         return self._select(photo, self._rows(photo, order))
 
     def _select(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
@@ -274,7 +256,7 @@ class Faces(Finder):
                 f"face {asked[-1]} was chosen, and the photo has {count_noun(len(found), 'face')}",
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
-        chosen = self._selection.choose(len(found))
+        chosen = [n for n in self.only or range(1, len(found) + 1) if n not in self.exclude]
         if (alike := self.likeness) is not None:
             boxes = {n: box_around(found[n - 1], photo, Fraction(0)) for n in chosen}
             chosen = [n for n, box in boxes.items() if not alike.stays(photo, box)]
@@ -285,13 +267,18 @@ class Faces(Finder):
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:
-        """Return the chosen faces, which keep the ovals in the rounded boxes of the excluded ones.
-
-        Whether a chosen face would have to be cut for them is decided later, by what a release shows of it:
-        by the `core` of its region, which a method that places faces elsewhere replaces.
-        """
-        self._check_inside(photo, {n: row for n, row in enumerate(found, start=1) if n not in chosen})
-        every = range(1, len(found) + 1)
+        """Return the chosen faces, which keep the ovals in the rounded boxes of the excluded ones."""
+        # Whether a chosen face would have to be cut for them is decided later, by what a release shows of it:
+        # by the `core` of its region, which a method that places faces elsewhere replaces.
+        every, inside = range(1, len(found) + 1), self._detections(photo).inside
+        for n in (n for n in every if n not in chosen):
+            # One without a number in a face that is replaced goes with that, and nothing depends on where.
+            if any(inside_ellipse(row, found[n - 1][None])[0] for row in inside):
+                raise RegionError(
+                    f"face {n} is left as it is, and in it is another face, which has no number",
+                    hint=f"replace face {n} as well, or look for larger faces alone with {{smallest}}",
+                    arguments={"smallest": "smallest"},
+                )
         stay = self.exclude if self.likeness is None else [n for n in every if n not in chosen]
         bare = {n: box_around(found[n - 1], photo, Fraction(0)) for n in stay}
         ovals = {n: rounded_box(box, photo) for n, box in bare.items()}
@@ -310,20 +297,6 @@ class Faces(Finder):
             for n, face in shown.items()
         ]
 
-    def _check_inside(self, photo: Photo, left: Mapping[int, np.ndarray]) -> None:
-        """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear.
-
-        One in a face that is replaced goes with that, and nothing depends on where it is.
-        """
-        inside = self._detections(photo).inside
-        for n, other in left.items():
-            if any(inside_ellipse(row, other[None])[0] for row in inside):
-                raise RegionError(
-                    f"face {n} is left as it is, and in it is another face, which has no number",
-                    hint=f"replace face {n} as well, or look for larger faces alone with {{smallest}}",
-                    arguments={"smallest": "smallest"},
-                )
-
     def detect(self, photo: Photo, order: Order | None = None) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers, regardless of `only` and `exclude`.
 
@@ -336,7 +309,6 @@ class Faces(Finder):
         return FaceFound(box_around(row, photo, self.margin), round(float(row[4]), 4))
 
     def _rows(self, photo: Photo, order: Order | None = None) -> Float[np.ndarray, "n 5"]:
-        """Return the detections of at least `min_face` pixels, in the order of their numbers."""
         found = self._detections(photo).faces
         found = found[self._large(found)]
         if order is None:
@@ -374,7 +346,6 @@ class Faces(Finder):
         return [Seen(FACE, (*row[:4],), row[4], sure) for row, sure in boxes]
 
     def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no face of `photo` is searched for or accepted."""
         return max(self.min_face, self._tiling(photo).smallest)
 
     def _tiling(self, photo: Photo) -> Tiling:
@@ -390,10 +361,6 @@ class Faces(Finder):
         if asked not in own:
             own[asked] = self._search.of(photo, long_side=self.long_side, tiling=tiling)
         return own[asked]
-
-    @property
-    def _selection(self) -> Selection:
-        return Selection(self.only, self.exclude)
 
     @property
     def _least_score(self) -> Fraction:

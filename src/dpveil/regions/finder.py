@@ -17,7 +17,6 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion
 
-SETTINGS: Final = re.compile(r"faces(?: [a-z-]+=[^ =]+)*")  # a request for faces, as certificates store it
 LISTED: Final = re.compile(r"[1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*")
 Order = Callable[[Photo, Sequence[Box]], Sequence[int]]
 """Returns the indices of boxes that were found in a photo, in the order of their numbers."""
@@ -52,10 +51,7 @@ class Likeness(Protocol):
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the faces of a photo are replaced: `only` some, or all but `exclude`; both empty: all.
-
-    With `by_likeness` it may be any of them.
-    """
+    """Which of the faces of a photo are replaced: `only` some, or all but `exclude`, or any `by_likeness`."""
 
     only: tuple[int, ...] = ()
     exclude: tuple[int, ...] = ()
@@ -63,34 +59,18 @@ class Selection:
 
     @classmethod
     def of(cls, request: str) -> Selection | None:
-        """Return the selection of a request for faces; None if dpveil writes no such request.
+        """Return the selection that a request for faces states; None for a request for anything else.
 
         >>> Selection.of("faces margin=0 except=2,3")
         Selection(only=(), exclude=(2, 3), by_likeness=False)
         """
-        settings = [part.partition("=")[::2] for part in request.split(" ")[1:]]
-        if not SETTINGS.fullmatch(request) or len(dict(settings)) < len(settings):
-            return None
-        stated = {name: own for name, own in settings if name in ("only", "except")}
-        if len(stated) > 1 or not all(map(LISTED.fullmatch, stated.values())):
-            return None
-        numbers = {name: tuple(map(int, own.split(","))) for name, own in stated.items()}
-        alike = BY_LIKENESS.search(request) is not None
-        made = cls(numbers.get("only", ()), numbers.get("except", ()), alike)
-        if alike and stated:
-            return None
-        return made if made.settings == stated else None
-
-    @property
-    def settings(self) -> dict[str, str]:
-        """The selection as part of a request: sorted numbers, each once."""
-        asked = {"only": self.only, "except": self.exclude}
-        return {name: ",".join(map(str, sorted({*own}))) for name, own in asked.items() if own}
-
-    def choose(self, count: int) -> list[int]:
-        """Return the numbers of the chosen ones of so many faces."""
-        asked = frozenset(self.only or range(1, count + 1)) - frozenset(self.exclude)
-        return [n for n in range(1, count + 1) if n in asked]
+        name, *settings = request.split(" ")
+        stated = dict(part.partition("=")[::2] for part in settings)
+        only, exclude = (
+            tuple(map(int, listed.split(","))) if LISTED.fullmatch(listed) else ()
+            for listed in (stated.get("only", ""), stated.get("except", ""))
+        )
+        return cls(only, exclude, BY_LIKENESS.search(request) is not None) if name == "faces" else None
 
 
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:

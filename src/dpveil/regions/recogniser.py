@@ -26,7 +26,7 @@ SHA256: Final = "6f327246b50388f3c176ae304bd95767ea6dc0c9ae92153ef8cbe210b3c1488
 """The checksum of the file in rapidocr 3.10."""
 HEIGHT: Final = 48  # rows of a line as the network takes it (rec_img_shape of rapidocr)
 NARROWEST: Final = 320  # columns at least: shorter lines are padded with grey
-LONGEST: Final = 6400  # columns at most: longer lines are not read, for memory's sake
+LONGEST_COLUMNS: Final = 6400  # columns at most: longer lines are not read, for memory's sake
 LOWEST: Final = 8  # rows of half a rectangle at least, to be read as a line
 SQUARE: Final = 1.5  # width by height up to which a line may as well stand on its side
 SEVERAL: Final = 0.7
@@ -67,7 +67,6 @@ class Reading:
 
     @property
     def mean(self) -> float:
-        """The mean share; 0 without a letter."""
         return sum(self.shares) / max(1, len(self.shares))
 
 
@@ -89,7 +88,7 @@ class Recogniser:
 
     def _read(self, line: UInt8[np.ndarray, "h w 3"]) -> Reading:
         width = max(1, round(line.shape[1] * HEIGHT / line.shape[0]))
-        if width > LONGEST:
+        if width > LONGEST_COLUMNS:
             return Reading()
         image = np.zeros((1, 3, HEIGHT, max(NARROWEST, width)), np.float32)
         levels = resize_rgb(line, HEIGHT, width)[..., ::-1].astype(np.float32) / 127.5 - 1
@@ -136,16 +135,14 @@ def is_lettering(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> bool:
     if line.shape[0] > line.shape[1]:
         line = np.rot90(line)
     half = len(line) // 2
-    lines = [line, line[:half], line[half:]] if LOWEST <= half <= HEIGHT else [line]
-    return any(map(_says_letters, lines))
-
-
-def _says_letters(line: UInt8[np.ndarray, "h w 3"]) -> bool:
-    found = _best(line)
-    if found is None:
-        return True
-    letters = len(found.text.replace(" ", ""))
-    return letters > 0 and found.mean >= (SEVERAL if letters > 1 else SINGLE)
+    for part in (line, line[:half], line[half:]) if LOWEST <= half <= HEIGHT else (line,):
+        found = _best(part)
+        if found is None:
+            return True
+        letters = len(found.text.replace(" ", ""))
+        if letters > 0 and found.mean >= (SEVERAL if letters > 1 else SINGLE):
+            return True
+    return False
 
 
 def _best(line: UInt8[np.ndarray, "h w 3"]) -> Reading | None:
@@ -201,7 +198,6 @@ class Rule:
         raise InvalidParameter("text_like", None, problem, hint=hint)
 
     def __str__(self) -> str:
-        """Return the rule as certificates state it."""
         return self.words
 
     def takes(self, line: UInt8[np.ndarray, "h w 3"]) -> bool:

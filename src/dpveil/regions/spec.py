@@ -30,7 +30,6 @@ from dpveil.regions.faces import Faces
 from dpveil.regions.finder import Finder, Order
 from dpveil.regions.text import Plates, Text
 from dpveil.regions.things import Codes
-from dpveil.regions.tiling import grow
 
 
 @dataclass(frozen=True)
@@ -43,11 +42,9 @@ class Whole(Finder):
 
     @property
     def description(self) -> str:
-        """Return "whole"."""
         return "whole"
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return one region of every pixel."""
         return [Region.whole(photo)]
 
 
@@ -124,28 +121,14 @@ def split_choices(spec: Spec) -> Sequence[Spec]:
     return names if len(names) > 1 and all(name in (*TABLE, DETECTED) for name in names) else [spec]
 
 
-def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
-    """Return the regions of `photo` that `specs` select, in order, grown to the blocks of a lossy format.
-
-    Several regions of one kind are numbered. Regions may overlap: a release reads the original for each, and
-    their costs add. Raises as `parse`, `RegionError` if a region does not fit the photo, and `NoRegion`.
-    """
-    if isinstance(specs, str | bytes):
-        raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
-    found, missing = search(photo, [parse(spec) for spec in specs])
-    for error in missing.values():
-        raise error
-    return tuple(grow(region, photo) for region in found)
-
-
 def search(
     photo: Photo, finders: Sequence[Finder], order: Order | None = None
 ) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
     """Return the regions of all finders, not grown yet, and the errors of those that found none.
 
-    The errors are by the finders' descriptions. With an `order`, what each finder found is numbered in it.
-    Raises `NoRegion` if there is no finder, and `RegionError` if
-    a region does not fit the photo.
+    The errors are by the finders' descriptions. Several regions of one kind are numbered, with an `order` in
+    that. Regions may overlap: a release reads the original for each, and their costs add. Raises `NoRegion`
+    if there is no finder, and `RegionError` if a region does not fit the photo.
     """
     if not finders:
         raise NoRegion("no region was chosen", hint=f"choose {FORMS}")
@@ -158,7 +141,10 @@ def search(
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
             for region in found:
                 check_inside(region.box, photo.width, photo.height)
-            regions += _with_finder(finder, found)
+            name, looked = finder.description, finder.data_dependent
+            for region in found:
+                origin = replace(region.origin, finder=name, found=region.origin.found or looked)
+                regions.append(replace(region, origin=origin))
         except NoRegion as error:
             missing[finder.description] = error
     return tuple(_number_regions(regions)), missing
@@ -207,12 +193,6 @@ def _parse_text(text: str) -> Finder:
     if "," in name or name[:1] in set("+-0123456789"):
         return asked_box(name)
     raise UnknownName("regions", text, TABLE, hint=f"{suggestion(name, TABLE)}choose {FORMS}")
-
-
-def _with_finder(finder: Finder, regions: Sequence[Region]) -> list[Region]:
-    name, looked = finder.description, finder.data_dependent
-    origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]
-    return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]
 
 
 def _number_regions(regions: list[Region]) -> list[Region]:

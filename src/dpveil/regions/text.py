@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -107,9 +107,7 @@ def _rectangle(
     threshold: float,
     is_read: Callable[[Rectangle], bool],
 ) -> Found | None:
-    """Return the rectangle and score of what is in an outline; None if it is too thin, scores too little, or
-    nothing is read where it may be no text.
-    """
+    """Return the rectangle and score of what is in an outline; None if that is no text."""
     middle, (across, down), angle = cv2.minAreaRect(outline)
     if min(across, down) < THIN:
         return None
@@ -127,7 +125,6 @@ def _rectangle(
 
 
 def _is_doubtful(mark: UInt8[np.ndarray, "h w"], score: float, across: float, down: float) -> bool:
-    """Return whether a mark, in a frame of zeros, may be something else than text."""
     short, long = sorted((across, down))
     if score < SURE and short >= READ and long < LONG * short:
         return True
@@ -155,16 +152,16 @@ def parts(length: int, side: int, overlap: int) -> list[tuple[int, int]]:
 
 THRESHOLD: Final = Fraction(2, 5)
 MARGIN: Final = Fraction(1, 10)
-SMALLEST: Final = 8
+SMALLEST_LINE: Final = 8
 """Height of a line in pixels from which nearly all upright ones were found (benchmarks, text_recall)."""
 COARSE: Final = (320, 960)  # longer sides of the photo in searches in which large letters are small enough
 TILE: Final = 1280
 OVERLAP: Final = 160
 """Sides of tiles of the finest search and what they have in common, in pixels of the resized photo."""
-LEAST: Final = 736
+LEAST_SIDE: Final = 736
 """Smaller photos are enlarged until their shorter side has so many pixels (limit_side_len of rapidocr)."""
-MOST: Final = 2  # photos are enlarged at most so many times
-NEAR: Final = 0.75  # a search at more than this share of the finest size would find nothing else
+LARGEST_ZOOM: Final = 2  # photos are enlarged at most so many times
+NEAR_SCALE: Final = 0.75  # a search at more than this share of the finest size would find nothing else
 JOINED: Final = 0.7  # share of a box that is in another one, from which both are one line
 CACHE: Final[WeakKeyDictionary[Photo, dict[object, Rows]]] = WeakKeyDictionary()
 """Lines of photos in memory, by threshold and smallest: text and plates are searched for once."""
@@ -191,7 +188,7 @@ class Text(Things):
 
     threshold: Probability = Probability(default=THRESHOLD)
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
-    smallest: Count = Count(default=SMALLEST)
+    smallest: Count = Count(default=SMALLEST_LINE)
     like: str | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -200,7 +197,12 @@ class Text(Things):
     @property
     def description(self) -> str:
         """Return "text", or "plates", and every setting that is not the default, in a fixed order."""
-        settings = settings_text(self.threshold, self.margin, self.smallest, self.usual)
+        given = {
+            "threshold": to_json(self.threshold) if self.threshold != THRESHOLD else "",
+            "margin": to_json(self.margin) if self.margin != self.usual else "",
+            "smallest": "" if self.smallest == SMALLEST_LINE else self.smallest,
+        }
+        settings = [f"{name}={value}" for name, value in given.items() if value != ""]
         return " ".join([self.word, *settings, *(f"{LIKE}{rule}" for rule in [self._rule] if rule)])
 
     @property
@@ -213,17 +215,14 @@ class Text(Things):
         return super().absence + " that says what is to be replaced" * (self.like is not None)
 
     def prepare(self) -> None:
-        """Load the networks; raises `UsageError` with an install hint if they are not installed."""
         network()
         if self._rule and recogniser() is None:
             raise UsageError("reading text needs onnxruntime, which is not installed", hint=INSTALL)
 
     def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no line is searched for."""
         return self.smallest
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the lines of a photo, without those that clearly say something else."""
         found, rule = lines(photo, float(self.threshold), self.smallest), self._rule
         if rule is not None:
             crops = (photo.image[box_around(row, photo, Fraction(0)).slices] for row in found)
@@ -232,31 +231,17 @@ class Text(Things):
         return [(TEXT, found)]
 
 
-def settings_text(threshold: Fraction, margin: Fraction, smallest: int, usual: Fraction) -> list[str]:
-    """Return the settings that are not the defaults, as certificates state them; `usual` is the margin's."""
-    given = {
-        "threshold": to_json(threshold) if threshold != THRESHOLD else "",
-        "margin": to_json(margin) if margin != usual else "",
-        "smallest": "" if smallest == SMALLEST else smallest,
-    }
-    return [f"{name}={value}" for name, value in given.items() if value != ""]
-
-
 def lines(photo: Photo, threshold: float, smallest: int) -> Rows:
     """Return the lines of a photo in its pixels; cached."""
     own = CACHE.setdefault(photo, {})
     if (threshold, smallest) not in own:
-        seen = [_search_scale(photo, ratio, threshold) for ratio in _ratios(photo, smallest)]
+        height, width = photo.image.shape[:2]
+        # by how much the photo is enlarged in each search, the coarsest first
+        fine = min(LARGEST_ZOOM, max(SMALLEST_LINE / smallest, LEAST_SIDE / min(height, width)))
+        coarse = [ratio for side in COARSE if (ratio := side / max(height, width)) < NEAR_SCALE * fine]
+        seen = [_search_scale(photo, ratio, threshold) for ratio in (*coarse, fine)]
         own[threshold, smallest] = merge_boxes(np.concatenate(seen), JOINED)
     return own[threshold, smallest]
-
-
-def _ratios(photo: Photo, smallest: int) -> list[float]:
-    """Return how often a photo is enlarged in each search, the coarsest first."""
-    height, width = photo.image.shape[:2]
-    fine = min(MOST, max(SMALLEST / smallest, LEAST / min(height, width)))
-    ratios = [side / max(height, width) for side in COARSE]
-    return [*(ratio for ratio in ratios if ratio < NEAR * fine), fine]
 
 
 def _search_scale(photo: Photo, ratio: float, threshold: float) -> Rows:
@@ -277,7 +262,7 @@ ASPECT: Final = (1.2, 9.0)
 STEEP: Final = 1.6
 """Width by height, or height by width, of upright boxes below which a line may be too steep to be judged in
 its box."""
-SEEN: Final = 256  # least shorter side of such a box when it is searched again, in pixels
+SEEN_SIDE: Final = 256  # least shorter side of such a box when it is searched again, in pixels
 LENGTH: Final = (3, 12)  # number of letters that stand apart, with dashes, seals and what joins two of them
 LEGIBLE: Final = 56
 UPRIGHT: Final = 3.0
@@ -310,30 +295,26 @@ class Plates(Text):
     like: str | None = field(default=None, init=False, repr=False)
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the lines of a photo that stand like those of a plate."""
         found = lines(photo, float(self.threshold), self.smallest)
         plates = [row for row in found if _is_plate(row, photo, float(self.threshold))]
         return [(PLATE, np.array(plates).reshape(-1, 5))]
 
 
 def _is_plate(row: Float[np.ndarray, " 5"], photo: Photo, threshold: float) -> bool:
-    """Return whether a line stands like that of a plate, in its box or, if it is steep, along itself."""
     crop = photo.image[box_around(row, photo, Fraction(0)).slices]
     if _stands_like_plate(crop):
         return True
-    steep = 1 / STEEP < row[2] / row[3] < STEEP
-    return steep and any(map(_stands_like_plate, _along(crop, threshold)))
-
-
-def _along(crop: UInt8[np.ndarray, "h w c"], threshold: float) -> Iterator[UInt8[np.ndarray, "a b 3"]]:
-    zoom = max(1.0, SEEN / min(crop.shape[:2]))
+    if not 1 / STEEP < row[2] / row[3] < STEEP:
+        return False
+    # Its box tells little of a line that is steep: it is cut out along itself.
+    zoom = max(1.0, SEEN_SIDE / min(crop.shape[:2]))
     height, width = (round(side * zoom) for side in crop.shape[:2])
     large = resize_rgb(crop, height, width)
-    return (cut(large, around) for around, _ in network().rectangles(large, threshold))
+    found = network().rectangles(large, threshold)
+    return any(_stands_like_plate(cut(large, around)) for around, _ in found)
 
 
 def _stands_like_plate(line: UInt8[np.ndarray, "h w c"]) -> bool:
-    """Return whether a line, which may be vertical, is as wide as that of a plate, and like it."""
     along = line if line.shape[1] >= line.shape[0] else np.rot90(line)
     height, width = along.shape[:2]
     return ASPECT[0] <= width / height <= ASPECT[1] and like_plate(along)
@@ -355,11 +336,10 @@ def like_plate(crop: UInt8[np.ndarray, "h w c"]) -> bool:
         return False
     if height < LEGIBLE or width < UPRIGHT * height:
         return True
-    return any(LENGTH[0] <= _letters(ink) <= LENGTH[1] for ink in (light, 1 - light))
-
-
-def _letters(ink: UInt8[np.ndarray, "h w"]) -> int:
-    """Return how many parts of an image are as tall as letters, and no wider than that by far."""
-    _, _, found, _ = cv2.connectedComponentsWithStats(ink)
-    tall, wide = found[1:, cv2.CC_STAT_HEIGHT], found[1:, cv2.CC_STAT_WIDTH]
-    return int(np.count_nonzero((tall >= TALL * HEIGHT) & (wide <= 1.5 * HEIGHT)))
+    for ink in (light, 1 - light):
+        _, _, found, _ = cv2.connectedComponentsWithStats(ink)
+        tall, wide = found[1:, cv2.CC_STAT_HEIGHT], found[1:, cv2.CC_STAT_WIDTH]
+        letters = np.count_nonzero((tall >= TALL * HEIGHT) & (wide <= 1.5 * HEIGHT))
+        if LENGTH[0] <= letters <= LENGTH[1]:
+            return True
+    return False

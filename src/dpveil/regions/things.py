@@ -63,7 +63,6 @@ class Things(Finder):
 
     @property
     def absence(self) -> str:
-        """Say that nothing was found."""
         return f"no {self.noun} was found"
 
     def in_order(self, photo: Photo, order: Order) -> list[Region]:
@@ -82,19 +81,13 @@ class Things(Finder):
         if sum(len(rows) for _, rows in kinds) > MOST_REGIONS:
             hint = "protect larger boxes around it, or the whole photo"
             raise RegionError(f"more than {MOST_REGIONS:,} places of {self.noun} were found", hint=hint)
-        return [
-            Region(box_around(_with_margin(rows[n], self.margin), photo, Fraction(0)), origin=origin)
-            for kind, rows in kinds
-            for n, origin in zip(reading_order(rows), self._origins(kind, len(rows)), strict=True)
-        ]
-
-    def _origins(self, kind: str, count: int) -> list[Origin]:
-        return [Origin(kind, self.description, number=n, found=True) for n in range(1, count + 1)]
-
-
-def _with_margin(row: Float[np.ndarray, " 5"], margin: Fraction) -> Float[np.ndarray, " 4"]:
-    aside = float(margin) * row[2:4].min()
-    return np.asarray(row[:4] + np.array([-1, -1, 2, 2]) * aside)
+        regions = []
+        for kind, rows in kinds:
+            for number, n in enumerate(reading_order(rows), 1):
+                aside = float(self.margin) * rows[n, 2:4].min()
+                box = box_around(rows[n, :4] + np.array([-1, -1, 2, 2]) * aside, photo, Fraction(0))
+                regions.append(Region(box, origin=Origin(kind, self.description, number=number, found=True)))
+        return regions
 
 
 def merge_boxes(rows: Rows, share: float) -> Rows:
@@ -125,7 +118,7 @@ LONG_SIDES: Final = (960, 1920, 3840)
 """Longer sides, in pixels, of the photos that are searched: bar codes have to be neither small nor large."""
 ENLARGED: Final = 2.0  # photos are enlarged at most so many times
 JOINED: Final = 0.5  # share of a box that is in another one, from which both are one code
-LEAST: Final = 8.0
+LEAST_SIDE: Final = 8.0
 """Shorter side of a code, in pixels of the searched photo, below which it is taken for texture."""
 
 
@@ -148,11 +141,9 @@ class Codes(Things):
 
     @property
     def description(self) -> str:
-        """Return "codes", and the margin if it is not the default."""
         return "codes" if self.margin == MARGIN else f"codes margin={to_json(self.margin)}"
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return the codes of a photo."""
         longest = max(photo.width, photo.height)
         sides = sorted({min(side, round(ENLARGED * longest)) for side in LONG_SIDES})
         found = [_search_scale(photo, side / longest) for side in sides]
@@ -163,7 +154,7 @@ def _search_scale(photo: Photo, ratio: float) -> Rows:
     height, width = (max(1, round(side * ratio)) for side in photo.image.shape[:2])
     corners = _corners(resize_rgb(photo.image, height, width))
     low, high = corners.min(axis=1, initial=np.inf), corners.max(axis=1, initial=-np.inf)
-    large = (high - low).min(axis=1, initial=np.inf) >= LEAST
+    large = (high - low).min(axis=1, initial=np.inf) >= LEAST_SIDE
     scale = np.array([photo.width / width, photo.height / height])
     low, high = low[large] * scale, high[large] * scale
     return np.concatenate([low, high - low, np.ones((len(low), 1))], axis=1)

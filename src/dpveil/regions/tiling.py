@@ -70,12 +70,9 @@ def kept_zone(kept: Region, grid: Grid | None) -> Region:
 
 
 def _cut(region: Region, grid: Grid | None) -> Region:
-    """Return the region without the pixels it keeps, and without those that would grow into them.
-
-    The box around what is kept is cut out, or if the region's core reaches into that, what is kept alone.
-    """
+    """Return the region without the pixels it keeps, and without those that would grow into them."""
     near = list[Region]()
-    for kept in region.kept:
+    for kept in region.kept:  # the box around it is cut out, or if the core reaches into that, it alone
         zone = kept_zone(replace(kept, mask=None), grid)
         if region.core is not None and region.core.meets(zone):
             zone = kept_zone(kept, grid)
@@ -102,14 +99,11 @@ def _cut(region: Region, grid: Grid | None) -> Region:
 
 def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:
     """Return the grown `box`, clipped to a photo of `width` × `height` pixels."""
-    left, right = _outward(box.x, box.x + box.w, grid.x0, grid.width, grid.margin, width)
-    top, bottom = _outward(box.y, box.y + box.h, grid.y0, grid.height, grid.margin, height)
+    left, right = _blocks(box.x, box.x + box.w, grid.x0, grid.width)
+    top, bottom = _blocks(box.y, box.y + box.h, grid.y0, grid.height)
+    left, top = max(0, left - grid.margin), max(0, top - grid.margin)
+    right, bottom = min(width, right + grid.margin), min(height, bottom + grid.margin)
     return Box(left, top, right - left, bottom - top)
-
-
-def _outward(start: int, stop: int, line: int, step: int, margin: int, end: int) -> tuple[int, int]:
-    first, last = _blocks(start, stop, line, step)
-    return max(0, first - margin), min(end, last + margin)
 
 
 def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
@@ -129,10 +123,7 @@ def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) 
 
 
 def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int) -> Bool[np.ndarray, "h w"]:
-    """Return `mask` with every block of `size` pixels along `axis` filled in which a pixel is set.
-
-    `first` is the coordinate of the first pixel; blocks start at multiples of `size`.
-    """
+    # Blocks along the axis start at multiples of `size`; `first` is the coordinate of the first pixel.
     length = mask.shape[axis]
     starts = np.concatenate(([0], np.arange(-first % size or size, length, size)))
     touched = np.logical_or.reduceat(mask, starts, axis=axis)
@@ -148,9 +139,9 @@ def _dilate(mask: Bool[np.ndarray, "h w"], axis: int, margin: int) -> Bool[np.nd
     return np.moveaxis(wider, 0, axis)
 
 
-PIXELS: Final = 16_000_000
+TILE_PIXELS: Final = 16_000_000
 """Default limit on the pixels of all tiles: 12 megapixels at full scale, or 100 megapixels at scale 0.4."""
-SIDE: Final = 1088
+TILE_SIDE: Final = 1088
 """Longest side of a tile as the detector sees it, in pixels: CenterFace takes 0.3 GB for such an image."""
 MULTIPLE: Final = 32  # sides of tiles are multiples of this, in pixels as the detector sees them
 GAIN: Final = 1.25
@@ -164,7 +155,7 @@ POINTS: Final = np.array(
 """Points of the unit circle."""
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Distance of the chords between neighbouring POINTS from the centre."""
-LARGEST: Final = 1 << 31  # longest side of a detected box in pixels; larger ones would overflow
+LARGEST_SIDE: Final = 1 << 31  # longest side of a detected box in pixels; larger ones would overflow
 SPARE: Final = 0.25  # share of its area by which a piece of a face may lie outside the face's box
 PIECE: Final = 0.5  # a piece has less than this share of the area of the face's box
 WITHIN: Final = 0.1
@@ -188,14 +179,14 @@ class Tiling:
         """Return the tiling of a photo of this size for a detector that needs faces of `seen` pixels.
 
         The photo itself is downscaled to `long_side`. There are tiles only if they show smaller faces: of
-        `smallest` pixels, or if that is None as small as `PIXELS` allows.
+        `smallest` pixels, or if that is None as small as `TILE_PIXELS` allows.
 
         >>> Tiling.of(3000, 4000, long_side=1920, seen=24, smallest=None)
         Tiling(smallest=24, scale=1.0, overlap=75)
         """
         coarse = math.ceil(seen * max(1.0, max(height, width) / long_side))
         if smallest is None:
-            scale = min(1.0, math.sqrt(PIXELS / (height * width)))
+            scale = min(1.0, math.sqrt(TILE_PIXELS / (height * width)))
         else:
             scale = min(ENLARGED, seen / smallest)
         fine = math.ceil(seen / scale)
@@ -213,7 +204,7 @@ class Tiling:
         """
         if self.scale is None:
             return
-        most = max(SIDE / self.scale, 2.0 * self.overlap)
+        most = max(TILE_SIDE / self.scale, 2.0 * self.overlap)
         counts = [max(1, math.ceil((n - self.overlap) / (most - self.overlap))) for n in (height, width)]
         even = [(n + (k - 1) * self.overlap) / k for n, k in zip((height, width), counts, strict=True)]
         side = math.ceil(max(even) * self.scale / MULTIPLE) * MULTIPLE / self.scale
@@ -328,18 +319,14 @@ def join(
         alike = overlaps(row, kept)
         best = int(alike.argmax()) if len(alike) else -1
         if best >= 0 and alike[best] > OVERLAP:
-            if not _is_within(row, kept[best]):
-                rows[best] = _joint_box(kept[best], row)
+            spare, other = WITHIN * kept[best, 2:4], kept[best]
+            before = row[:2] >= other[:2] - spare
+            after = row[:2] + row[2:4] <= other[:2] + other[2:4] + spare
+            if not (before.all() and after.all()):
+                rows[best] = _joint_box(other, row)
         else:
             (inside if inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
     return np.array(rows).reshape(-1, 5), np.array(inside).reshape(-1, 5)
-
-
-def _is_within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> bool:
-    spare = WITHIN * other[2:4]
-    before = row[:2] >= other[:2] - spare
-    after = row[:2] + row[2:4] <= other[:2] + other[2:4] + spare
-    return bool(before.all() and after.all())
 
 
 def _joint_box(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:
@@ -362,7 +349,7 @@ def inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"])
 def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
     """Whether a box has a plausible size, overlaps an image of width × height, and scores from 0 to 1."""
     x, y, w, h, score = map(float, face)
-    if max(w, h) > LARGEST:
+    if max(w, h) > LARGEST_SIDE:
         return False
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 

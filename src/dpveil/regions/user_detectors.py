@@ -28,10 +28,10 @@ from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
 from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb, suppress
 
-MOST: Final = 1 << 29  # largest file in bytes; the largest networks of the kind have some 300 MB
+MOST_BYTES: Final = 1 << 29  # of a file; the largest networks of the kind have some 300 MB
 HINT: Final = "name the ONNX file of a YOLO or RT-DETR network that holds its own numbers"
 SIDES: Final = range(32, 2049)  # sides of images that a network may take, in pixels
-USUAL: Final = 640  # the side where it is free
+USUAL_SIDE: Final = 640  # the side where it is free
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class DetectorFile:
     def of(cls, path: Path) -> DetectorFile:
         """Return what a file says of itself; raises `InvalidParameter`."""
         try:
-            if not path.is_file() or path.stat().st_size > MOST:
-                raise _model_error(path, f"is no file of at most {MOST >> 20} MiB")
+            if not path.is_file() or path.stat().st_size > MOST_BYTES:
+                raise _model_error(path, f"is no file of at most {MOST_BYTES >> 20} MiB")
             contents = path.read_bytes()
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or "input error"
@@ -64,7 +64,7 @@ class DetectorFile:
             raise _model_error(path, f"cannot be used: {error.message}") from error
         if len(shapes) not in (1, 2) or len(shapes[0]) != 4 or shapes[0][0] > 1 or shapes[0][1] != 3:
             raise _model_error(path, "does not take one image of three channels")
-        height, width = (side if side > 0 else USUAL for side in shapes[0][2:])
+        height, width = (side if side > 0 else USUAL_SIDE for side in shapes[0][2:])
         if height not in SIDES or width not in SIDES:
             raise _model_error(path, f"takes images of {width} × {height} pixels")
         return cls(hashlib.sha256(contents).hexdigest(), height, width, names, network)
@@ -100,7 +100,6 @@ def read(outputs: Sequence[np.ndarray], height: int, width: int, classes: int | 
 
 
 def _rows_of(tables: list[np.ndarray], height: int, width: int, classes: int | None) -> Found | None:
-    """Return the rows of the layout that tables have; None for an unknown one."""
     cells = sum((height // stride) * (width // stride) for stride in STRIDES)
     size = np.array([width, height, width, height])
 
@@ -138,8 +137,8 @@ def _best(boxes: Float[np.ndarray, "n 4"], scores: Float[np.ndarray, "n c"]) -> 
 THRESHOLD: Final = Fraction(1, 4)
 OVERLAP: Final = 0.6  # intersection over union above which two boxes of a class are one thing
 GREY: Final = 114  # level of what is around the photo in the network's image, as YOLO is trained
-TAKEN: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE, EYE)  # kinds of regions that others find
-LARGEST: Final = 4  # a box is at most so many times as wide and high as the network's image
+OTHER_KINDS: Final = (WHOLE, BOX, OBJECT, MASK, FACE, TEXT, PLATE, CODE, EYE)  # kinds that others find
+LARGEST_RATIO: Final = 4  # a box is at most so many times as wide and high as the network's image
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +175,6 @@ class Detected(Things):
 
     @property
     def description(self) -> str:
-        """Return "detected", the SHA-256 of the file, and every setting that is not the default."""
         chosen = str(self.classes).replace(" ", "_")
         stated = {
             "model": f"sha256:{self._file.digest}",
@@ -200,7 +198,6 @@ class Detected(Things):
             ) from error
 
     def rows(self, photo: Photo) -> list[tuple[str, Rows]]:
-        """Return what is found in a photo, by the noun of each class."""
         height, width = photo.image.shape[:2]
         found, ratio = self._run(photo.image)
         found = found[found[:, 4] >= float(self.threshold)]
@@ -247,7 +244,7 @@ def noun(name: str, number: float) -> str:
     ('license plate', 'detected face', 'class 2')
     """
     kind = re.sub("[^a-z0-9]+", " ", name.lower()).strip()[:30]
-    kind = f"detected {kind}" if kind.partition(" ")[0] in TAKEN else kind
+    kind = f"detected {kind}" if kind.partition(" ")[0] in OTHER_KINDS else kind
     return kind if KIND.fullmatch(kind) else f"class {int(number)}"
 
 
@@ -267,12 +264,8 @@ def letterbox(
 
 
 def _boxes(found: Found, ratio: float, height: int, width: int) -> Rows:
-    """Return the boxes of one class in pixels of the photo, each thing once.
-
-    Boxes beside the photo are left out. Raises `RegionError` for what is no box.
-    """
     size = found[:, 2:4] - found[:, :2]
-    most = LARGEST * ratio * max(height, width)
+    most = LARGEST_RATIO * ratio * max(height, width)
     if not ((size > 0) & (size <= most)).all() or not (np.abs(found[:, :4]) <= most).all():
         raise RegionError("the detector gave something that is no box in this photo", hint=REMEDY)
     rows = np.column_stack([found[:, :2], size, found[:, 4]]) / [*[ratio] * 4, 1]

@@ -154,7 +154,7 @@ def _choices(told: dict[str, Any]) -> Any:
 def _release_document(
     told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
 ) -> list[str]:
-    from dpveil.batch.releasing import release_all
+    from dpveil.batch.run import release_all
     from dpveil.batch.tasks import plan_tasks
 
     tasks, done = plan_tasks([source], out), 0
@@ -175,7 +175,7 @@ def _release_clip(
     told: dict[str, Any], source: Path, out: Path, progress: Callable[[int, int], None]
 ) -> list[str]:
     from dpveil.batch.tasks import Task
-    from dpveil.video.obfuscating import ClipRun
+    from dpveil.video.clip_in_batch import ClipRun
 
     run = ClipRun(choices=_choices(told))
     return _notes([run.release(Task(source, out, out.name), lambda stage, done, of: progress(done, of))])

@@ -66,7 +66,6 @@ class Source:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def clip_error(self, problem: str, remedy: str = COPY_AGAIN) -> ClipError:
-        """Return the error that this file has a `problem`."""
         return ClipError(f"cannot read {self.name}: {problem}", hint=remedy)
 
 
@@ -75,7 +74,7 @@ NAMES: Final = {MOV: "mp4", MATROSKA: "matroska", AVI: "avi", TS: "mpegts", PS: 
 """FFmpeg's demuxers that may read a clip, and what the format is called in `Facts`."""
 FIRST_BOXES: Final = frozenset((b"ftyp", b"moov", b"mdat", b"wide", b"free", b"skip", b"pnot"))
 """Types of the first box of a MOV or MP4 file."""
-KINDS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
+KNOWN_CONTAINERS: Final = "save it as MP4, MOV, Matroska, WebM, AVI or MPEG"
 
 
 def container_of(source: Source) -> str:
@@ -93,7 +92,7 @@ def container_of(source: Source) -> str:
         return TS
     if head.startswith(b"\x00\x00\x01\xba"):
         return PS
-    raise source.clip_error("it is not a clip in a format that dpveil reads", KINDS)
+    raise source.clip_error("it is not a clip in a format that dpveil reads", KNOWN_CONTAINERS)
 
 
 DECODERS: Final = frozenset(

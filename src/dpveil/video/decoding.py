@@ -161,13 +161,10 @@ class Upright:
 
 
 def _flips(turn: bytes, source: Source) -> tuple[bool, bool, bool]:
-    """Return whether to swap rows and columns, then to mirror left and right, then top and bottom.
-
-    `turn` is FFmpeg's display matrix: nine signed numbers a b u, c d v, x y w; a point goes to
-    (a·x + c·y, b·x + d·y).
-    """
+    """Return whether to swap rows and columns, then to mirror left and right, then top and bottom."""
     if len(turn) < 36:
         return False, False, False
+    # FFmpeg's display matrix: nine signed numbers a b u, c d v, x y w; a point goes to (a·x + c·y, b·x + d·y)
     a, b, _, c, d, *_ = np.frombuffer(turn[:36], np.int32).astype(float)
     scale = max(abs(a), abs(b), abs(c), abs(d)) / 100
     if max(abs(b), abs(c)) < scale <= 50 * min(abs(a), abs(d)):
@@ -267,30 +264,20 @@ class Reader:
                 dropped=(*left_out_streams(container, stream), *bright),
             )
 
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._running = None
-
     def frame(self, start: int, stop: int, index: int) -> Frame | None:
         """Return a frame of those from `start` to `stop`, the next one at once; None after the last."""
         due = (start, stop, index)
-        if index == stop and (self._running is None or self._running[0] != due):
-            deque(self.frames(stop - 1, stop), maxlen=0)  # raises unless it is the last one
-            return None
         if self._running is None or self._running[0] != due:
-            self._running = due, self.frames(index, stop)
+            self._running = due, self.frames(min(index, stop - 1), stop)
+            if index == stop:
+                next(self._running[1])  # the process was begun anew; the next one raises if there are more
         frames = self._running[1]
         found = next(frames, None)
         self._running = None if found is None else ((start, stop, index + 1), frames)
         return found
 
     def frames(self, start: int = 0, stop: int | None = None) -> Iterator[Frame]:
-        """Return frames as `Clip.frames` does."""
-        return self._frames(*bounds(self.facts, start, stop))
-
-    def _frames(self, start: int, stop: int) -> Iterator[Frame]:
+        start, stop = bounds(self.facts, start, stop)
         times = list(islice(self.facts.times, stop))
         index = start - 1
         for index, (time, picture) in enumerate(self._frames_at(start, times), start):
@@ -305,11 +292,9 @@ class Reader:
             raise self.source.clip_error(LIES)
 
     def _frames_at(self, start: int, times: list[int]) -> Iterator[tuple[int, Any]]:
-        """Return times and pictures of the frames from `start` on.
-
-        They are decoded from a keyframe before them, if there is one: what precedes a keyframe may be
-        missing, or may refer to frames before it.
-        """
+        """Return times and pictures of the frames from `start` on."""
+        # From a keyframe before them, if there is one: what precedes a keyframe may be missing, or may refer
+        # to frames before it.
         if start and self._clean:
             found = self._read_frames(times[max(0, start - 2)])
             try:
@@ -339,19 +324,17 @@ class Reader:
                 yield look, frame.pts
 
     def _with_looks(self, frames: Iterator[Any], stream: Any) -> Iterator[tuple[Look, Any]]:
-        """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first.
-
-        Only whether they consist of fields may change, as it does in broadcasts. The display matrix is read
-        from the first: PyAV keeps a frame whose side data was read until Python looks for cycles.
-        """
+        """Yield `frames` of `stream` with their looks; raises `ClipError` for one unlike the first."""
         first: Look | None = None
         angle = 0
         for frame in frames:
+            # Of the first alone: PyAV keeps a frame whose side data was read until Python looks for cycles.
             turn = bytes(frame.side_data.get("DISPLAYMATRIX") or b"") if first is None else first.turn
             aspect = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
             look = look_of(frame, turn, aspect, self.source, self.most)
             if first is None:
                 first, angle = look, frame.rotation
+            # whether frames consist of fields may change, as it does in broadcasts
             if frame.rotation != angle or replace(look, fields=False) != replace(first, fields=False):
                 same = (look.width, look.height) == (first.width, first.height)
                 what = "format" if same else "size"
@@ -359,27 +342,22 @@ class Reader:
             yield look, frame
 
     def _read_frames(self, near: int | None = None) -> Iterator[tuple[int, Any]]:
-        """Yield time and picture of every frame, from the first or from the keyframe before time `near` on.
-
-        Those that consist of fields are made whole. Raises `ClipError` if one is not as the first ones were.
-        """
+        """Yield time and picture of every frame, from the first or the keyframe before time `near` on."""
         with self._stream() as (container, stream):
             if near is not None:
                 with as_clip_error(self.source, "its index"):
                     container.seek(near, stream=stream)
             clock, look = Clock(self._usual, self.source), self._look
-            frames = self._as_before(
-                decode_frames(container, stream, self.source, numbered=near is None), stream
-            )
+            decoded = decode_frames(container, stream, self.source, numbered=near is None)
+            frames = (self._as_before(*both) for both in self._with_looks(decoded, stream))
             plain = ((frame.pts, frame) for frame in frames)
             for own, frame in _deinterlace(frames, look, self.source) if look.fields else plain:
                 yield clock.time(own), frame
 
-    def _as_before(self, frames: Iterator[Any], stream: Any) -> Iterator[Any]:
-        for look, frame in self._with_looks(frames, stream):
-            if replace(look, fields=self._look.fields) != self._look or look.fields > self._look.fields:
-                raise self.source.clip_error("its frames are not as they were when it was opened")
-            yield frame
+    def _as_before(self, look: Look, frame: Any) -> Any:
+        if replace(look, fields=self._look.fields) != self._look or look.fields > self._look.fields:
+            raise self.source.clip_error("its frames are not as they were when it was opened")
+        return frame
 
     def _packet_times(self, container: Any, stream: Any, decoders: frozenset[str]) -> list[int] | None:
         """Return the times that the packets state, in order; None where these may not be the frames'."""
@@ -402,7 +380,6 @@ class Reader:
         return times if len(set(times)) == len(times) else None
 
     def _decoded_times(self) -> tuple[list[int], bool, bool]:
-        """Return the times of all frames, whether all are the file's own, and whether any has fields."""
         times: list[int] = []
         clock, fields = Clock(self._usual, self.source), False
         for look, own in self._looks():

@@ -63,7 +63,6 @@ def calm(frames: Series, middle: Lines, reach: Lines, near: Sequence[float] | No
 
 
 def _least_bends(frames: Series, middle: Series, low: Series, high: Series, near: float) -> Series:
-    """Return a line between `low` and `high` with the least bends; two frames at least."""
     from scipy.linalg import cho_solve_banded, cholesky_banded
 
     energy = _energy(np.diff(frames) / np.diff(frames).mean())
@@ -78,9 +77,7 @@ def _least_bends(frames: Series, middle: Series, low: Series, high: Series, near
 
 
 def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
-    """Return the matrix of the squared bends and slopes of a line and of `PULL`: its diagonals, from the
-    main one downwards. `steps` are those between the line's values.
-    """
+    # The matrix of the squared bends and slopes of a line, and of `PULL`: its diagonals from the main one on.
     count = len(steps) + 1
     bands = np.zeros((3, count))
     bands[0] = PULL
@@ -96,10 +93,10 @@ def _energy(steps: Series) -> Float64[np.ndarray, "3 n"]:
     return bands
 
 
-ONE: Final = HeadFrame(1)
+UNIT_FRAME: Final = HeadFrame(1)
 ROLL: Final = 2 * math.pi / ROLLS  # radians from one roll of a cell to the next
 SIZE: Final = math.log(RATIO[0] / RATIO[1])  # logarithm of the ratio of one scale of a cell to the next
-NEAR: Final = 0.03
+NEAR_SIDES: Final = 0.03
 """How far the middle of the head that is shown may be from the line between keys, in sides of its frame,
 where its motion changes."""
 SWING: Final = 0.3
@@ -120,7 +117,7 @@ def cell_at(key: Key, protect: str) -> Cell:
     (48, 0, 58, 41)
     """
     box = Box(key.x, key.y, key.w, key.h)
-    head = between(of_box(box, -math.radians(key.roll)), SEEN, ONE)
+    head = between(of_box(box, -math.radians(key.roll)), SEEN, UNIT_FRAME)
     yaw = None if key.yaw is None else math.radians(key.yaw)
     if yaw is not None:  # detectors put boxes around heads; faces that turn are ahead of the middle
         aside = ASIDE * key.w * math.sin(max(-MOST_YAW, min(MOST_YAW, yaw)))
@@ -128,46 +125,25 @@ def cell_at(key: Key, protect: str) -> Cell:
     return cell_of(head, yaw, box, protect)
 
 
-@dataclass(frozen=True, eq=False)
 class Course:
-    """The course of a head on straight lines between the cells of its keys.
+    """The course of a head on straight lines between the cells of its keys, which are in order of frames.
 
-    `frames` are those of the keys, strictly increasing. `protect` is one of `PROTECTIONS`.
+    `protect` is one of `PROTECTIONS`. Raises `RegionError` as `cell_at` does.
     """
 
-    frames: Series
-    cells: tuple[Cell, ...]
-    protect: str
-
-    @classmethod
-    def of(cls, keys: Sequence[Key], protect: str) -> Course:
-        """Return the course of keys in order of frames; raises `RegionError` as `cell_at` does."""
-        frames = np.array([key.frame for key in keys], np.float64)
-        if not len(keys) or not (np.diff(frames) > 0).all():
-            raise RegionError(
-                "the keys of a track are not in order of frames", hint="give each frame one key"
-            )
-        return cls(frames, tuple(cell_at(key, protect) for key in keys), protect)
-
-    @cached_property
-    def _sides(self) -> Series:
-        return np.array([side(cell.scale) for cell in self.cells])
-
-    @cached_property
-    def _centres(self) -> Float64[np.ndarray, "n 2"]:
+    def __init__(self, keys: Sequence[Key], protect: str) -> None:
+        self.frames = np.array([key.frame for key in keys], np.float64)
+        if not len(keys) or not (np.diff(self.frames) > 0).all():
+            problem, hint = "the keys of a track are not in order of frames", "give each frame one key"
+            raise RegionError(problem, hint=hint)
+        self.cells, self.protect = tuple(cell_at(key, protect) for key in keys), protect
+        self._sides = np.array([side(cell.scale) for cell in self.cells])
         at = np.array([(cell.across + 0.5, cell.down + 0.5) for cell in self.cells])
-        return np.asarray(at * PITCH * self._sides[:, None])
-
-    @cached_property
-    def _turns(self) -> Series:
-        """Rolls in radians, clockwise, each the short way from the one before."""
-        rolls = np.array([cell.roll for cell in self.cells], np.float64)
-        return np.asarray(np.unwrap(rolls * ROLL))
-
-    @cached_property
-    def _stretches(self) -> Float64[np.ndarray, "n 2"]:
-        shapes = [cell.shape(self.protect) for cell in self.cells]
-        return np.array([(shape.left, shape.right) for shape in shapes])
+        self._centres = at * PITCH * self._sides[:, None]
+        # rolls in radians, clockwise, each the short way from the one before
+        self._turns = np.unwrap(np.array([cell.roll for cell in self.cells], np.float64) * ROLL)
+        shapes = [cell.shape(protect) for cell in self.cells]
+        self._stretches = np.array([(shape.left, shape.right) for shape in shapes])
 
     def outline(self, frame: float) -> tuple[Similarity, Shape]:
         """Return the map from the picture to a frame with a side of 1, and the shape that is replaced."""
@@ -191,12 +167,12 @@ class Course:
         """Frames, and the calm course there: at keys, and from where on it is straight to the next key.
 
         Where the head changes its motion so abruptly that a curve over the whole time to the next key would
-        be farther than `NEAR` from the line, it only bends for so long that it is not. A curve of n frames
-        is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
+        be farther than `NEAR_SIDES` from the line, it only bends for so long that it is not. A curve of n
+        frames is at most n · 4/27 changes of motion away from the line (Hermite's cubic that begins at rest).
         """
         moves = np.diff(self._calmest_course[2:], axis=1) / np.diff(self.frames)
         change = np.hypot(*np.diff(moves, axis=1, prepend=moves[:, :1], append=moves[:, -1:]))
-        bend = np.maximum(1.0, NEAR * self._sides * 27 / 4 / np.maximum(change, 1e-9))
+        bend = np.maximum(1.0, NEAR_SIDES * self._sides * 27 / 4 / np.maximum(change, 1e-9))
         half = np.diff(self.frames) / 2
         after = (self.frames[:-1] + bend[:-1])[bend[:-1] < half]
         before = (self.frames[1:] - bend[1:])[bend[1:] < half]
@@ -249,13 +225,9 @@ class Course:
         From one class to the next it takes `fade` frames.
         """
         starts, classes = self._yaws
-        at = int(np.searchsorted(starts, frame, "right")) - 1
-        at = max(at, 0)
-        for other, from_start in ((at - 1, frame - starts[at]), (at + 1, None)):
-            if not 0 <= other < len(classes):
-                continue
-            away = from_start if from_start is not None else starts[other] - frame
-            if away < fade / 2:
+        at = max(0, int(np.searchsorted(starts, frame, "right")) - 1)
+        for other, turn in ((at - 1, at), (at + 1, at + 1)):
+            if 0 <= other < len(classes) and (away := abs(frame - starts[turn])) < fade / 2:
                 share = 0.5 - away / fade
                 return [(classes[at], 1 - share), (classes[other], share)]
         return [(classes[at], 1.0)]
@@ -267,16 +239,14 @@ class Course:
 
 
 def _pose(length: float, turn: float, x: float, y: float) -> Similarity:
-    """Return the map to a frame with a side of 1 of a head with this side, roll and centre, in pixels from
-    the picture's left top.
-    """
+    # The map to a frame with a side of 1; `x` and `y` are in pixels from the picture's left top.
     turned = Similarity(1 / length, -turn, 0.0, 0.0)
     move = np.array(MIDDLE) - turned.to(np.array([[x - 0.5, y - 0.5]]))[0] - 0.5
     return replace(turned, x=float(move[0]), y=float(move[1]))
 
 
 CORNERS: Final = 180  # corners of the polygon around an ellipse
-MORE: Final = 1.0  # pixels by which the polygon is larger than needed, for all rounding
+SPARE_PIXELS: Final = 1.0  # pixels by which the polygon is larger than needed, for all rounding
 BITS: Final = 6  # bits of a pixel's fractions in which corners are given to OpenCV
 
 
@@ -292,15 +262,11 @@ def region_around(
     sagitta of its sides; OpenCV fills every pixel whose centre is inside. ∎
     """
     least = min(shape.half[0] * min(shape.left, shape.right), shape.half[1] * min(1.0, shape.below))
-    factor = 1 / np.cos(np.pi / CORNERS) + MORE * head.scale / least
-    parts = [head.back(part - 0.5) for part in _corners(shape, factor, MORE * head.scale)]
+    factor = 1 / np.cos(np.pi / CORNERS) + SPARE_PIXELS * head.scale / least
+    parts = [head.back(part - 0.5) for part in _corners(shape, factor, SPARE_PIXELS * head.scale)]
     if box is not None:
-        ends = [
-            [box.x, box.y],
-            [box.x + box.w - 1, box.y],
-            [box.x + box.w - 1, box.y + box.h - 1],
-            [box.x, box.y + box.h - 1],
-        ]
+        right, bottom = box.x + box.w - 1, box.y + box.h - 1
+        ends = [[box.x, box.y], [right, box.y], [right, bottom], [box.x, bottom]]
         parts.append(np.array(ends, np.float64))
     found = bounds(np.concatenate(parts), width, height)
     if found is None or not masked:
@@ -313,9 +279,7 @@ def region_around(
 
 
 def _corners(shape: Shape, factor: float, more: float) -> list[Float64[np.ndarray, "n 2"]]:
-    """Return the corners of polygons around an ellipse that is larger by a factor, and around its neck, which
-    is larger by `more` of the frame's side.
-    """
+    # Around the ellipse, larger by a factor, and around its neck, larger by `more` of the frame's side.
     angle = np.arange(CORNERS) * (2 * np.pi / CORNERS)
     x, y = shape.half[0] * factor * np.cos(angle), shape.half[1] * factor * np.sin(angle)
     x *= np.where(x < 0, shape.left, shape.right)
@@ -336,26 +300,19 @@ GIVEN: Final = (BOX, OBJECT)  # kinds of tracks whose boxes a user gave
 FADE: Final = Fraction(1, 5)  # seconds from one turn of a head to the next
 
 
-@dataclass(frozen=True, eq=False)
 class BoxCourse:
     """The course of a box on straight lines between rounded boxes: left, top, right and bottom, in pixels.
+
+    Keys are in order of frames. Boxes get a margin in shares of width and height; those that are not
+    `rounded` are a user's own.
 
     *What is replaced holds the object.* Every edge of a rounded box lies outside the key's, so a mean of the
     two does, with the same weights. ∎
     """
 
-    frames: Float64[np.ndarray, " n"]
-    edges: Float64[np.ndarray, "4 n"]
-
-    @classmethod
-    def of(cls, keys: Sequence[Key], *, margin: Fraction, rounded: bool) -> BoxCourse:
-        """Return the course of keys in order of frames, with a margin in shares of width and height.
-
-        Boxes that are not `rounded` are a user's own.
-        """
-        frames = np.array([key.frame for key in keys], np.float64)
-        edges = np.array([_edges(key, float(margin), rounded) for key in keys], np.float64)
-        return cls(frames, edges.T)
+    def __init__(self, keys: Sequence[Key], *, margin: Fraction, rounded: bool) -> None:
+        self.frames = np.array([key.frame for key in keys], np.float64)
+        self.edges = np.array([_edges(key, float(margin), rounded) for key in keys], np.float64).T
 
     def box(self, frame: float, width: int, height: int) -> Box | None:
         """Return the box that is replaced in a frame of this size; None if nothing of it lies there."""
@@ -375,7 +332,6 @@ class BoxCourse:
 
 
 def _edges(key: Key, margin: float, rounded: bool) -> tuple[float, float, float, float]:
-    """Return left, top, right and bottom of what is replaced at a key."""
     aside, above = key.w * margin, key.h * margin
     left, top, right, bottom = key.x - aside, key.y - above, key.x + key.w + aside, key.y + key.h + above
     if not rounded:
@@ -419,18 +375,12 @@ class Scene:
 
     @property
     def faces(self) -> bool:
-        """Whether the method replaces faces by faces."""
         return isinstance(self.method, FaceMethod)
 
     @property
     def fade(self) -> float:
         """Frames from one turn of a head to the next."""
         return max(1.0, float(FADE) * self.rate)
-
-    @cached_property
-    def _spans(self) -> Float64[np.ndarray, "n 2"]:
-        spans = [(track.first, track.last) for track in self.tracks]
-        return np.array(spans, np.float64).reshape(-1, 2)
 
     def shows_face(self, track: Track) -> bool:
         """Whether another face is shown where a track is."""
@@ -441,7 +391,7 @@ class Scene:
         """Return the course of a face that is replaced by a face; raises `RegionError`."""
         if track.number not in self._courses:
             protect = str(getattr(self.method, "protect", "head"))
-            self._courses[track.number] = Course.of(track.keys, protect)
+            self._courses[track.number] = Course(track.keys, protect)
         return self._courses[track.number]
 
     def box_course(self, track: Track) -> BoxCourse:
@@ -449,7 +399,7 @@ class Scene:
         if track.number not in self._boxes:
             margin = Fraction(0) if self.faces or track.kind != "face" else self.margin
             given = track.kind in GIVEN
-            self._boxes[track.number] = BoxCourse.of(track.keys, margin=margin, rounded=not given)
+            self._boxes[track.number] = BoxCourse(track.keys, margin=margin, rounded=not given)
         return self._boxes[track.number]
 
     @cached_property
@@ -461,9 +411,7 @@ class Scene:
         return {}
 
     def present(self, frame: int) -> list[Track]:
-        """Return the tracks that are in a frame."""
-        first, last = self._spans.T
-        return [self.tracks[n] for n in np.flatnonzero((first <= frame) & (frame <= last))]
+        return [track for track in self.tracks if track.first <= frame <= track.last]
 
     def spot(self, track: Track, frame: int) -> ReplacedPlace:
         """Return what is replaced of a track in a frame, and where a face is shown."""
@@ -480,11 +428,9 @@ class Scene:
         return ReplacedPlace(track, region, course.pose_at(frame))
 
     def spots(self, frame: int) -> list[ReplacedPlace]:
-        """Return all that is replaced in a frame."""
         return [self.spot(track, frame) for track in self.present(frame)]
 
     def hidden_mask(self, frame: int) -> Bool[np.ndarray, "h w"]:
-        """Return the pixels that are replaced in a frame."""
         regions = [spot.region for spot in self.spots(frame) if spot.region is not None]
         return hidden_pixels(regions, self.height, self.width)
 

@@ -14,11 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
-from dpveil.batch.tasks import Payer
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json, exact
@@ -52,6 +51,9 @@ from dpveil.video.facts import (
 )
 from dpveil.video.places import Scene
 from dpveil.video.quote import CROP, ClipQuote, Draw, draws_faces, draws_of, size_of
+
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
 
 SCHEMA: Final = "dpveil.video-plan/1"
 WIDTH: Final = 100  # objects and lists that fit into so many characters are written in one line
@@ -285,7 +287,7 @@ def _digest(data: bytes) -> bytes:
 class Payment:
     """Who pays for a clip, if anybody does; raises `InvalidParameter` for what does not belong together."""
 
-    ledger: Payer | None = None
+    ledger: Ledger | None = None
     subject: str | None = None
     other_regions: bool = False
     seed: int | None = None

@@ -126,7 +126,6 @@ Ranked = tuple[tuple[int, ...], Track, Key, Box | None]
 
 
 def _rank_keys(track: Track, scene: Scene) -> Iterator[Ranked]:
-    """Yield the keys at which a track may be read, each with its rank; none outside of the picture."""
     if scene.shows_face(track):
         for key, cell in zip(track.keys, scene.course(track).cells, strict=True):
             x, y, w, h = cell.around
@@ -213,7 +212,7 @@ def clip_shows(quote: ClipQuote) -> tuple[str, ...]:
 MOST_NAMED: Final = 20  # most draws that the scope of a total names
 MOST_SIZES: Final = 2
 """Most sizes of rasters for which the warning of pure noise is computed, as each may take seconds."""
-HEAD: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
+A_FACE: Final = RegionRecord(Box(0, 0, 1, 1), Origin(FACE, "faces", number=1, found=True, cell=(0, 0, 0, 0)))
 """A face, of which a method is asked what its place shows."""
 
 
@@ -252,13 +251,11 @@ class ClipQuote:
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each draw."""
         parts = zip(self.persons, self.sizes, self.costs_per_person, strict=True)
         return tuple(self._guarantee_for(group, size, *drawn) for group, size, drawn in parts)
 
     @cached_property
     def total(self) -> Guarantee:
-        """The composed guarantee of the clip: the sum over its draws."""
         shown = dict.fromkeys(text for each in self.guarantees for text in each.scope.in_the_clear)
         covered = "; ".join(each.scope.covers for each in self.guarantees[:MOST_NAMED])
         more = len(self.guarantees) - MOST_NAMED
@@ -271,7 +268,6 @@ class ClipQuote:
 
     @property
     def strength(self) -> str:
-        """The strength of the total."""
         return strength(self.total)
 
     @property
@@ -281,7 +277,6 @@ class ClipQuote:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """The user's choices but for tracks."""
         return {
             "method": self.method.name,
             "parameters": self.method.parameters(),
@@ -319,7 +314,7 @@ class ClipQuote:
     ) -> Guarantee:
         shown = list(cost.scope.in_the_clear)
         if size is None:
-            shown += map(words.of_clip, method.shown_by_place(HEAD))
+            shown += map(words.of_clip, method.shown_by_place(A_FACE))
             shown.append(words.TURNS)
         if chosen := ", ".join(method.set_by_user):
             shown.append(CHOSEN.format(chosen))

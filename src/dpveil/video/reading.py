@@ -26,7 +26,7 @@ POOL: Final = Pool("dpveil.video.writing:serve", memory=1 << 33, seconds=SECONDS
 """The processes, with 8 GiB each; the same one answers as long as one thread asks."""
 MOST_FACTS: Final = 1 << 28
 ENDS: Final = "it ends the process that reads it"
-ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
+WHY_ENDED: Final = {"memory": "reading it needs too much memory", "time": "reading it takes too long"}
 """What is said of a clip that ended its process, by why."""
 
 
@@ -64,7 +64,7 @@ class Clip:
         try:
             answer, found = POOL.ask([which, what, *given], most=most)
         except Ended as error:
-            problem = ENDED.get(error.why, ENDS)
+            problem = WHY_ENDED.get(error.why, ENDS)
             raise source.clip_error(problem, "leave it out, or convert it first") from error
         if "refused" in answer:
             kind, problem, hint = answer["refused"]
@@ -93,7 +93,7 @@ class Clip:
         self.ask("frame", start, stop, stop)  # raises if there are more
 
 
-SKIP: Final = 60  # frames that are decoded and dropped rather than seeking
+SKIPPED_FRAMES: Final = 60  # as many are decoded and dropped rather than sought: keyframes are as far apart
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -106,7 +106,7 @@ def pick_frames(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
     left = sorted(set(wanted))
     while left:
         run = [left.pop(0)]
-        while left and left[0] - run[-1] <= SKIP:
+        while left and left[0] - run[-1] <= SKIPPED_FRAMES:
             run.append(left.pop(0))
         due = set(run)
         for frame in clip.frames(run[0], run[-1] + 1):
@@ -114,8 +114,8 @@ def pick_frames(clip: Clip, wanted: Iterable[int]) -> Iterator[Frame]:
                 yield frame
 
 
-MOST: Final = 8  # most frames between two stages
-BYTES: Final = 2**25  # most bytes of them, unless one frame has more
+MOST_WAITING: Final = 8  # frames between two stages
+MOST_BYTES: Final = 2**25  # of them, unless one frame has more
 Item = TypeVar("Item")
 
 
@@ -127,7 +127,7 @@ def room_for(facts: Facts) -> int:
     >>> [room_for(Facts(**one, steps=(), width=w, height=w * 9 // 16)) for w in (640, 1920, 3840)]
     [8, 5, 1]
     """
-    return max(1, min(MOST, BYTES // (3 * facts.width * facts.height)))
+    return max(1, min(MOST_WAITING, MOST_BYTES // (3 * facts.width * facts.height)))
 
 
 def ahead(items: Iterator[Item], most: int) -> Generator[Item]:

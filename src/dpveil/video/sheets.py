@@ -21,9 +21,9 @@ PRIVATE: Final = "NOT FOR PUBLICATION: shows the original, for the eyes of whoev
 MOST_ROWS: Final = 100  # most tracks on a sheet; a line says how many are left out
 TILE: Final = 112  # side of a thumbnail; this and all lengths below are in pixels
 GAP, MARGIN = 14, 36
-WORDS: Final = 390  # width of the words about a track
-BAR: Final = 620  # width of the timeline
-HEAD: Final = 118  # height above the first row
+WORDS_WIDTH: Final = 390  # width of the words about a track
+BAR_WIDTH: Final = 620  # width of the timeline
+HEADER: Final = 118  # height above the first row
 COLUMNS, PICTURE = 4, 300
 """Pictures in a row of a preview, and the width of each."""
 PICTURES: Final = 12  # moments of a preview
@@ -31,7 +31,7 @@ AROUND: Final = 0.35  # what a thumbnail shows around a box, in shares of its si
 PAPER, INK, SOFT, RULE = (250, 249, 246), (28, 30, 34), (104, 108, 116), (214, 211, 204)
 ALARM, REPLACED, VISIBLE = (176, 42, 32), (32, 110, 106), (208, 120, 20)
 GREY: Final = 128
-ENDED: Final = {
+TRACK_ENDS: Final = {
     "left": "left the picture",
     "cut": "the shot ended",
     "end": "the clip ended",
@@ -46,7 +46,10 @@ Levels = UInt8[np.ndarray, "h w 3"]
 def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     """Return the tracks of a plan, numbered, each with its first, a middle and its last picture."""
     shown, seconds = plan.tracks[:MOST_ROWS], times_of(clip.facts)
-    wanted = {track.number: _thirds(track) for track in shown}
+    wanted = dict[int, list[int]]()
+    for track in shown:  # the first frame in which it is followed, a middle one, and the last, each once
+        first, last = followed_span(track)
+        wanted[track.number] = [*dict.fromkeys((first, (first + last) // 2, last))]
     pictures: dict[tuple[int, int], Image.Image] = {}
     for frame in pick_frames(clip, {frame for frames in wanted.values() for frame in frames}):
         for track in shown:
@@ -54,34 +57,37 @@ def track_sheet(plan: VideoPlan, clip: Clip) -> Levels:
                 part = _crop_around(frame.image, track, frame.index)
                 pictures[track.number, frame.index] = _fit(part, (TILE, TILE))
     words, step = MARGIN + 3 * (TILE + GAP), TILE + GAP + 22
-    left, length = words + WORDS, max(float(clip.facts.seconds), 1e-9)
-    size = left + BAR + MARGIN, HEAD + len(shown) * step + MARGIN
+    left, length = words + WORDS_WIDTH, max(float(clip.facts.seconds), 1e-9)
+    size = left + BAR_WIDTH + MARGIN, HEADER + len(shown) * step + MARGIN
     title = f"{plan.clip}: {count_noun(len(plan.tracks), 'track')}, {count_noun(len(plan.cuts), 'cut')}"
     page, draw = _new_page(size, title)
     for cut in plan.cuts:
-        at = left + BAR * seconds[cut] / length
-        draw.line((at, HEAD - 8, at, HEAD + len(shown) * step), fill=RULE, width=1)
+        at = left + BAR_WIDTH * seconds[cut] / length
+        draw.line((at, HEADER - 8, at, HEADER + len(shown) * step), fill=RULE, width=1)
     for tenth in range(0, 11, 2):
-        at = left + BAR * tenth / 10
-        draw.line((at, HEAD - 14, at, HEAD - 8), fill=SOFT, width=1)
-        draw.text((at, HEAD - 34), clock(length * tenth / 10), SOFT, _font(14), anchor="ma")
-    for place, track in enumerate(shown):
-        top = HEAD + place * step
+        at = left + BAR_WIDTH * tenth / 10
+        draw.line((at, HEADER - 14, at, HEADER - 8), fill=SOFT, width=1)
+        draw.text(
+            (at, HEADER - 34), clock(length * tenth / 10), SOFT, ImageFont.load_default(14), anchor="ma"
+        )
+    for row, track in enumerate(shown):
+        top = HEADER + row * step
         for column, index in enumerate(wanted[track.number]):
             x, picture = MARGIN + column * (TILE + GAP), pictures[track.number, index]
             page.paste(picture, (x + (TILE - picture.width) // 2, top + (TILE - picture.height) // 2))
-            draw.text((x, top + TILE + 2), clock(seconds[index]), SOFT, _font(13))
+            draw.text((x, top + TILE + 2), clock(seconds[index]), SOFT, ImageFont.load_default(13))
         colour = VISIBLE if track.visible else REPLACED
-        draw.text((words, top), f"{track.number}", colour, _font(34))
+        draw.text((words, top), f"{track.number}", colour, ImageFont.load_default(34))
         for line, text in enumerate(_lines(track, seconds)):
-            draw.text((words + 70, top + 6 + line * 22), text, INK if line == 0 else SOFT, _font(16))
+            place, ink = (words + 70, top + 6 + line * 22), SOFT if line else INK
+            draw.text(place, text, ink, ImageFont.load_default(16))
         middle = top + TILE // 2
-        draw.line((left, middle, left + BAR, middle), fill=RULE, width=2)
-        first, last = (left + BAR * seconds[frame] / length for frame in (track.first, track.last))
-        draw.rectangle((first, middle - 9, max(last, first + 3), middle + 9), fill=colour)
+        draw.line((left, middle, left + BAR_WIDTH, middle), fill=RULE, width=2)
+        start, stop = (left + BAR_WIDTH * seconds[frame] / length for frame in (track.first, track.last))
+        draw.rectangle((start, middle - 9, max(stop, start + 3), middle + 9), fill=colour)
     if len(plan.tracks) > len(shown):
         text = f"and {len(plan.tracks) - len(shown):,} more tracks, which the plan has"
-        draw.text((MARGIN, page.height - MARGIN), text, ALARM, _font(18))
+        draw.text((MARGIN, page.height - MARGIN), text, ALARM, ImageFont.load_default(18))
     return np.asarray(page)
 
 
@@ -93,13 +99,14 @@ def preview_sheet(plan: VideoPlan, clip: Clip) -> Levels:
     columns, step = min(COLUMNS, len(wanted)), size[1] + 34 + GAP
     width = MARGIN * 2 + max(2, columns) * (PICTURE + GAP)
     page, draw = _new_page(
-        (width, HEAD + -(-len(wanted) // columns) * step + MARGIN), f"{plan.clip}: what will be replaced"
+        (width, HEADER + -(-len(wanted) // columns) * step + MARGIN),
+        f"{plan.clip}: what will be replaced",
     )
     for place, frame in enumerate(pick_frames(clip, wanted)):
         covered = frame.image.copy()
         covered[plan.scene.hidden_mask(frame.index)] = GREY
-        x, y = MARGIN + place % columns * (PICTURE + GAP), HEAD + place // columns * step
-        draw.text((x, y), clock(seconds[frame.index]), INK, _font(17))
+        x, y = MARGIN + place % columns * (PICTURE + GAP), HEADER + place // columns * step
+        draw.text((x, y), clock(seconds[frame.index]), INK, ImageFont.load_default(17))
         page.paste(_fit(covered, size), (x, y + 26))
     return np.asarray(page)
 
@@ -108,8 +115,8 @@ def _new_page(size: tuple[int, int], title: str) -> tuple[Image.Image, ImageDraw
     page = Image.new("RGB", size, PAPER)
     draw = ImageDraw.Draw(page)
     draw.rectangle((0, 0, page.width, 34), fill=ALARM)
-    draw.text((MARGIN, 8), PRIVATE, (255, 255, 255), _font(16))
-    draw.text((MARGIN, 50), title, INK, _font(26))
+    draw.text((MARGIN, 8), PRIVATE, (255, 255, 255), ImageFont.load_default(16))
+    draw.text((MARGIN, 50), title, INK, ImageFont.load_default(26))
     return page, draw
 
 
@@ -118,10 +125,6 @@ def _fit(picture: Levels, size: tuple[int, int]) -> Image.Image:
     ratio = min(size[0] / image.width, size[1] / image.height)
     fitted = max(1, round(image.width * ratio)), max(1, round(image.height * ratio))
     return image.resize(fitted, Image.Resampling.LANCZOS if ratio < 1 else Image.Resampling.BICUBIC)
-
-
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
-    return ImageFont.load_default(size)
 
 
 def moments(facts: Facts, count: int, within: Sequence[tuple[int, int]]) -> list[int]:
@@ -146,13 +149,7 @@ def times_of(facts: Facts) -> list[float]:
 def end_text(track: Track) -> str:
     """Return how a track ends, in words; of one that a user added, that it is so."""
     added = track.finder.endswith(BY_HAND) or (track.finder == track.kind != WHOLE)
-    return "added by hand" if added else ENDED[track.end]
-
-
-def _thirds(track: Track) -> list[int]:
-    """Return the first frame in which a track is followed, a middle one, and the last, each once."""
-    first, last = followed_span(track)
-    return [*dict.fromkeys((first, (first + last) // 2, last))]
+    return "added by hand" if added else TRACK_ENDS[track.end]
 
 
 def _lines(track: Track, seconds: list[float]) -> tuple[str, ...]:

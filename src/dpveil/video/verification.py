@@ -60,7 +60,7 @@ ISO, EBML = (4, b"ftyp"), (0, b"\x1aE\xdf\xa3")
 MAGIC: Final = {"mp4": ISO, "mov": ISO, "mkv": EBML, "webm": EBML}
 """What files of a format begin with, and at which byte."""
 UNREAD: Final = "only the clip's bytes are checked, as PyAV is not installed (pip install 'dpveil[video]')"
-SEEN: Final = "{} of {:,} stay visible, as the user chose"
+TRACKS_VISIBLE: Final = "{} of {:,} stay visible, as the user chose"
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,20 +80,17 @@ class ClipVerification(Verification):
         if self.status != "consistent" or stated is None:
             return ()
         quote = stated.quote
-        visible = sum(track.visible for track in quote.tracks)
-        seen = (SEEN.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)
-        few = (few_only(quote.total),) * (few_only(quote.total) in quote.warnings)
-        length = count_noun(quote.frames, "frame")
-        voices = (VOICES,) * quote.audio
-        notes = (
-            length,
+        visible, few = sum(track.visible for track in quote.tracks), few_only(quote.total)
+        return (
+            count_noun(quote.frames, "frame"),
             *bit_cautions(stated.bits),
             *map(of_clip, verdict(stated.composition)),
-            *few,
-            *seen,
-            *voices,
+            *((few,) * (few in quote.warnings)),
+            *((TRACKS_VISIBLE.format(count_noun(visible, "track"), len(quote.tracks)),) * bool(visible)),
+            *((VOICES,) * quote.audio),
+            *((UNREAD,) * self.unread),
+            *self.signature,
         )
-        return (*notes, *((UNREAD,) * self.unread), *self.signature)
 
 
 def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted = None) -> ClipVerification:

@@ -11,11 +11,10 @@ from dpveil.release.words import UNSURE, kind_of
 from dpveil.video.facts import FIXED, LOST, MERGED, Facts, Track, clock
 
 if TYPE_CHECKING:
-    from dpveil.video.facts import TrackRecord
     from dpveil.video.quote import ClipQuote
 
 
-MOST: Final = 4  # most places that one sentence names
+MOST_NAMED: Final = 4  # most places that one sentence names
 GIVEN_UP: Final = "lost: look at {}"
 AS_MANY: Final = "taken as one with another track, so that anybody else who was there shows: look at {}"
 LOW: Final = "unsure, with a score below {}: look at {}"
@@ -35,7 +34,12 @@ def doubts(tracks: Sequence[Track], facts: Facts) -> tuple[str, ...]:
         if track.score is not None and track.score < UNSURE:
             low.append((first, f"{times[first]} (track {track.number}, {track.score:.2f})"))
     kinds = ((GIVEN_UP, lost), (AS_MANY, merged), (LOW.replace("{}", f"{UNSURE}", 1), low))
-    return tuple(text.format(_few([place for _, place in sorted(found)])) for text, found in kinds if found)
+    said = list[str]()
+    for text, found in kinds:
+        if places := [place for _, place in sorted(found)]:
+            more = f" and {len(places) - MOST_NAMED:,} more" if len(places) > MOST_NAMED else ""
+            said.append(text.format(", ".join(places[:MOST_NAMED]) + more))
+    return tuple(said)
 
 
 def followed_span(track: Track) -> tuple[int, int]:
@@ -57,11 +61,6 @@ def followed_span(track: Track) -> tuple[int, int]:
     if len(places) > 2 and places[0] == places[1]:
         first = track.keys[1].frame
     return min(first, last), last
-
-
-def _few(places: Sequence[str]) -> str:
-    more = f" and {len(places) - MOST:,} more" if len(places) > MOST else ""
-    return ", ".join(places[:MOST]) + more
 
 
 SAME: Final = "which follow from the clip's pixels: the guarantee compares clips in which the same is found"
@@ -146,22 +145,15 @@ def lines(quote: ClipQuote) -> tuple[str, ...]:
     searched = found - {*FIXED}  # or a whole clip is replaced, or given boxes
     looked = {FACE, TEXT, PLATE, CODE, EYE} if searched else set()
     unfound = [kind for kind in dict.fromkeys(map(kind_of, quote.request)) if kind in looked - found]
-    numbers = ", ".join(_of_kind(replaced, kind) for kind in kinds)
+    counts = [(kind, sum(track.kind == kind for track in replaced)) for kind in kinds]
+    numbers = ", ".join(count_noun(count, f"{kind} track") for kind, count in counts)
+    listed = ", ".join(str(track.number) for track in kept)
     told = {
         "replaced": f"{numbers}, by {quote.method.name}: {count_noun(len(quote.persons), 'draw')}",
-        "kept": _numbers(kept) or "no track",
+        "kept": f"track{'s' * (len(kept) > 1)} {listed}, as the user chose" if kept else "no track",
         "no track of": NONE_FOUND.format(", ".join(unfound)) if unfound else "",
         "lost": "; ".join(lost) or "no track",
         "sound": "kept, with every voice" if quote.audio else "none",
         "not hidden": clear(quote.in_the_clear),
     }
     return tuple(f"{name}: {text}" for name, text in told.items() if text)
-
-
-def _of_kind(tracks: Sequence[TrackRecord], kind: str) -> str:
-    return count_noun(sum(track.kind == kind for track in tracks), f"{kind} track")
-
-
-def _numbers(tracks: Sequence[TrackRecord]) -> str:
-    listed = ", ".join(str(track.number) for track in tracks)
-    return f"track{'s' * (len(tracks) > 1)} {listed}, as the user chose" if tracks else ""

@@ -82,7 +82,7 @@ def is_installed(name: str) -> bool:
 
 BT709, LIMITED = 1, 1
 MESSAGES: Final = 6  # the type of H.264's units that hold supplemental messages
-LONGEST: Final = 2**31  # an MP4 file states how long a frame is shown as a number below this, in its unit
+LONGEST_TICKS: Final = 2**31  # an MP4 file states how long a frame is shown by a number below this
 SLOWEST, FASTEST = 1, 240
 """Frames a second that encoders are told, which changes no time."""
 
@@ -94,7 +94,7 @@ def unit_of(facts: Facts) -> Fraction:
     """
     steps = [step for step, _ in facts.steps]
     unit = Fraction(1, (facts.time_base * (math.gcd(*steps) or 1)).denominator)
-    if max(steps, default=0) * facts.time_base / unit >= LONGEST or unit.denominator >= LONGEST:
+    if max(steps, default=0) * facts.time_base / unit >= LONGEST_TICKS or unit.denominator >= LONGEST_TICKS:
         raise OutputError("frames are too far apart for the unit of their times", hint="cut the clip there")
     return unit
 
@@ -143,18 +143,12 @@ def as_writing_error(path: Path) -> Iterator[None]:
     except DPVeilError:
         raise
     except (OSError, ValueError, av.error.FFmpegError) as error:
-        for cause in _causes(error):
+        cause: BaseException | None = error  # PyAV tells of a full disk by another error
+        while isinstance(cause, OSError | ValueError | av.error.FFmpegError):
             if isinstance(cause, OSError) or not isinstance(cause, av.error.FFmpegError):
                 raise refusal(path, cause) from error
+            cause = cause.__cause__ or cause.__context__
         raise OutputError(f"cannot write {show_path(path)}: it cannot be encoded") from error
-
-
-def _causes(error: BaseException) -> Iterator[Any]:
-    """Yield an error of writing and those that it came from: PyAV tells of a full disk by another one."""
-    cause: BaseException | None = error
-    while isinstance(cause, OSError | ValueError | pyav().error.FFmpegError):
-        yield cause
-        cause = cause.__cause__ or cause.__context__
 
 
 class Writer:
@@ -180,7 +174,9 @@ class Writer:
             self._file = self._path.open("xb")
             muxer = muxer_options(facts, container)
             self._container = self._av.open(self._file, "w", format=container, container_options=muxer)
-            self._stream = self._container.add_stream(encoder, rate=_rate(facts))
+            rate = (facts.frames - 1) / facts.seconds if facts.seconds else Fraction(25)
+            rate = min(max(rate, Fraction(SLOWEST)), Fraction(FASTEST)).limit_denominator(2**16)
+            self._stream = self._container.add_stream(encoder, rate=rate)
             self._stream.width, self._stream.height = facts.width, facts.height
             self._stream.pix_fmt = self._pixels
             self._stream.time_base, self._stream.codec_context.time_base = self._unit, self._exact
@@ -247,11 +243,6 @@ def set_times(packet: Any, ticks: tuple[int, int], unit: Fraction) -> Any:
     return packet
 
 
-def _rate(facts: Facts) -> Fraction:
-    rate = (facts.frames - 1) / facts.seconds if facts.seconds else Fraction(25)
-    return min(max(rate, Fraction(SLOWEST)), Fraction(FASTEST)).limit_denominator(2**16)
-
-
 KEPT: Final[dict[str, frozenset[str]]] = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
     "mov": frozenset({"aac", "mp3", "ac3", "alac", "pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be"}),
@@ -287,7 +278,6 @@ class Sound:
         self._next = next(self._packets, None)
 
     def close(self) -> None:
-        """Close the clip's container."""
         self._held.close()
 
     def until(self, time: Fraction | None) -> None:
@@ -299,11 +289,7 @@ class Sound:
             self._next = next(self._packets, None)
 
     def _time_packets(self, stream: Any) -> Iterator[Any]:
-        """Yield the packets of sound, timed from the first frame on.
-
-        In files that can say so, the last packet before it is kept, as decoders need one to begin with. What
-        an edit list cuts out later is left out.
-        """
+        """Yield the packets of sound, timed from the first frame on."""
         begun = False
         with as_clip_error(self._source, "its sound"):
             for packet in self._opened.demux(stream):
@@ -314,16 +300,15 @@ class Sound:
                 packet.pts, packet.dts = packet.pts - self._shift, packet.dts - self._shift
                 length = packet.duration or 0
                 if packet.is_discard and (begun or packet.pts >= 0):
-                    continue
+                    continue  # what an edit list cuts out later
                 begun |= not packet.is_discard
+                # In files that can say so, the last packet before is kept: decoders need one to begin with.
                 if packet.pts >= 0 or (self._before and packet.pts + 2 * length > 0):
                     yield packet
 
     def _bare(self, packet: Any) -> Any:
-        """Return a packet with the same sound, times, and samples to skip: nothing else that came beside it.
-
-        What came beside may be of any length, and muxers write it: RFC 9559's BlockAdditions, for example.
-        """
+        """Return a packet with the same sound, times, and samples to skip, and nothing else."""
+        # What came beside may be of any length, and muxers write it, as RFC 9559's BlockAdditions.
         if packet.has_sidedata(NEW_SETUP):
             raise self._source.clip_error("its sound changes how it is coded on the way", WITHOUT)
         bare = pyav().Packet(bytes(packet))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -151,5 +152,5 @@ def extras(made: Any) -> None:
 
 
 def reader(path, **limits):
-    """Open a clip in this process."""
-    return Reader(Source(path), **limits)
+    """Open a clip in this process, in a context."""
+    return nullcontext(Reader(Source(path), **limits))

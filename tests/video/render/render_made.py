@@ -12,11 +12,10 @@ import numpy as np
 from dpveil.faces.attributes import Attributes
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits
-from dpveil.video.drawing import Drawn, draw
 from dpveil.video.facts import Frame, Key, Track
-from dpveil.video.painting import paint
+from dpveil.video.frame_renderer import Renderer
 from dpveil.video.places import Scene
-from dpveil.video.renderer import Renderer
+from dpveil.video.track_draws import Drawn, draw, paint
 from dpveil_audit.faces.made_heads import made_heads
 
 WIDTH, HEIGHT = 160, 120

@@ -51,9 +51,9 @@ def nearly(cells: list, rng: np.random.Generator) -> np.ndarray:
 def test_what_is_replaced_holds_every_face_of_two_cells_that_moves_on_a_line(protect: str) -> None:
     """Faces lie at the corners of cells, and move on lines between keys; their own shape is `one`."""
     rng = np.random.default_rng(1)
-    course = Course.of(KEYS, protect)
+    course = Course(KEYS, protect)
     one = PROTECTIONS[protect].one
-    for _ in range(25):
+    for _ in range(12):
         nodes = nearly(list(course.cells), rng)
         for frame in rng.uniform(0, 60, 8):
             face = pose(*(float(np.interp(frame, course.frames, part)) for part in nodes.T))
@@ -89,7 +89,7 @@ def test_a_head_that_trembles_within_two_cells_is_shown_still() -> None:
         Key(f, 300 + int(rng.integers(-3, 4)), 200, 90 + int(rng.integers(-2, 3)), 120)
         for f in range(0, 100, 5)
     ]
-    course = Course.of(keys, "head")
+    course = Course(keys, "head")
     assert len({cell.across for cell in course.cells}) > 1
     shown = [course.pose_at(frame) for frame in range(100)]
     assert np.ptp([one.back(np.zeros((1, 2)))[0, 0] for one in shown]) < 0.05
@@ -114,7 +114,7 @@ def test_the_calmest_lines_stay_within_intervals_and_bend_no_more_than_they_have
 
 def test_turns_cross_over_a_moment_and_do_not_flicker() -> None:
     yaws = [8, 12, 8, 12, 8, 45, 45, 8]
-    course = Course.of([Key(10 * n, 100, 100, 60, 80, 0, yaw) for n, yaw in enumerate(yaws)], "head")
+    course = Course([Key(10 * n, 100, 100, 60, 80, 0, yaw) for n, yaw in enumerate(yaws)], "head")
     assert course.yaws == {0, 2}
     assert course.faces(20, 4) == [(0, 1.0)]
     assert course.faces(70, 4) == [(2, 1.0)]
@@ -144,7 +144,7 @@ def test_polygons_hold_every_pixel_of_a_shape(protect: str) -> None:
     import cv2
 
     rng = np.random.default_rng(4)
-    for _ in range(60):
+    for _ in range(25):
         left, right = rng.choice([1.0, 1.3, 1.6], 2)
         shape = replace(PROTECTIONS[protect].whole, left=float(left), right=float(right))
         head = pose(
@@ -167,7 +167,7 @@ def test_boxes_hold_what_moves_on_lines_and_show_rounded_edges_alone() -> None:
     keys = [
         Key(10 * n, *(int(v) for v in rng.integers((-20, -20, 20, 20), (120, 90, 60, 60)))) for n in range(6)
     ]
-    course = BoxCourse.of(keys, margin=0, rounded=True)
+    course = BoxCourse(keys, margin=0, rounded=True)
     for frame in range(51):
         left, top, w, h = (
             float(np.interp(frame, course.frames, [getattr(k, n) for k in keys])) for n in "xywh"
@@ -225,7 +225,7 @@ def test_what_is_replaced_holds_the_box_of_a_key_whatever_its_sides(protect: str
     size, down = PROTECTIONS[protect].holds
     for w, h, roll in rng.integers((20, 20, -90), (200, 200, 90), (60, 3)):
         key = Key(0, 100, 80, int(w), int(h), int(roll), 45)
-        head, shape = Course.of([key], protect).outline(0)
+        head, shape = Course([key], protect).outline(0)
         middle = key.x + key.w / 2 - 0.5, key.y + key.h * (0.5 + down) - 0.5
         ends = outline((*middle, size * key.w / 2, size * key.h / 2))
         assert shape.far(head.to(ends) + 0.5).max() <= 1

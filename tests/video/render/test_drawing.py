@@ -11,8 +11,8 @@ from dpveil.faces.released import HeadFace
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse_all
-from dpveil.video.drawing import draw
 from dpveil.video.facts import Key, Track
+from dpveil.video.track_draws import draw
 
 NOISY = DPPix(epsilon=1, block=8)
 

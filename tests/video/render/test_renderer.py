@@ -15,9 +15,9 @@ from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.video.facts import Frame, Key, Track
-from dpveil.video.painting import Layer, Light, paint
+from dpveil.video.frame_renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
 from dpveil.video.places import Scene
-from dpveil.video.renderer import Renderer, Shown, Surroundings, _groups, continue_background, show
+from dpveil.video.track_draws import Layer, Light, paint
 
 needs_faces = pytest.mark.skipif(not installed_path("gallery"), reason="dpveil-faces is not installed")
 

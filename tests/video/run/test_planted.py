@@ -17,10 +17,10 @@ from dpveil.batch.tasks import Choices, Task
 from dpveil.errors import ClipError, OutputError
 from dpveil.mechanisms.pixel import Fill
 from dpveil.release.plan import choose_method
-from dpveil.video import obfuscating, rendering
+from dpveil.video import clip_in_batch, render_job
+from dpveil.video.clip_in_batch import ClipRun
 from dpveil.video.containers import Source
-from dpveil.video.obfuscating import ClipRun
-from dpveil.video.rendering import render
+from dpveil.video.render_job import render
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import as_writing_error
 
@@ -47,7 +47,7 @@ def stop(*_: Any, **__: Any) -> Any:
 def interrupted(name: str, work: Callable[[], Any]) -> None:
     """Do work that is interrupted where a rendering comes to its step `name`."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rendering._Job, name, stop)
+        patch.setattr(render_job._Job, name, stop)
         with pytest.raises(KeyboardInterrupt):
             work()
 
@@ -56,7 +56,7 @@ def test_a_plan_that_was_left_is_gone_on_with_and_that_is_told(
     clip: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted("write", lambda: run_of().release(Task(clip, out, out.name)))
-    monkeypatch.setattr(obfuscating, "analyze", lambda *_, **__: pytest.fail("again"))
+    monkeypatch.setattr(clip_in_batch, "analyze", lambda *_, **__: pytest.fail("again"))
     entry = run_of().release(Task(clip, out, out.name))
     assert any("went on with the rendering that was begun before" in str(note) for note in entry.warnings)
     assert verify_clip(out).status == "consistent"

@@ -28,12 +28,12 @@ from dpveil.faces.geometry.landmarks import Landmarks, Predictor
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.release.plan import choose_method
-from dpveil.video import rendering
+from dpveil.video import render_job
+from dpveil.video.clip_in_batch import ClipRun, earlier_entry
 from dpveil.video.facts import Key, Track
-from dpveil.video.obfuscating import ClipRun, earlier_entry
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import STATE, check_possible, folder_of, hold_rendering, render
+from dpveil.video.render_job import STATE, check_possible, folder_of, hold_rendering, render
 from dpveil.video.verification import verify_clip
 
 METHOD = DPPix(epsilon=3, block=8, neighbourhood=4)
@@ -174,7 +174,7 @@ def test_what_goes_on_is_paid_again_if_the_ledger_lacks_its_debit(
     shutil.copy2(base, backup)
     with Ledger(url) as ledger:
         ledger.set_limit("album", Limit("pure", epsilon=100))
-        place, name = (rendering._Job, "write") if when == "rendering" else (rendering, "place_together")
+        place, name = (render_job._Job, "write") if when == "rendering" else (render_job, "place_together")
         interrupted(place, name, plan_of(clip), clip, out, ledger=ledger, subject="album")
     for path in tmp_path.glob("budget.db-*"):
         path.unlink()
@@ -197,7 +197,7 @@ def test_a_paid_rendering_is_kept_beside_the_release_that_it_was_to_replace(
     out = tmp_path / "private.mp4"
     paying: Any = {"ledger": ledger, "subject": "album"}
     render(plan_of(clip), clip, out, **paying)
-    interrupted(rendering._Job, "write", plan_of(clip), clip, out, replace=True, **paying)
+    interrupted(render_job._Job, "write", plan_of(clip), clip, out, replace=True, **paying)
     entry = earlier_entry(Task(clip, out, out.name), plan_of(clip), paying)
     assert entry is not None
     assert entry.status == "skipped"
@@ -238,7 +238,7 @@ def test_one_that_is_killed_while_it_removes_its_state_is_finished(
 @pytest.mark.parametrize(("name", "data"), [("clip.mp4", b"?"), (STATE, b""), (STATE, b"[]"), (STATE, b"{}")])
 def test_a_damaged_state_is_one_line(clip: Path, tmp_path: Path, name: str, data: bytes) -> None:
     out = tmp_path / "private.mp4"
-    interrupted(rendering, "place_together", plan_of(clip), clip, out)
+    interrupted(render_job, "place_together", plan_of(clip), clip, out)
     (folder_of(out) / name).write_bytes(data)
     with pytest.raises(OutputError, match="is damaged: remove it"):
         render(plan_of(clip), clip, out)
@@ -247,7 +247,7 @@ def test_a_damaged_state_is_one_line(clip: Path, tmp_path: Path, name: str, data
 
 def test_only_its_owner_can_read_the_state_and_other_settings_are_refused(clip: Path, tmp_path: Path) -> None:
     out = tmp_path / "private.mp4"
-    interrupted(rendering._Job, "write", plan_of(clip), clip, out)
+    interrupted(render_job._Job, "write", plan_of(clip), clip, out)
     folder = folder_of(out)
     nonce = json.loads((folder / STATE).read_text())["nonce"]
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -257,7 +257,7 @@ def test_only_its_owner_can_read_the_state_and_other_settings_are_refused(clip: 
         render(other, clip, out)
     with pytest.raises(OutputError, match="with another seed"):
         render(plan_of(clip), clip, out, seed=3)
-    interrupted(rendering._Job, "write", plan_of(clip), clip, out)
+    interrupted(render_job._Job, "write", plan_of(clip), clip, out)
     assert json.loads((folder / STATE).read_text())["nonce"] == nonce
     assert not render(other, clip, out, replace=True).resumed
     assert not folder.exists()
@@ -297,7 +297,7 @@ def test_a_file_that_would_not_be_verified_gets_no_name(
     """What was paid is kept: the next process renders the same frames again, and pays nothing."""
     out = tmp_path / "private.mp4"
     with monkeypatch.context() as patch:
-        patch.setattr(rendering, "content_problems", lambda *given, **more: iter(["it is too long"]))
+        patch.setattr(render_job, "content_problems", lambda *given, **more: iter(["it is too long"]))
         with pytest.raises(OutputError, match="it is too long"):
             render(plan_of(clip), clip, out, ledger=ledger, subject="album")
     assert not out.exists()

@@ -19,10 +19,10 @@ from clips_made import FRAMES, frames_of, make_clip, make_plan, track
 from dpveil.errors import BudgetExceeded, ClipError, DPVeilError, InvalidParameter, OutputError
 from dpveil.ledger import Ledger, Limit
 from dpveil.mechanisms.pixel import DPPix, Fill
-from dpveil.video import rendering
+from dpveil.video import reading, render_job, writing
 from dpveil.video.facts import Frame
 from dpveil.video.plan import VideoPlan
-from dpveil.video.rendering import STATE, folder_of, render
+from dpveil.video.render_job import STATE, folder_of, render
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import Writer
 
@@ -101,7 +101,7 @@ def test_no_release_has_its_name_while_the_key_of_its_draws_exists(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(rendering, "place_together", placed)
+        patch.setattr(render_job, "place_together", placed)
         with pytest.raises(KeyboardInterrupt):
             render(plan, clip, out)
     assert keys == [False]
@@ -185,8 +185,8 @@ def test_nothing_is_drawn_before_it_is_paid(
         paid.append(len(debits(url)))
         return drawn(*given)
 
-    drawn = rendering.draw_all
-    monkeypatch.setattr(rendering, "draw_all", draw)
+    drawn = render_job.draw_all
+    monkeypatch.setattr(render_job, "draw_all", draw)
     with Ledger(url) as ledger:
         render(two(clip), clip, tmp_path / "private.mp4", ledger=ledger, subject="album")
     assert paid == [1]
@@ -238,12 +238,21 @@ def told(log: Path) -> dict[int, set[str]]:
     return found
 
 
+class InProcess:
+    """Answers about clips, as a child does."""
+
+    def ask(self, asked: list[Any], *, most: int) -> tuple[Any, list[np.ndarray]]:
+        told, *found = writing._answer(asked)
+        return told, found
+
+
 def fixed(key: int, log: Path) -> None:
     """Make this process draw the same bytes as keys of its draws each time, and tell of its frames."""
     random = os.urandom
+    reading.POOL = InProcess()  # type: ignore[assignment]  it reads the clip itself, in no other process
     os.urandom = lambda size: bytes([key]) * 32 if size == 32 else random(size)  # type: ignore[assignment]
     Told.log = log
-    rendering.Writer = Told  # type: ignore[misc]
+    render_job.Writer = Told  # type: ignore[misc]
 
 
 def try_kill(clip: Path, folder: Path, references: dict[int, Any], at: int | str) -> bool:

@@ -10,8 +10,8 @@ import numpy as np
 
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.frame_search import TrackSettings
+from dpveil.video.tracks.tracker import Found, find_tracks
 
 WIDTH, HEIGHT, FPS = 240, 160, 25
 Place = tuple[float, float, float, float]

@@ -5,7 +5,7 @@ import pytest
 from moving_world import HEIGHT, WIDTH, box_at, of, tracked, uncut
 
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.following import complete_box, continuations
+from dpveil.video.tracks.box_flow import complete_box, continuations
 
 
 def narrow(walk, *, least=0.3, score=0.9):

@@ -18,8 +18,8 @@ from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks import finding
-from dpveil.video.tracks.finding import find_tracks, turn_of
+from dpveil.video.tracks import tracker
+from dpveil.video.tracks.tracker import find_tracks, turn_of
 
 GALLERY = (
     Path(__file__).parents[3] / "packages" / "dpveil-faces" / "src" / "dpveil_faces" / "gallery.safetensors"
@@ -85,7 +85,6 @@ def test_a_face_that_moves_is_one_track_that_holds_it_in_every_frame(face):
     found = find_tracks(clip, FACTS, [Faces(detector="centerface")])
     (track,) = found.tracks
     assert (track.kind, track.first, track.last, track.end) == (FACE, 0, COUNT - 1, "end")
-    assert found.searched == 7
     assert track.finder == "faces margin=0 long-side=1280 smallest=24"
     assert track.score > 0.5
     for n in range(COUNT):
@@ -115,12 +114,12 @@ def test_without_landmarks_turns_are_not_known(face, monkeypatch):
     def missing():
         raise UsageError("landmarks need dlib, which is not installed")
 
-    monkeypatch.setattr(finding, "locator", missing)
-    finding._landmark_locator.cache_clear()
+    monkeypatch.setattr(tracker, "locator", missing)
+    tracker._landmark_locator.cache_clear()
     try:
         assert turn_of(next(frames(face)), np.array(box_of_face(0))) is None
     finally:
-        finding._landmark_locator.cache_clear()
+        tracker._landmark_locator.cache_clear()
 
 
 class Told(Detector):

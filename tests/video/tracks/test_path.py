@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from moving_world import HEIGHT, WIDTH, drawn, smooth
 
-from dpveil.video.tracks.following import FASTER, LONGEST, REACH, follow, matches, small
-from dpveil.video.tracks.live_track import ANGLE, CHUNK, NEAR, SPUN, TOLERANCE, Path
+from dpveil.video.tracks.box_flow import FASTER, LONGEST_REACH, REACH, follow, matches, small
+from dpveil.video.tracks.live_track import CHUNK, NEAR_DEGREES, NEWS_DEGREES, SPIN_DEGREES, TOLERANCE, Path
 
 
 def held(keys, frame, box):
@@ -68,7 +68,7 @@ def test_turns_are_on_lines_and_wrap_around():
     assert turns[30] == (-170, 30)
     assert turns[0] == (170, 0)
     assert turns[99] == (-150, 0)
-    assert not path.turn(60, -150 + ANGLE, 0)
+    assert not path.turn(60, -150 + NEWS_DEGREES, 0)
     assert path.turn(70, 0, 0)
 
 
@@ -87,11 +87,11 @@ def swung(frames, turns, drift=0.0):
 @pytest.mark.parametrize("count", [120, CHUNK + 200])
 def test_between_landmarks_heads_roll_as_they_were_followed(count):
     off, keys = swung(count, range(10, count, 25))
-    assert off < NEAR[0] + SPUN + 1
+    assert off < NEAR_DEGREES[0] + SPIN_DEGREES + 1
     assert keys < count / 3
     off, _ = swung(count, range(10, count, 25), drift=0.4)
-    assert off < NEAR[0] + SPUN + 1 + 25 * 0.4
-    assert swung(count, [10])[0] < NEAR[0] + SPUN + 1
+    assert off < NEAR_DEGREES[0] + SPIN_DEGREES + 1 + 25 * 0.4
+    assert swung(count, [10])[0] < NEAR_DEGREES[0] + SPIN_DEGREES + 1
 
 
 # Boxes are followed where their texture goes, and it is known where it is not seen.
@@ -173,6 +173,6 @@ def test_what_was_not_followed_may_be_farther_and_doubtful_ones_nearer():
     held, far = boxes(0), boxes((REACH + FASTER / 10) * 20 - 0.1)
     assert matches(held, held, np.array([0.1]), far) == [(0, 0)]
     assert matches(held, held, np.array([0.09]), far) == []
-    assert matches(held, held, np.array([99.0]), boxes(LONGEST * 20 + 0.1)) == []
+    assert matches(held, held, np.array([99.0]), boxes(LONGEST_REACH * 20 + 0.1)) == []
     assert matches(held, held, ALONE[:1], boxes(REACH * 10 - 0.1), narrow=True) == [(0, 0)]
     assert matches(held, held, ALONE[:1], boxes(REACH * 10 + 0.1), narrow=True) == []

@@ -6,8 +6,8 @@ from moving_world import Knowing, clip, facts, of, smooth
 
 from dpveil.core.origin import FACE
 from dpveil.regions.finder import Seen
-from dpveil.video.tracks.finding import find_tracks
-from dpveil.video.tracks.frame_search import DARK, LAMPS, LEAST, LIGHT, Shots, lighten
+from dpveil.video.tracks.frame_search import DARK, DARKEST, LAMPS, LIGHT, Shots, lighten
+from dpveil.video.tracks.tracker import find_tracks
 
 WIDE = [smooth(180, 600, seed, 20)[..., 0] for seed in (1, 2)]
 
@@ -74,7 +74,7 @@ def test_frames_with_light_stay_as_they_are_and_black_ones_stay_black():
         assert lighten(image) is image
     lamp = np.zeros((100, 100, 3), np.uint8)
     assert not lighten(lamp).any()
-    assert lighten(lamp + np.uint8(1)).max() == LIGHT // LEAST
+    assert lighten(lamp + np.uint8(1)).max() == LIGHT // DARKEST
     lamp[:3, :3] = 255
     assert lighten(lamp + np.uint8(9)) is not lamp
     one = np.zeros((1, 1, 3), np.uint8)

@@ -16,7 +16,7 @@ from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
-from dpveil.regions.detectors.table import REMEDY, Detector
+from dpveil.regions.detectors import REMEDY, Detector
 from dpveil.regions.tiling import suppress
 
 STRIDE: Final = 4  # side of one cell of the output maps, in pixels of the image (R in the paper)
@@ -30,8 +30,8 @@ FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
 """The shapes that the file states for the image and the maps: batch, channels, height and width."""
 
 EXPONENTS: Final = (-9, 9)  # least and largest logarithm of a size that landmarks are read with
-HEAD: Final = 2
-TAIL: Final = 1 << 13
+HEAD_BYTES: Final = 2
+TAIL_BYTES: Final = 1 << 13
 """Bytes of the file that begin with the version of its format, and that end with these shapes."""
 
 
@@ -51,7 +51,6 @@ class CenterFace(Detector):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Whether its network is installed."""
         return network_path() is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
@@ -59,11 +58,16 @@ class CenterFace(Detector):
         height, width = image.shape[:2]
         heat, scale, offset, _ = self._maps(image)
         found = decode(heat[0], scale, offset, threshold)
-        inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
-        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
+        kept = []
+        for face in found[(found[:, 0] < width) & (found[:, 1] < height)]:  # others start in the padding
+            left, top = (max(0, int(start)) for start in face[:2])
+            right, bottom = (max(1, math.ceil(end)) for end in face[:2] + face[2:4])
+            crop = image[top:bottom, left:right]
+            if (crop != crop[:1, :1]).any():  # the network finds faces in images of one colour
+                kept.append(face)
+        return np.array(kept).reshape(-1, 5)
 
     def _maps(self, image: UInt8[np.ndarray, "h w 3"]) -> list[Float[np.ndarray, "c r k"]]:
-        """Return the output maps for an image; raises `RegionError` for maps of another size."""
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
         padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
@@ -111,23 +115,15 @@ def _network(path: Path, modified: int, size: int) -> bytes:
     if hashlib.sha256(contents).hexdigest() != CENTERFACE_SHA256:
         raise UsageError("the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL)
     # Version 4 of the format lets callers replace weights, so that onnxruntime does not optimise them.
-    first, last = contents[:HEAD].replace(b"\x08\x04", b"\x08\x03", 1), contents[-TAIL:]
+    first, last = contents[:HEAD_BYTES].replace(b"\x08\x04", b"\x08\x03", 1), contents[-TAIL_BYTES:]
     for batch, channels, height, width in FIXED:
         last = last.replace(_shape(batch, channels, height, width), _shape(None, channels, None, None))
-    return b"".join((first, contents[HEAD:-TAIL], last))
+    return b"".join((first, contents[HEAD_BYTES:-TAIL_BYTES], last))
 
 
 def _shape(*sides: int | None) -> bytes:
-    """Return a shape of ONNX, with None for sides that are free."""
+    # A shape of ONNX, with None for sides that are free.
     return b"".join(b"\x0a\x02" + (b"\x12\x00" if side is None else bytes((8, side))) for side in sides)
-
-
-def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) -> bool:
-    """Return whether a box has pixels of two colours: the network finds faces in images of one colour."""
-    left, top = (max(0, int(start)) for start in face[:2])
-    right, bottom = (max(1, math.ceil(start + side)) for start, side in zip(face[:2], face[2:4], strict=True))
-    crop = image[top:bottom, left:right]
-    return bool((crop != crop[:1, :1]).any())
 
 
 def network_path() -> Path | None:

@@ -12,7 +12,7 @@ from dpveil.assets.engines import frontal_detector
 from dpveil.assets.store import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import UsageError
-from dpveil.regions.detectors.table import Detector
+from dpveil.regions.detectors import Detector
 from dpveil.regions.tiling import suppress
 
 SMALL: Final = 640
@@ -40,7 +40,6 @@ class DlibHOG(Detector):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Whether the package dlib-bin (or dlib) is installed."""
         return find_spec("dlib") is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
@@ -49,16 +48,10 @@ class DlibHOG(Detector):
         doubled = int(max(image.shape[:2]) <= SMALL)
         boxes, scores, _ = self._detector.run(np.ascontiguousarray(image), doubled, cut)
         found = [
-            [box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height(), logistic(score)]
+            [
+                *(box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height()),
+                float(1 / (1 + np.exp(-score))),
+            ]
             for box, score in zip(boxes, scores, strict=True)
         ]
         return suppress(np.array(found, np.float64).reshape(-1, 5))
-
-
-def logistic(score: float) -> float:
-    """Return 1 / (1 + e^-score).
-
-    >>> logistic(0.0)
-    0.5
-    """
-    return float(1 / (1 + np.exp(-score)))

@@ -20,7 +20,7 @@ from dpveil.core.photo import Photo
 from dpveil.opencv import cv2
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.tracks.following import follow, small
+from dpveil.video.tracks.box_flow import follow, small
 from dpveil.video.tracks.live_track import Edges, Place, is_outside
 
 LONG_SIDE: Final = 1280  # longer side, in pixels, to which frames are downscaled that are searched
@@ -46,7 +46,7 @@ class TrackSettings:
     gap: Fraction = Fraction(2)
 
 
-MOST: Final = 120
+MOST_KEPT: Final = 120
 """The most frames that are remembered besides the newest: 30 MB. At high rates, some are left out."""
 Step = tuple[Edges, bool, float]
 """Where a box is, whether that is sure, and by how many degrees its contents were turned, clockwise."""
@@ -61,11 +61,6 @@ class GreyFrame:
     grey: UInt8[np.ndarray, "h w"]
     scale: float
 
-    @classmethod
-    def of(cls, frame: Frame, facts: Facts) -> GreyFrame:
-        """Return the moment of a frame."""
-        return cls(frame.index, (frame.time - facts.start) * facts.time_base, *small(frame.image))
-
 
 class Memory:
     """The frames of a shot of at most `back` seconds, and the newest one in any case."""
@@ -77,20 +72,18 @@ class Memory:
         """The frame that was added last; None at the start of a shot."""
 
     def __len__(self) -> int:
-        """Return the number of frames that are remembered besides the newest."""
         return len(self._moments)
 
     def add(self, moment: GreyFrame) -> None:
         """Remember the next frame, and forget those that are too old."""
         kept, before = self._moments, self.newest
-        if before is not None and (not kept or before.seconds - kept[-1].seconds >= self._back / MOST):
+        if before is not None and (not kept or before.seconds - kept[-1].seconds >= self._back / MOST_KEPT):
             kept.append(before)
         while kept and moment.seconds - kept[0].seconds > self._back:
             kept.popleft()
         self.newest = moment
 
     def clear(self) -> None:
-        """Forget all, as a shot begins."""
         self._moments.clear()
         self.newest = None
 
@@ -134,7 +127,7 @@ def _step(before: GreyFrame, after: GreyFrame, boxes: Sequence[Edges]) -> list[S
 LAMPS: Final = 1  # percentage of levels that do not count for the brightest, as a few lamps are brighter
 DARK: Final = 32
 """A frame whose brightest level is below this is dark. From there on, detectors miss faces in noise."""
-LEAST: Final = 8  # what is darker than this is not made brighter by more, as nothing but noise is left
+DARKEST: Final = 8  # what is darker than this is not made brighter by more, as nothing but noise is left
 LIGHT: Final = 235  # the brightest level of a frame that was dark
 NOISE: Final = 1.2  # standard deviation in pixels of the blur that takes noise away
 
@@ -150,7 +143,7 @@ def lighten(image: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "h w 3"]:
     if 100 * np.count_nonzero(few >= DARK) >= LAMPS * few.size:
         return image
     smooth = cv2.GaussianBlur(image, (0, 0), NOISE)
-    brightest = max(LEAST, float(np.percentile(smooth, 100 - LAMPS)))
+    brightest = max(DARKEST, float(np.percentile(smooth, 100 - LAMPS)))
     levels = np.clip(np.arange(256) * LIGHT / brightest, 0, 255).astype(np.uint8)
     return np.asarray(cv2.LUT(smooth, levels), np.uint8)
 
@@ -161,8 +154,10 @@ SHIFT: Final = 4  # pixels by which a picture may be shifted between two frames,
 BINS: Final = 32
 EMPTY: Final = 3.0
 """Standard deviation in levels below which a picture shows nothing, as in a flash or a fade."""
-ALIKE: Final = 0.3  # correlation of two pictures above which they are of one shot, whatever their levels
-SAME: Final = 0.6  # the same where their levels differ by more than `LEVELS`
+ALIKE_CORRELATION: Final = (
+    0.3  # correlation of two pictures above which they are of one shot, whatever their levels
+)
+ALIKE_IF_LEVELS_DIFFER: Final = 0.6  # the same where their levels differ by more than `LEVELS`
 LEVELS: Final = 0.45  # share of pixels whose levels differ
 SUDDEN: Final = 2.5  # a cut changes the picture by so many times the change of the frames before
 SLOW: Final = 0.8  # share of the former changes in their running mean
@@ -192,7 +187,9 @@ class Shots:
         like = _correlation(before, now)
         change = min(1 - like, 1.0)
         sudden = change > SUDDEN * self._usual
-        limit = SAME if _levels_differ(before, now) > LEVELS else ALIKE
+        counts = [cv2.calcHist([picture], [0], None, [BINS], [0, 256]) for picture in (before, now)]
+        differ = float(np.abs(counts[0] - counts[1]).sum() / (2 * before.size))
+        limit = ALIKE_IF_LEVELS_DIFFER if differ > LEVELS else ALIKE_CORRELATION
         cut = like < limit and sudden
         self._usual = SLOW * self._usual + (1 - SLOW) * change
         return cut
@@ -204,12 +201,6 @@ def _correlation(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, "h
     if inner.std() < EMPTY:
         inner = before
     return float(cv2.matchTemplate(now, inner, cv2.TM_CCOEFF_NORMED).max())
-
-
-def _levels_differ(before: Float32[np.ndarray, "h w"], now: Float32[np.ndarray, "h w"]) -> float:
-    """Return the share of pixels by which two histograms of levels differ."""
-    counts = [cv2.calcHist([picture], [0], None, [BINS], [0, 256]) for picture in (before, now)]
-    return float(np.abs(counts[0] - counts[1]).sum() / (2 * before.size))
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,31 +229,23 @@ class FrameSearcher:
         self._shots = Shots()
         self._due: Fraction | None = None
         self._before: Fraction | None = None
-        self._last = facts.frames - 1
 
     def look(self, frame: Frame) -> SearchedFrame:
         """Return what the next frame shows; raises `RegionError` if a search fails."""
-        now = GreyFrame.of(frame, self.facts)
+        seconds = (frame.time - self.facts.start) * self.facts.time_base
+        now = GreyFrame(frame.index, seconds, *small(frame.image))
         begins, seen = self._shots.begins(now.grey), None
         if begins:
             self._due = self._before = None
-        if self._is_due(now):
-            seen = self._search(frame)
-            self._due = now.seconds + self.every
-        self._before = now.seconds
+        # Searched are the first frame of a shot, the last one of the clip, and those that are nearer to the
+        # time of the next search than the frame after them, if that comes as soon as this one did.
+        step = Fraction(0) if self._before is None else seconds - self._before
+        if self._due is None or seconds + step / 2 >= self._due or frame.index == self.facts.frames - 1:
+            photo, light = Photo(frame.image), Photo(lighten(frame.image))
+            seen = {
+                name: finder.find_in_frame(light if finder.kind == FACE else photo)
+                for name, finder in self.finders.items()
+            }
+            self._due = seconds + self.every
+        self._before = seconds
         return SearchedFrame(frame, now, begins, seen)
-
-    def _search(self, frame: Frame) -> dict[str, list[Seen]]:
-        photo, light = Photo(frame.image), Photo(lighten(frame.image))
-        return {
-            name: finder.find_in_frame(light if finder.kind == FACE else photo)
-            for name, finder in self.finders.items()
-        }
-
-    def _is_due(self, now: GreyFrame) -> bool:
-        """Whether the next search is nearer to this frame than to the next one, if that comes as soon.
-
-        The first frame of a shot and the last one of the clip are searched in any case.
-        """
-        step = Fraction(0) if self._before is None else now.seconds - self._before
-        return self._due is None or now.seconds + step / 2 >= self._due or now.frame == self._last

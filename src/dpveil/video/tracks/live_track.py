@@ -7,24 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dpveil.core.arrays import Float
-from dpveil.video.facts import MERGED, Key
-from dpveil.video.tracks.following import clip_boxes
+from dpveil.video.facts import MERGED, Key, Track
+from dpveil.video.tracks.box_flow import clip_boxes
 
 TOLERANCE: Final = 0.06
 """How far edges may be from straight lines between keys, relative to the box; boxes at keys grow by that."""
-SPUN: Final = 1.0  # how far turns that were followed may be from straight lines, in degrees
-ANGLE: Final = 7.0  # how far roll or yaw are from what was expected if they are news, in degrees
-NEAR: Final = (3.0, 7.0)
+SPIN_DEGREES: Final = 1.0  # how far turns that were followed may be from straight lines, in degrees
+NEWS_DEGREES: Final = 7.0  # how far roll or yaw are from what was expected if they are news, in degrees
+NEAR_DEGREES: Final = (3.0, 7.0)
 """How far roll and yaw may be from straight lines, in degrees; what is shown is rounded to 15° and 20°."""
 CHUNK: Final = 512  # frames after which keys are fixed, so that a long path takes little memory
 OUTWARD: Final = np.array([-1.0, -1.0, 1.0, 1.0])
-Row = tuple[int, float, float, float, float]
-"""A frame, and left, top, right and bottom in pixels."""
+Row = tuple[float, ...]  # a frame, and left, top, right and bottom in pixels
 Turn = tuple[int, float, float, float]
 """A frame, roll and yaw in degrees, and how far the head was turned since it was first found."""
 
@@ -45,7 +44,7 @@ class Path:
 
         The object was `turned` by so many degrees, clockwise, since any one time.
         """
-        self._rows.append(_row(frame, box))
+        self._rows.append((frame, *map(float, box)))
         self._spins.append((frame, turned))
         if len(self._rows) > CHUNK:
             self._fix()
@@ -55,12 +54,12 @@ class Path:
         fixed, rows = self._rows[: bool(self._frames)], self._rows[bool(self._frames) :]
         held = []
         for frame, *sides in rows:
-            box, sure = boxes.get(frame, (np.array(sides), False))
+            box, sure = boxes.get(int(frame), (np.array(sides), False))
             other = (box if sure else np.array(sides)) * OUTWARD
-            held.append(_row(frame, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD))
+            held.append((frame, *map(float, np.maximum(np.array(sides) * OUTWARD, other) * OUTWARD)))
         if not self._frames:
             first = rows[0][0]
-            fixed = [_row(frame, boxes[frame][0]) for frame in sorted(boxes) if frame < first]
+            fixed = [(frame, *map(float, boxes[frame][0])) for frame in sorted(boxes) if frame < first]
         self._rows = fixed + held
 
     def turn(self, frame: int, roll: float, yaw: float, turned: float = 0.0) -> bool:
@@ -71,7 +70,7 @@ class Path:
         news, expected = True, self.roll(turned)
         if expected is not None:
             roll = expected + (roll - expected + 180) % 360 - 180
-            news = max(abs(roll - expected), abs(yaw - self._turns[-1][2])) > ANGLE
+            news = max(abs(roll - expected), abs(yaw - self._turns[-1][2])) > NEWS_DEGREES
         self._turns.append((frame, roll, yaw, turned))
         return news
 
@@ -80,7 +79,6 @@ class Path:
         return self._turns[-1][1] + turned - self._turns[-1][3] if self._turns else None
 
     def __len__(self) -> int:
-        """Return the number of keys that are fixed."""
         return len(self._frames)
 
     def as_keys(self) -> tuple[Key, ...]:
@@ -92,7 +90,13 @@ class Path:
         grown = np.array(self._boxes) + np.array(self._grown) * OUTWARD
         boxes = _interpolate(frames, self._frames, grown)
         angles = _interpolate(frames, [turn[0] for turn in turns], np.array([turn[1:] for turn in turns]))
-        return tuple(_key(*row) for row in zip(frames, boxes, angles, strict=True))
+        keys = list[Key]()
+        for frame, box, turn in zip(frames, boxes, angles, strict=True):  # whole pixels that hold the box
+            left, top = (math.floor(value + 1e-6) for value in box[:2])
+            right, bottom = (math.ceil(value - 1e-6) for value in box[2:])
+            roll, yaw = (0, None) if turn is None else (round((turn[0] + 180) % 360 - 180), round(turn[1]))
+            keys.append(Key(frame, left, top, max(1, right - left), max(1, bottom - top), roll, yaw))
+        return tuple(keys)
 
     def _fix(self) -> None:
         """Turn the rows into keys, of which the last one is where the next rows go on."""
@@ -100,7 +104,7 @@ class Path:
         if len(rows) < 2 and self._frames:
             return
         spins = np.array(self._spins)
-        near = np.full((len(spins), 1), SPUN)
+        near = np.full((len(spins), 1), SPIN_DEGREES)
         self._spins = [self._spins[n] for n in simplify(spins[:, 0], spins[:, 1:], near)]
         frames, boxes = rows[:, 0], rows[:, 1:]
         size = np.tile(boxes[:, 2:] - boxes[:, :2], 2)
@@ -117,11 +121,6 @@ class Path:
         self._boxes += [boxes[i] for i in chosen]
         self._grown += list(grown)
         self._rows = self._rows[-1:]
-
-
-def _row(frame: int, box: Float[np.ndarray, " 4"]) -> Row:
-    left, top, right, bottom = map(float, box)
-    return frame, left, top, right, bottom
 
 
 def simplify(
@@ -164,27 +163,17 @@ def _interpolate(
 
 
 def _turns_between(turns: list[Turn], spins: list[tuple[int, float]]) -> list[tuple[int, float, float]]:
-    """Return frames with roll and yaw, which straight lines between others do not tell.
-
-    Between two `turns`, the roll changes as the head was turned, and what that missed is spread evenly.
-    """
+    """Return frames with roll and yaw, which straight lines between others do not tell."""
     if not turns:
         return []
+    # Between two, the roll changes as the head was turned, and what that missed is spread evenly.
     known, rolls, yaws, turned = np.array(turns).T
     seen, spun = np.array(spins).T
     frames = np.union1d(known, seen)
     rolled = np.interp(frames, seen, spun) + np.interp(frames, known, rolls - turned)
     rows = np.stack([rolled, np.interp(frames, known, yaws)], axis=1)
-    chosen = simplify(frames, rows, np.broadcast_to(NEAR, rows.shape))
+    chosen = simplify(frames, rows, np.broadcast_to(NEAR_DEGREES, rows.shape))
     return [(int(frames[n]), float(rows[n, 0]), float(rows[n, 1])) for n in chosen]
-
-
-def _key(frame: int, box: Float[np.ndarray, " 4"], turn: Float[np.ndarray, " 2"] | None) -> Key:
-    """Return a key with whole pixels that hold the box."""
-    left, top = (math.floor(value + 1e-6) for value in box[:2])
-    right, bottom = (math.ceil(value - 1e-6) for value in box[2:])
-    roll, yaw = (0, None) if turn is None else (round((turn[0] + 180) % 360 - 180), round(turn[1]))
-    return Key(frame, left, top, max(1, right - left), max(1, bottom - top), roll, yaw)
 
 
 Edges = Float[np.ndarray, " 4"]
@@ -214,18 +203,13 @@ class Place:
     turned: float = 0.0
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class ClosedTrack:
-    """The track of an object that is no longer followed.
+class ClosedTrack(NamedTuple):
+    """The track of an object that is no longer followed, not numbered yet.
 
     `begun` is the frame in which it was first found, and `sure` the last one in which it was followed.
     """
 
-    kind: str
-    finder: str
-    keys: tuple[Key, ...]
-    end: str
-    score: float | None
+    track: Track
     begun: int
     sure: int
 
@@ -347,12 +331,7 @@ class LiveTrack:
     @property
     def turn_is_due(self) -> bool:
         """Whether to look for roll and yaw: it is time, or the head was turned since."""
-        return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > ANGLE
-
-    @property
-    def roll(self) -> float | None:
-        """The roll of a head in degrees, as it was turned since its landmarks; None before any."""
-        return self.path.roll(self.place.turned)
+        return self.place.seconds >= self.turn_due or abs(self.place.turned - self.turn_asked) > NEWS_DEGREES
 
     def _correct(self, box: Edges, before: Sequence[Place]) -> list[Edges]:
         """Return the boxes since the last detection, so that they end in `box`.
@@ -383,17 +362,14 @@ class LiveTrack:
 
     @property
     def last_sure(self) -> Place:
-        """The last place where the object was found or followed."""
         return next((place for place in reversed(self.loose) if place.sure), self.found)
 
     @property
     def box(self) -> Edges:
-        """The newest place."""
         return self.place.box
 
     @property
     def seconds_lost(self) -> float:
-        """For how many seconds the object was not followed."""
         return float(self.place.seconds - self.last_sure.seconds)
 
     @property
@@ -421,15 +397,9 @@ class LiveTrack:
         for place in self.loose:
             if until is None or place.seconds <= until:
                 self.path.add(place.frame, place.box, place.turned)
-        return ClosedTrack(
-            kind=self.kind,
-            finder=self.finder,
-            keys=self.path.as_keys(),
-            end=end,
-            score=None if self.score is None else round(self.score, 4),
-            begun=self.begun,
-            sure=sure.frame,
-        )
+        score, keys = None if self.score is None else round(self.score, 4), self.path.as_keys()
+        track = Track(number=0, kind=self.kind, finder=self.finder, keys=keys, end=end, score=score)
+        return ClosedTrack(track, self.begun, sure.frame)
 
 
 def is_outside(box: Edges, width: int, height: int) -> bool:

@@ -1,8 +1,8 @@
 """Several processes for one run: workers release photos, and this process pays, signs and reports.
 
-A worker has one photo at a time. Ledger and private keys are used here alone, so what is known here is all
-that was paid, whenever a worker dies: its photo is tried again if it was not paid for, and else looked for
-and reported.
+A worker has one photo at a time, and asks this process for the next one, whether it may be drawn, and for
+calls of the ledger and of private keys, which are here alone. So what is known here is all that was paid,
+whenever a worker dies: its photo is tried again if it was not paid for, and else looked for and reported.
 """
 
 from __future__ import annotations
@@ -11,21 +11,19 @@ import os
 import pickle
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import cv2
 
 from dpveil.batch.interrupts import Interrupts
-from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, Entry, Report, Untried
-from dpveil.batch.run import Run, Shared
+from dpveil.batch.photo_release import PhotoReleaser
+from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, UNTRIED, Entry, Report, Untried
 from dpveil.batch.tasks import Choices, Task
 from dpveil.core.numbers import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
@@ -34,44 +32,8 @@ from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
 from dpveil.release.saving import Payment, tidy
 
-Item = TypeVar("Item")
-Made = TypeVar("Made")
-
-
-@contextmanager
-def prefetch(
-    make: Callable[[Item], Made], items: Sequence[Item], *, at_once: int
-) -> Iterator[Iterable[tuple[Item, Callable[[], Made]]]]:
-    """Yield the items in order, each with a function that waits for the result of `make(item)`.
-
-    `make` runs in `at_once` other threads. During a turn, the results of at most `at_once` + 2 items exist.
-    On leaving the context, running calls are waited for and all others are cancelled.
-
-    >>> with prefetch(abs, [-1, 2], at_once=2) as made:
-    ...     [(item, result()) for item, result in made]
-    [(-1, 1), (2, 2)]
-    """
-    at_once = max(1, min(at_once, len(items)))
-    before, workers = cv2.getNumThreads(), ThreadPoolExecutor(at_once, thread_name_prefix="prefetch")
-    cv2.setNumThreads(max(1, before - at_once + 1))  # it runs one caller at a time on its threads
-
-    def in_turn() -> Iterator[tuple[Item, Callable[[], Made]]]:
-        later = iter(items)
-        begun = deque((item, workers.submit(make, item)) for item in islice(later, at_once + 1))
-        while begun:
-            item, now = begun.popleft()
-            begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
-            yield item, now.result
-
-    try:
-        yield in_turn()
-    finally:
-        workers.shutdown(cancel_futures=True)
-        cv2.setNumThreads(before)
-
-
-TARGET: Final = "dpveil.batch.jobs:serve"
-ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
+TARGET: Final = "dpveil.batch.workers:serve"
+CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
 """What reading from, or writing to, an ended process raises."""
 
 
@@ -102,88 +64,73 @@ def receive(channel: Channel) -> Any:
 # In a worker
 
 
-class Calls:
-    """Calls to the run; threads take turns. If it is gone, the worker ends. It is a worker's `Around`."""
+class _Run:
+    """The run, whose methods `_call_…` a worker calls; threads take turns. If it is gone, the worker ends."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._alone = channel, threading.Lock()
 
     def __call__(self, name: str, *given: Any, **more: Any) -> Any:
-        """Return what the call returns, or raise what it raises."""
         with self._alone:
             try:
                 send(self._channel, (name, given, more))
                 answer = receive(self._channel)
-            except ENDED:
+            except CHANNEL_ENDED:
                 raise SystemExit from None  # nothing that was not written yet will be
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    def stop_reason(self, task: Task) -> str:
-        """Ask whether a photo may be drawn."""
-        return str(self("stop_reason"))
 
-    def stop(self, reason: str) -> None:
-        """Let no other photo be drawn."""
-        self("stop", reason)
-
-
-class _ParentProxy:
+class _Remote:
     """A ledger, a payment or a private key, whose methods are called where the run is."""
 
-    files: tuple[Path, ...] = ()  # the worker opens none
+    files: tuple[Path, ...] = ()  # of a ledger: the worker opens none
 
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
+    def __init__(self, run: _Run, owner: str) -> None:
+        self._run, self._owner = run, owner
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        if name.startswith("_"):
+        if name.startswith("_"):  # what pickle and copy look for
             raise AttributeError(name)
-        return partial(self._calls, name)
+        return partial(self._run, "method", self._owner, name)
 
-    def debit(self, *given: Any, **more: Any) -> _ParentProxy:
-        self._calls("debit", *given, **more)
-        return self
+    def debit(self, *given: Any, **more: Any) -> _Remote:
+        self._run("method", "ledger", "debit", *given, **more)
+        return _Remote(self._run, "payment")
 
 
 def serve(channel: Channel) -> None:
     """Release the photos that the run gives out, one after another."""
     keep_freed()
     cv2.setNumThreads(1)  # there is a worker for each core
-    calls, setup = Calls(channel), receive(channel)
-    choices, options, see, pays, public, mark = setup
-    owned: Any = _ParentProxy(calls)
+    run, (choices, options, see, pays, public, mark) = _Run(channel), receive(channel)
+    key: Any = _Remote(run, "key")
     choices = replace(
         choices,
-        ledger=owned if pays else None,
-        sign=None if public is None else SigningKey(public, owned),
-        mark=None if mark is None else Marker(mark[0], mark[1], owned.mark),
+        ledger=_Remote(run, "ledger") if pays else None,
+        sign=None if public is None else SigningKey(public, key),
+        mark=None if mark is None else Marker(mark[0], mark[1], _Remote(run, "mark").sign),
     )
     report, seen = Report(options), list[object]()
-    run = Run(choices, report, lambda *release: seen.append(see(*release)), around=calls)
+    releaser = PhotoReleaser(
+        choices,
+        report,
+        lambda *release: seen.append(see(*release)),
+        stop_reason=lambda _: str(run("stop_reason")),
+    )
     done: tuple[Any, ...] = ()
-    while (task := calls("next", *done)) is not None:
-        reason = run.turn(task, partial(run.prepare, task))
-        done = _with_public_error(report.entries.pop()), [*seen], reason
+    while (task := run("next", *done)) is not None:
+        reason = releaser.finish(task, partial(releaser.prepare, task))
+        done = report.entries.pop(), [*seen], reason
         seen.clear()
-
-
-def _with_public_error(entry: Entry) -> Entry:
-    """Return an entry whose error is named by its nearest class that every process has."""
-    failure = entry.failure
-    if failure is None:
-        return entry
-    own = (DPVeilError.__module__, BaseException.__module__)
-    kind = next(kind for kind in failure.kind.__mro__ if kind.__module__ in own)
-    return replace(entry, failure=replace(failure, kind=kind))
 
 
 # In the run
 
 
-MOST: Final = 256  # most processes of one run
-TRIES: Final = 2  # how many workers may die of a photo
+MOST_JOBS: Final = 256  # more processes than this are a slip of the keyboard, not a machine
+MOST_DEATHS: Final = 2  # how many workers may die of one photo, and how many in a row before they begin
 MADE, PRESSED, LEFT = "made", "pressed", "left"
 """What the reporting thread is told: a photo is done, Ctrl-C was pressed, a thread has no more workers."""
 DIED: Final = "the process that released it ended: it was killed, out of memory, or crashed on the photo"
@@ -199,15 +146,15 @@ def ignore_release(*release: object) -> None:
 def check_jobs(jobs: int) -> None:
     """Raise `InvalidParameter` unless `jobs` is a number of processes."""
     given: object = jobs
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST:
-        raise InvalidParameter("jobs", str(jobs), f"is not in 1..{MOST}", hint="give one for each core")
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_JOBS:
+        raise InvalidParameter("jobs", str(jobs), f"is not in 1..{MOST_JOBS}", hint="give one for each core")
 
 
 def usual_jobs(tasks: Sequence[Task]) -> int:
     """Return how many processes are worth their start: at most one for each core."""
     size = sum(task.stamp[0] for task in tasks if task.stamp is not None)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, MOST, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
+    return max(1, min(cores, MOST_JOBS, max(len(tasks) // PHOTOS_EACH, size // BYTES_EACH)))
 
 
 def pack_setup(choices: Choices, options: Mapping[str, str], see: Callable[..., object]) -> bytes:
@@ -230,29 +177,32 @@ def pack_setup(choices: Choices, options: Mapping[str, str], see: Callable[..., 
 
 
 @dataclass(eq=False)
-class _Worker:
-    """A process, and the `place` of the photo that it has, which may be `drawn`, or was `refused` to be."""
+class Worker:
+    """A process, and the `place` of the photo that it has, -1 without any, which may be `drawn`."""
 
     child: Child
     place: int = -1
     drawn: bool = False
-    refused: bool = False
     payment: Payment | None = None
     ready: bool = False
 
 
-class Jobs:
+class WorkerPool:
     """The photos of a run, given out to workers; a thread for each answers its calls."""
 
     def __init__(
-        self, run: Run, tasks: Sequence[Task], see: Callable[..., Any], seen: Callable[[Any], None]
+        self,
+        run: PhotoReleaser,
+        tasks: Sequence[Task],
+        see: Callable[..., Any],
+        seen: Callable[[Any], None],
     ) -> None:
         self.run, self.tasks, self.seen = run, tasks, seen
         self.setup = pack_setup(run.choices, run.report.options, see)
-        self.shared, self.ledger = Shared(), run.choices.ledger
+        self.reason = ""  # why the run was stopped, if so
         self.waiting = deque(range(len(tasks)))
         self.deaths, self.unstarted = dict[int, int](), 0
-        self.made, self.workers = dict[int, tuple[Entry, list[Any]]](), set[_Worker]()
+        self.made, self.workers = dict[int, tuple[Entry, Sequence[Any]]](), set[Worker]()
         self.lock, self.inbox = threading.RLock(), SimpleQueue[str]()
 
     def release(self, count: int, step: Callable[[], None], interrupts: Interrupts) -> None:
@@ -287,15 +237,15 @@ class Jobs:
                     self.seen(seen)
             elif all_of_them:
                 task = self.tasks[len(report.entries)]
-                report.fail(task, Untried(self.shared.reason or UNSTARTED), tried=False)
+                report.fail(task, Untried(self.reason or UNSTARTED), tried=False)
             else:
                 return
-        report.stopped = self.shared.reason or report.stopped
+        report.stopped = self.reason or report.stopped
 
     def _stop(self, reason: str) -> None:
-        """Let no other photo be drawn, and end the workers that draw none."""
+        """Let no other photo be drawn, and end the workers that draw none; the first reason stays."""
         with self.lock:
-            self.shared.stop(reason)
+            self.reason = self.reason or reason
             self._kill()
 
     def _kill(self, *, all_of_them: bool = False) -> None:
@@ -305,15 +255,14 @@ class Jobs:
                     worker.child.process.kill()
 
     def _work(self) -> None:
+        """Start a worker and answer it, and another one where it died, until there is nothing left to do."""
         try:
-            while self._goes_on():
-                worker = _Worker(Child(TARGET, one_thread=True))
+            while self.waiting and not self.reason:
+                worker = Worker(Child(TARGET, one_thread=True))
                 with self.lock:
                     self.workers.add(worker)
-                    if self.shared.reason:
-                        worker.child.process.kill()
                 try:
-                    self._serve(worker)
+                    self._answer(worker)
                 finally:
                     worker.child.stop()
                     self._settle(worker)
@@ -322,13 +271,9 @@ class Jobs:
         finally:
             self.inbox.put(LEFT)
 
-    def _goes_on(self) -> bool:
-        with self.lock:
-            return bool(self.waiting) and not self.shared.reason
-
-    def _serve(self, worker: _Worker) -> None:
+    def _answer(self, worker: Worker) -> None:
         channel = worker.child.channel
-        with suppress(*ENDED):
+        with suppress(*CHANNEL_ENDED):
             channel.send(None, self.setup)
             while True:
                 name, given, more = receive(channel)
@@ -339,22 +284,23 @@ class Jobs:
                     answer = error
                 send(channel, answer)
                 with self.lock:
-                    if self.shared.reason and not worker.drawn:
+                    if self.reason and not worker.drawn:
                         worker.child.process.kill()
                         return
 
-    def _settle(self, worker: _Worker) -> None:
+    def _settle(self, worker: Worker) -> None:
+        """Give out the photo of a worker that has ended again, or report it as lost."""
         with self.lock:
             self.workers.discard(worker)
             self.unstarted = 0 if worker.ready else self.unstarted + 1
-            if self.unstarted > TRIES:
+            if self.unstarted > MOST_DEATHS:
                 self._stop(UNSTARTED)
             if worker.place < 0:
                 return
             place, task = worker.place, self.tasks[worker.place]
             tidy(task.output.parent)
             tried = self.deaths[place] = self.deaths.get(place, 0) + 1
-            if tried < TRIES or (self.shared.reason and task.output not in self.run.paid):
+            if tried < MOST_DEATHS or (self.reason and task.output not in self.run.paid):
                 self.waiting.append(place)  # one that was paid for may be written: it is looked for
             else:
                 self._keep(place, self._lost(task))
@@ -367,13 +313,13 @@ class Jobs:
         return report.entries.pop()
 
     def _keep(self, place: int, entry: Entry, seen: Sequence[Any] = ()) -> None:
-        self.made[place] = entry, [*seen]
+        self.made[place] = entry, seen
         self.inbox.put(MADE)
 
     # What workers call for
 
     def _call_next(
-        self, worker: _Worker, entry: Entry | None = None, seen: Sequence[Any] = (), reason: str = ""
+        self, worker: Worker, entry: Entry | None = None, seen: Sequence[Any] = (), reason: str = ""
     ) -> Task | None:
         """Take what became of a worker's photo, and give out another, if there is one.
 
@@ -381,47 +327,41 @@ class Jobs:
         """
         with self.lock:
             place, worker.place, worker.drawn = worker.place, -1, False
-            paid = entry is not None and self.tasks[place].output in self.run.paid
-            if entry is not None and not worker.refused:
+            if entry is not None and entry.status != UNTRIED:
                 if entry.status == SKIPPED and place in self.deaths:  # its worker had written it
                     entry = replace(entry, status=RELEASED)
                 self._keep(place, entry, seen)
-            elif paid:
+                if reason:
+                    self._stop(reason)
+            elif entry is not None and self.tasks[place].output in self.run.paid:
                 self._keep(place, self._lost(self.tasks[place]))
-            if reason and not worker.refused:
-                self._stop(reason)
-            if self.shared.reason or not self.waiting:
+            if self.reason or not self.waiting:
                 return None
-            worker.place, worker.refused, worker.payment = self.waiting.popleft(), False, None
+            worker.place, worker.payment = self.waiting.popleft(), None
             return self.tasks[worker.place]
 
-    def _call_stop_reason(self, worker: _Worker) -> str:
+    def _call_stop_reason(self, worker: Worker) -> str:
         """Let a photo be drawn, unless the run has been stopped, or it was paid for and drawn before."""
         with self.lock:
             lost = DIED if self.tasks[worker.place].output in self.run.paid else ""
-            reason = self.shared.reason or lost
-            worker.drawn, worker.refused = not reason, bool(reason)
+            worker.drawn = not (reason := self.reason or lost)
             return reason
 
-    def _call_stop(self, worker: _Worker, reason: str) -> None:
-        self._stop(reason)
+    def _call_method(self, worker: Worker, owner: str, name: str, *given: Any, **more: Any) -> Any:
+        """Call a method of what this process alone has.
 
-    def _call_debit(self, worker: _Worker, *given: Any, **more: Any) -> None:
-        """Debit the price of a photo, which is paid for from here on, also if its worker died meanwhile."""
-        worker.payment = self.ledger.debit(*given, **more)  # type: ignore[union-attr]
+        A photo is paid for from its debit on, also if its worker died meanwhile.
+        """
+        choices = self.run.choices
+        owners: dict[str, Any] = {
+            "ledger": choices.ledger,
+            "payment": worker.payment,
+            "key": choices.sign and choices.sign.private,
+            "mark": choices.mark,
+        }
+        answer = getattr(owners[owner], name)(*given, **more)
+        if name != "debit":
+            return answer
+        worker.payment = answer
         self.run.paid.add(self.tasks[worker.place].output)
-
-    def _call_stored(self, worker: _Worker, sha256: str) -> None:
-        worker.payment.stored(sha256)  # type: ignore[union-attr]
-
-    def _call_knows(self, worker: _Worker, *given: Any) -> bool:
-        return bool(self.ledger.knows(*given))  # type: ignore[union-attr]
-
-    def _call_check_regions(self, worker: _Worker, *given: Any) -> None:
-        self.ledger.check_regions(*given)  # type: ignore[union-attr]
-
-    def _call_sign(self, worker: _Worker, data: bytes) -> bytes:
-        return bytes(self.run.choices.sign.private.sign(data))  # type: ignore[union-attr]
-
-    def _call_mark(self, worker: _Worker, data: bytes) -> bytes:
-        return bytes(self.run.choices.mark.sign(data))  # type: ignore[union-attr]
+        return None

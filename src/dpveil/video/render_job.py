@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.batch.tasks import Payer
 from dpveil.core.envelope import this_tool
 from dpveil.errors import ClipError, DPVeilError, OutputError
 from dpveil.faces.base import FaceMethod
@@ -30,25 +29,24 @@ from dpveil.io import place_together
 from dpveil.io.folders import identity
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import check_path, show_path
-from dpveil.io.writing import OWN, flush_folder, refusal, sha256_of
+from dpveil.io.writing import OWN, as_output_error, flush_folder, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import CLIPS, certificate_path, tidy
-from dpveil.video.analyzing import Progress, no_progress
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.containers import Source
 from dpveil.video.decoding import MAX_PIXELS
-from dpveil.video.drawing import Drawn, crop_of, draw
 from dpveil.video.facts import Facts, Frame
-from dpveil.video.painting import paint
+from dpveil.video.frame_renderer import Renderer
+from dpveil.video.make_plan import Progress, no_progress
 from dpveil.video.plan import Payment, VideoPlan
 from dpveil.video.reading import Clip, ahead, open_clip, pick_frames, room_for
-from dpveil.video.renderer import Renderer
+from dpveil.video.track_draws import Drawn, crop_of, draw, paint
 from dpveil.video.verification import content_problems
 from dpveil.video.writing import Writer, check_times, container_for, encoder_for
 
 if TYPE_CHECKING:
-    from dpveil.video.plan import VideoPlan
+    from dpveil.ledger import Ledger
 
 STATE: Final = "state.json"
 LOCK: Final = "lock"
@@ -85,11 +83,6 @@ class Unfinished:
     def nonce(self) -> str:
         """What keys of the ledger contain: new for each rendering that is begun."""
         return str(self.state["nonce"])
-
-    @property
-    def key(self) -> bytes:
-        """The 32 bytes that key the draws."""
-        return bytes.fromhex(self.state["key"])
 
     @property
     def release(self) -> str | None:
@@ -210,33 +203,19 @@ def _read_state(folder: Path) -> dict[str, Any] | None:
         raise damage_error(folder) from error
 
 
-@contextmanager
-def as_output_error(place: Path) -> Iterator[None]:
-    """Turn errors of the operating system about a `place` into `OutputError`."""
-    try:
-        yield
-    except OSError as error:
-        raise refusal(place, error) from error
-
-
 def check_possible(plan: VideoPlan, clip: Clip, container: str | None) -> None:
     """Raise an error of `dpveil.errors` if a plan cannot be rendered to a file in `container`, if known.
 
     Looks for an encoder, at the times of all frames, at all packets of sound that is kept, and for landmarks
     where a face is refused without them. Writes and draws nothing.
     """
-    facts = clip.facts
+    facts, method = clip.facts, plan.method
     if container is not None:
         encoder_for(container, facts.width, facts.height)
         check_times(facts, container)
         if plan.keep_audio:
             clip.ask("sound", container)
-    _check_faces(plan, clip)
-
-
-def _check_faces(plan: VideoPlan, clip: Clip) -> None:
-    """Raise what placing a face would: `UsageError` without landmarks, `RegionError` if they are not sure."""
-    method, faces = plan.method, [draw for draw in plan.draws if plan.scene.shows_face(draw.track)]
+    faces = [draw for draw in plan.draws if plan.scene.shows_face(draw.track)]
     if not isinstance(method, FaceMethod) or not faces:
         return
     if method.placing == "auto" and method.reads:
@@ -299,7 +278,7 @@ def render(
     clip: str | Path,
     out: str | Path,
     *,
-    ledger: Payer | None = None,
+    ledger: Ledger | None = None,
     subject: str | None = None,
     other_regions: bool = False,
     seed: int | None = None,
@@ -332,8 +311,9 @@ def render(
         job = _Job(plan, opened, target, container, work, seed)
         try:
             if work.release is None:
-                if not replace:
-                    _check_free(target)
+                for path in () if replace else (target, certificate_path(target)):
+                    if os.path.lexists(path):
+                        raise refusal(path, FileExistsError(errno.EEXIST, ""))
                 check_possible(plan, opened, container)
             payment.pay(plan, work.nonce)  # also what a restored ledger lacks
             if work.release is None:
@@ -366,7 +346,7 @@ class _Job:
         """Return the bits of one draw, which are the same whichever process draws."""
         if self.seed is not None:
             return SeededBits(self.seed, f"{self.target.name} {name}")
-        return KeptBits(self.work.key, name)
+        return KeptBits(bytes.fromhex(self.work.state["key"]), name)
 
     def write(self, progress: Progress) -> None:
         """Draw, render all frames while those before are encoded, and add the sound, if it is kept."""
@@ -393,14 +373,12 @@ class _Job:
         if self.plan.keep_audio:
             self.clip.ask("add sound", str(silent.absolute()), str(self.part.absolute()), self.container)
         sha256 = _hash(self.part)
-        self._check(self._certificate(sha256))
-        self.work.complete(sha256)
-
-    def _check(self, certificate: VideoCertificate) -> None:
-        """Raise `OutputError` for what `verify` would not accept: it never gets a name."""
+        # What `verify` would not accept never gets a name.
+        certificate = self._certificate(sha256)
         for problem in content_problems(Source(self.part), certificate, max_pixels=self.clip.most):
             hint = "leave the sound out" if self.plan.keep_audio else "write a file in another format"
             raise OutputError(f"cannot write {show_path(self.target)}: {problem}", hint=hint)
+        self.work.complete(sha256)
 
     def name(self, payment: Payment, sign: SigningKey | None, *, replace: bool) -> VideoCertificate:
         """Give the certificate and the clip their names, unless a process before has done so."""
@@ -456,9 +434,3 @@ def check_out(target: Path, clip: Path) -> None:
         raise refusal(target, IsADirectoryError(errno.EISDIR, ""))
     if not target.parent.is_dir():
         raise refusal(target, FileNotFoundError(errno.ENOENT, ""))
-
-
-def _check_free(target: Path) -> None:
-    for path in (target, certificate_path(target)):
-        if os.path.lexists(path):
-            raise refusal(path, FileExistsError(errno.EEXIST, ""))

@@ -12,11 +12,13 @@ from dpveil.opencv import cv2
 
 Boxes = Float[np.ndarray, "n 4"]
 """Left, top, right and bottom, in pixels."""
-REACH: Final = 0.6  # largest distance of centres in sides of the box, where the object was just followed
-FASTER: Final = 4.0  # what is added to that for each second without being followed
-LONGEST: Final = 1.5  # largest distance whatever the time
-SCALE: Final = 1.8  # largest ratio of sides of two boxes of one object
-FAR: Final = 1e6  # the cost of pairs that do not match
+REACH: Final = 0.6
+"""Largest distance of centres in sides of the box, where the object was just followed: people who stand side
+by side are one side apart."""
+FASTER: Final = 4.0  # what is added to that for each second without being followed, as it moved on
+LONGEST_REACH: Final = 1.5  # largest distance whatever the time, so that nobody across the picture is taken
+SCALE: Final = 1.8  # largest ratio of sides of two boxes of one object, which may turn or come nearer
+NO_MATCH_COST: Final = 1e6  # the cost of pairs that do not match
 BORDER: Final = 0.05
 """Distance from the picture's border, in longer sides of a box, up to which the border cuts it."""
 SHARED: Final = 0.4
@@ -48,7 +50,6 @@ def share(one: Boxes, two: Boxes) -> Float[np.ndarray, "n m"]:
 def _intersections(
     one: Boxes, two: Boxes
 ) -> tuple[Float[np.ndarray, "n m"], Float[np.ndarray, " n"], Float[np.ndarray, " m"]]:
-    """Return the area of the intersection of all pairs of boxes, and their own areas."""
     start = np.maximum(one[:, None, :2], two[None, :, :2])
     stop = np.minimum(one[:, None, 2:], two[None, :, 2:])
     area, areas = (np.maximum(boxes[:, 2:] - boxes[:, :2], 0).prod(axis=1) for boxes in (one, two))
@@ -121,9 +122,9 @@ def continuations(
     off = np.abs(held[:, None] - found[None]) > AGREE * longer
     moved = (off & ~cut_before[:, None] & ~cut_found[None]).any(axis=2)
     apart = ~at_border | ~fits | (shared < SHARED) | (followed[:, None] & moved)
-    cost = np.where(apart, FAR, 1 - shared)
+    cost = np.where(apart, NO_MATCH_COST, 1 - shared)
     rows, columns = linear_sum_assignment(cost)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
+    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < NO_MATCH_COST]
 
 
 def matches(
@@ -137,7 +138,7 @@ def matches(
     """
     if not len(held) or not len(found):
         return []
-    reach = np.minimum(REACH + FASTER * alone, LONGEST)[:, None] * (0.5 if narrow else 1)
+    reach = np.minimum(REACH + FASTER * alone, LONGEST_REACH)[:, None] * (0.5 if narrow else 1)
     size, sizes = (np.maximum(boxes[:, 2:] - boxes[:, :2], 1e-6) for boxes in (held, found))
     centres = (found[:, :2] + found[:, 2:]) / 2
     unit = np.sqrt(size.prod(axis=1))[:, None]
@@ -154,41 +155,41 @@ def matches(
 
     from scipy.optimize import linear_sum_assignment  # takes half a second: where there is a choice alone
 
-    cost = np.where(near, away + change, FAR)
+    cost = np.where(near, away + change, NO_MATCH_COST)
     rows, columns = linear_sum_assignment(cost)
-    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < FAR]
+    return [(int(i), int(j)) for i, j in zip(rows, columns, strict=True) if cost[i, j] < NO_MATCH_COST]
 
 
 Small = UInt8[np.ndarray, "k l"]
 Points = Float[np.ndarray, "k 1 2"]
 Sure = Bool[np.ndarray, " n"]
-SIDE: Final = 640  # longer side of small frames in pixels; smaller frames are not enlarged
+SMALL_SIDE: Final = 640  # longer side of small frames in pixels; smaller frames are not enlarged
 GRID: Final = 6  # points on each side of a box
 INNER: Final = 0.15  # share of a box on each side in which no points are, as it shows what is behind
-WINDOW: Final = (13, 13)
-LEVELS: Final = 3
-BESIDE: Final = 64
+WINDOW: Final = (13, 13)  # pixels that are compared around a point: about a third of a face of 40 pixels
+LEVELS: Final = 3  # halvings of the pyramid: motion of up to 2³ half windows between two frames
+BESIDE_PIXELS: Final = 64
 """Pixels around points that are looked at: half the window at the coarsest level of the pyramid, and more."""
-BACK: Final = 1.0
+BACK_PIXELS: Final = 1.0
 """Largest distance in pixels between a point and where it is after following it there and back."""
-LEAST: Final = 8  # points that have to come back
-APART: Final = 0.08
+LEAST_POINTS: Final = 8  # of `GRID`² that have to come back: a median of fewer says little
+MOST_APART: Final = 0.08
 """Largest median distance of points from where the box's motion takes them, relative to its sides."""
 SAMPLES: Final = 12  # points on each side of a box where its contents are compared in two frames
-SAME: Final = 0.4  # correlation of these from which a box was followed, and not what is behind it
+FOLLOWED_ALIKE: Final = 0.4  # correlation of these from which a box was followed, and not what is behind it
 FARTHEST: Final = 0.8  # how far the contents of a box are looked for, in sides of it
-ALIKE: Final = 0.7  # correlation from which contents are alike
-SMALLEST: Final = 6
+FOUND_ALIKE: Final = 0.7  # correlation from which contents are alike
+SMALLEST_SIDE: Final = 6  # least side in pixels of what is looked for: less is found everywhere
 TEMPLATE: Final = 16  # least shorter side of what is looked for in pixels, and of what it is thinned to
-ZOOM: Final = (0.9, 1.1)  # least and largest change of size between two frames
+ZOOM: Final = (0.9, 1.1)  # least and largest change of size between two frames; more is a wrong match
 Followed = tuple[Boxes, Sure, Float[np.ndarray, " n"]]
 """Boxes, whether they are sure, and the degrees by which their contents were turned, clockwise."""
 
 
 def small(image: UInt8[np.ndarray, "h w 3"]) -> tuple[Small, float]:
-    """Return a frame in grey with a longer side of at most `SIDE` pixels, and its scale."""
+    """Return a frame in grey with a longer side of at most `SMALL_SIDE` pixels, and its scale."""
     grey = cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    scale = min(1.0, SIDE / max(grey.shape))
+    scale = min(1.0, SMALL_SIDE / max(grey.shape))
     if scale < 1:
         size = tuple(max(1, round(side * scale)) for side in grey.shape[::-1])
         grey = cv2.resize(grey, size, interpolation=cv2.INTER_AREA)
@@ -230,26 +231,24 @@ def _follow_flow(
     there, one = _flow(before, after, flat, first, levels)
     back = np.ascontiguousarray(there - np.repeat(guess, GRID**2, axis=0)[:, None], np.float32)
     again, two = _flow(after, before, there, back, levels)
-    near = np.hypot(*(again - flat)[:, 0].T) <= BACK
+    near = np.hypot(*(again - flat)[:, 0].T) <= BACK_PIXELS
     inside = ((flat >= 0) & (flat < before.shape[::-1]))[:, 0].all(axis=1)
     good = (near & inside & one & two).reshape(len(boxes), -1)
     for n, (p, q, kept) in enumerate(zip(start, there.reshape(start.shape), good, strict=True)):
-        if kept.sum() >= LEAST:
+        if kept.sum() >= LEAST_POINTS:
             moved[n], sure[n], turns[n] = _move_box(boxes[n], p[kept], q[kept].astype(np.float64))
-    sure &= _correlation(before, after, boxes, moved) >= SAME
+    sure &= _correlation(before, after, boxes, moved) >= FOLLOWED_ALIKE
     return np.where(sure[:, None], moved, boxes), sure, np.where(sure, turns, 0.0)
 
 
 def _flow(
     before: Small, after: Small, start: Points, guess: Points, levels: int
 ) -> tuple[Points, Bool[np.ndarray, " k"]]:
-    """Return where points are in another frame by Lucas and Kanade's method, and which of them it found.
-
-    Only the part of the frames around them is looked at, as pyramids of whole frames take most of the time.
-    """
+    """Return where points are in another frame by Lucas and Kanade's method, and which of them it found."""
+    # Only the part of the frames around them is looked at: pyramids of whole frames take most of the time.
     both = np.concatenate([start, guess])[:, 0]
-    low = np.clip(np.floor(both.min(axis=0)) - BESIDE, 0, np.array(before.shape[::-1]) - 1).astype(int)
-    high = np.clip(np.ceil(both.max(axis=0)) + BESIDE, low + 1, before.shape[::-1]).astype(int)
+    low = np.clip(np.floor(both.min(axis=0)) - BESIDE_PIXELS, 0, np.array(before.shape[::-1]) - 1).astype(int)
+    high = np.clip(np.ceil(both.max(axis=0)) + BESIDE_PIXELS, low + 1, before.shape[::-1]).astype(int)
     part = slice(low[1], high[1]), slice(low[0], high[0])
     there, found, _ = cv2.calcOpticalFlowPyrLK(
         np.ascontiguousarray(before[part]),
@@ -276,7 +275,6 @@ def _correlation(before: Small, after: Small, boxes: Boxes, moved: Boxes) -> Flo
 
 
 def _points(boxes: Boxes, count: int) -> Float[np.ndarray, "n k 2"]:
-    """Return a grid of points in the inner part of every box, `count` on each side."""
     steps = np.linspace(INNER, 1 - INNER, count)
     grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     return np.asarray(boxes[:, None, :2] + grid * (boxes[:, None, 2:] - boxes[:, None, :2]))
@@ -286,11 +284,12 @@ def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> F
     """Return the motion to where the inner part of a box is most alike, None if nothing is alike enough."""
     size = box[2:] - box[:2]
     inner = np.concatenate([box[:2] + INNER * size, box[2:] - INNER * size])
-    left, top, right, bottom = np.rint(_clip_box(inner, before)).astype(int)
-    wide = np.rint(_clip_box(inner + np.repeat([-FARTHEST, FARTHEST], 2) * np.tile(size, 2), after)).astype(
-        int
+    far = inner + np.repeat([-FARTHEST, FARTHEST], 2) * np.tile(size, 2)
+    ends = (np.tile(image.shape[::-1], 2) for image in (before, after))
+    (left, top, right, bottom), wide = (
+        np.rint(np.clip(part, 0, end)).astype(int) for part, end in zip((inner, far), ends, strict=True)
     )
-    if min(right - left, bottom - top) < SMALLEST:
+    if min(right - left, bottom - top) < SMALLEST_SIDE:
         return None
     step = max(1, min(right - left, bottom - top) // TEMPLATE)
     part = np.ascontiguousarray(before[top:bottom:step, left:right:step])
@@ -298,11 +297,7 @@ def _best_motion(before: Small, after: Small, box: Float[np.ndarray, " 4"]) -> F
     if (np.array(area.shape) < part.shape).any() or part.std() < 1:
         return None
     _, best, _, at = cv2.minMaxLoc(cv2.matchTemplate(area, part, cv2.TM_CCOEFF_NORMED))
-    return np.array(wide[:2] + np.array(at) * step - (left, top), np.float64) if best >= ALIKE else None
-
-
-def _clip_box(box: Float[np.ndarray, " 4"], image: Small) -> Float[np.ndarray, " 4"]:
-    return np.asarray(np.clip(box, 0, np.tile(image.shape[::-1], 2)))
+    return np.array(wide[:2] + np.array(at) * step - (left, top), np.float64) if best >= FOUND_ALIKE else None
 
 
 def _move_box(
@@ -319,7 +314,7 @@ def _move_box(
     apart = _median(np.abs(q - now - (p - was) @ turn) / size).max()
     half = size * zoom / 2
     moved = np.concatenate([centre - half, centre + half])
-    agree = bool(apart <= APART and np.isfinite(moved).all())
+    agree = bool(apart <= MOST_APART and np.isfinite(moved).all())
     return (moved, True, math.degrees(angle)) if agree else (box, False, 0.0)
 
 

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.accounting.meaning import at_least
+from dpveil.batch.photo_release import FORGOTTEN
 from dpveil.batch.report import PRICED, RELEASED, SKIPPED, Entry, Promise
 from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
-from dpveil.batch.run import FORGOTTEN
 from dpveil.batch.state import Stamp, State
-from dpveil.batch.tasks import Choices, Payer, Task
+from dpveil.batch.tasks import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE
@@ -23,13 +23,13 @@ from dpveil.io.names import show_path
 from dpveil.noise.bits import SECURE, SEEDED
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import certificate_path
-from dpveil.video.analyzing import Progress, analyze, name_of, no_progress
 from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, container_of
+from dpveil.video.make_plan import Progress, analyze, name_of, no_progress
 from dpveil.video.plan import Payment, VideoPlan, parse_plan
 from dpveil.video.quote import ClipQuote
 from dpveil.video.reading import open_clip
-from dpveil.video.rendering import (
+from dpveil.video.render_job import (
     check_possible,
     drop,
     folder_of,
@@ -41,9 +41,12 @@ from dpveil.video.rendering import (
 from dpveil.video.verification import verify_clip
 from dpveil.video.writing import container_for
 
+if TYPE_CHECKING:
+    from dpveil.ledger import Ledger
+
 USUAL: Final[Mapping[str, Json]] = {"keep_audio": False}
 """The settings of clips alone, as they are without options."""
-LEFT: Final = (
+UNFINISHED_KEPT: Final = (
     "a rendering to {} was begun and not finished, and is kept in {}: its own command goes on there, and what"
     " was paid for it is lost if you remove that folder"
 )
@@ -58,7 +61,7 @@ def find_finished(
     *,
     quote: ClipQuote | None = None,
     seed: int | None = None,
-    ledger: Payer | None = None,
+    ledger: Ledger | None = None,
     subject: str | None = None,
     sign: SigningKey | None = None,
 ) -> VideoCertificate | None:
@@ -98,7 +101,6 @@ class ClipRun:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """The settings as a certificate states them (`VideoPlan.settings`)."""
         chosen = {name: value for name, value in self.choices.settings.items() if name != "bits"}
         return {**chosen, **USUAL, **{name: value for name, value in self.more.items() if name in USUAL}}
 
@@ -112,8 +114,11 @@ class ClipRun:
         name_of(task.source)
         if not choices.force and (there := self._find_finished(task)) is not None:
             return _skip_entry(task, there)
-        if choices.force:
-            _check_ours(task.output)
+        beside = os.path.lexists(certificate_path(task.output)) or folder_of(task.output).is_dir()
+        if choices.force and os.path.lexists(task.output) and not beside:
+            name = show_path(task.output)  # which was derived from another, and could hit an original
+            text = f"{name} has no certificate beside it, so it may be an original: it is not replaced"
+            raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
         plan = self._plan(task, progress)
         if choices.dry:
             check_possible(plan, open_clip(task.source), container_for(task.output))
@@ -124,11 +129,10 @@ class ClipRun:
         return release_clip(task, plan, more, stamps=[] if task.stamp is None else [task.stamp])
 
     def _plan(self, task: Task, progress: Progress) -> VideoPlan:
-        """Return the plan that a process which was killed has left of this clip and settings, or a new one.
-
-        It is not found anew, so that it is the one that was paid for.
-        """
-        choices, left = self.choices, left_plan(task.output, _hash(task.source))
+        """Return the plan that a killed process has left of this clip and settings, or a new one."""
+        source, choices = Source(task.source), self.choices
+        container_of(source)  # raises for what is no clip
+        left = left_plan(task.output, source.sha256())  # not found anew, so that it is what was paid for
         if left is not None and (plan := parse_plan(left)).settings == self.settings:
             plan.check_strength(choices.at_least)
             return plan
@@ -207,18 +211,10 @@ def earlier_entry(task: Task, plan: VideoPlan, paying: Mapping[str, Any]) -> Ent
 
 def _skip_entry(task: Task, stated: VideoCertificate) -> Entry:
     kept = drop(task.output, stated.output.sha256)
-    note = [Unfinished(LEFT.format(show_path(task.output), show_path(folder_of(task.output))))] * kept
+    note = [
+        Unfinished(UNFINISHED_KEPT.format(show_path(task.output), show_path(folder_of(task.output))))
+    ] * kept
     return _entry(SKIPPED, task, stated, tuple(note))
-
-
-def _check_ours(output: Path) -> None:
-    """Raise `OutputError` for a clip that is no release, which a name that was derived could hit."""
-    alone = os.path.lexists(output) and not os.path.lexists(certificate_path(output))
-    if alone and not folder_of(output).is_dir():
-        text = (
-            f"{show_path(output)} has no certificate beside it, so it may be an original: it is not replaced"
-        )
-        raise OutputError(text, hint="choose another {out}, or remove it", arguments=ARGUMENTS)
 
 
 def _entry(status: str, task: Task, stated: VideoCertificate, notes: tuple[str, ...] = ()) -> Entry:
@@ -238,12 +234,6 @@ def _about(plan: VideoPlan) -> tuple[str, ...]:
     more = [text for text in plan.warnings if text not in plan.quote.warnings]
     out = plan.left_out
     return (*more, *([Aside(DROPPED.format(", ".join(out)))] if out else []))
-
-
-def _hash(clip: Path) -> str:
-    source = Source(clip)
-    container_of(source)
-    return source.sha256()
 
 
 def _stamp_of(plan: VideoPlan) -> Stamp:

@@ -18,12 +18,11 @@ from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import SEAM, WINDOW, shift_levels
 from dpveil.faces.geometry.seam import SIDE as COMPARED
 from dpveil.opencv import cv2
-from dpveil.video.drawing import Drawn
 from dpveil.video.facts import Frame
-from dpveil.video.painting import SECONDS, Layer, Light, relight
 from dpveil.video.places import ReplacedPlace, Scene
+from dpveil.video.track_draws import LIGHT_SECONDS, Drawn, Layer, Light, light_change, relight
 
-MOST: Final = 4  # halvings at most: 16 pixels become one
+MOST_HALVINGS: Final = 4  # 16 pixels become one
 Image = UInt8[np.ndarray, "h w 3"]
 
 
@@ -34,7 +33,7 @@ class Surroundings:
         self.levels = image.copy()
         self.hidden = hidden_pixels(regions, *image.shape[:2])
         for region in regions:
-            put(self.levels, region, np.zeros((region.box.h, region.box.w, 3), np.uint8))
+            paste(self.levels, region, np.zeros((region.box.h, region.box.w, 3), np.uint8))
         known = np.where(self.hidden, np.uint8(0), np.uint8(255))
         self._smaller: list[tuple[Image, UInt8[np.ndarray, "h w"]]] = [(self.levels, known)]
 
@@ -59,7 +58,7 @@ class Surroundings:
         return np.asarray(levels / share[..., None], np.float32), known
 
 
-def put(image: Image, region: Region, levels: Image) -> None:
+def paste(image: Image, region: Region, levels: Image) -> None:
     """Write levels of a region's box over its pixels of an image, as `Region.paste`, in less time."""
     view = image[region.box.slices]
     if region.mask is None:
@@ -69,8 +68,8 @@ def put(image: Image, region: Region, levels: Image) -> None:
 
 
 def halvings_to(length: float, wanted: float) -> int:
-    """Return how often a length has to be halved to come near to another one, at most `MOST` times."""
-    return max(0, min(MOST, round(math.log2(max(1.0, length / wanted)))))
+    """Return how often a length has to be halved to come near to another one."""
+    return max(0, min(MOST_HALVINGS, round(math.log2(max(1.0, length / wanted)))))
 
 
 def downscaled_box(box: Box, halvings: int, more: int, shape: tuple[int, int]) -> Box:
@@ -81,13 +80,6 @@ def downscaled_box(box: Box, halvings: int, more: int, shape: tuple[int, int]) -
     bottom = min(height, -(-(box.y + box.h) // times) + more)
     left, top = min(left, width - 1), min(top, height - 1)
     return Box(left, top, max(1, right - left), max(1, bottom - top))
-
-
-def in_smaller(pose: Similarity, halvings: int) -> Similarity:
-    """Return a map from a frame as one from the smaller frame."""
-    times = 2**halvings
-    zero = pose.to(np.full((1, 2), (times - 1) / 2))[0]
-    return Similarity(pose.scale * times, pose.angle, float(zero[0]), float(zero[1]))
 
 
 def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray:
@@ -101,26 +93,19 @@ def enlarge(small: np.ndarray, part: Box, halvings: int, box: Box) -> np.ndarray
     )
 
 
-FILLED: Final = 64  # longer side of what is filled, in pixels of the smaller frame, about
-MORE: Final = 16  # pixels around it there that are read
+FILLED_SIDE: Final = 64  # longer side of what is filled, in pixels of the smaller frame, about
+READ_AROUND: Final = 16  # pixels around it there that are read
 SURE: Final = 24  # share of a small pixel, of 255, that must be known for it to count
-LEAST: Final = 4  # least side of a picture that is halved again
+LEAST_SIDE: Final = 4  # of a picture that is halved again, in pixels
 ROUNDS: Final = 6  # sweeps by which the continuation is smoothed at each size
 GREY: Final = 128  # what is shown where nothing around is known
 Levels = Float32[np.ndarray, "h w 3"]
 
 
-def room_of(boxes: Sequence[Box]) -> Box:
-    """Return the bounding box of boxes."""
-    left, top = min(box.x for box in boxes), min(box.y for box in boxes)
-    right, bottom = max(box.x + box.w for box in boxes), max(box.y + box.h for box in boxes)
-    return Box(left, top, right - left, bottom - top)
-
-
 def continue_background(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h w 3"]:
     """Return a part of a frame as a smooth continuation of what is known around it."""
-    halvings = halvings_to(max(room.w, room.h), FILLED)
-    part = downscaled_box(room, halvings, MORE, around.smaller(halvings)[1].shape)
+    halvings = halvings_to(max(room.w, room.h), FILLED_SIDE)
+    part = downscaled_box(room, halvings, READ_AROUND, around.smaller(halvings)[1].shape)
     mean, known = around.mean(halvings, part)
     if not (known > SURE).any():
         return np.full((room.h, room.w, 3), GREY, np.uint8)
@@ -131,7 +116,7 @@ def continue_background(around: Surroundings, room: Box) -> UInt8[np.ndarray, "h
 
 def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Levels:
     """Return levels where their `share` is 1, and a nearly harmonic continuation elsewhere (multigrid)."""
-    if min(share.shape) < LEAST:
+    if min(share.shape) < LEAST_SIDE:
         mean = (levels * share[..., None]).sum(axis=(0, 1)) / max(float(share.sum()), 1e-6)
         return np.asarray(np.broadcast_to(mean, levels.shape), np.float32)
     sums, part = cv2.pyrDown(levels * share[..., None]), cv2.pyrDown(share)
@@ -144,7 +129,7 @@ def _continue_levels(levels: Levels, share: Float32[np.ndarray, "h w"]) -> Level
     return np.asarray(fixed + free * smooth, np.float32)
 
 
-HALF: Final = 127  # alpha above which a pixel of a head is compared with what is seen beside it
+SHOWN_ALPHA: Final = 127  # alpha above which a pixel of a head is compared with what is seen beside it
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,22 +170,21 @@ class Shown:
 
 def show(out: Image, around: Surroundings, group: Sequence[Shown]) -> None:
     """Write heads whose regions overlap over an image, in order, before one background."""
-    room = room_of([shown.region.box for shown in group])
+    boxes = [shown.region.box for shown in group]
+    left, top = min(box.x for box in boxes), min(box.y for box in boxes)
+    right, bottom = max(box.x + box.w for box in boxes), max(box.y + box.h for box in boxes)
+    room = Box(left, top, right - left, bottom - top)
     filled = continue_background(around, room)
     for shown in group:
         box = shown.region.box
-        rows, columns = (
-            slice(box.y - room.y, box.y - room.y + box.h),
-            slice(box.x - room.x, box.x - room.x + box.w),
-        )
-        own = np.ascontiguousarray(filled[rows, columns])
+        part = filled[box.y - top :, box.x - left :][: box.h, : box.w]
         levels, alpha = shown.on(box, shown.head)
         levels = _meet_surroundings(levels, shown, around)
         share = _fade_edge(alpha, shown, around.hidden.shape)
-        filled[rows, columns] = cv2.blendLinear(levels, own, share, 1 - share)
+        part[...] = cv2.blendLinear(levels, np.ascontiguousarray(part), share, 1 - share)
     for shown in group:
         box = shown.region.box
-        put(out, shown.region, filled[box.y - room.y :, box.x - room.x :][: box.h, : box.w])
+        paste(out, shown.region, filled[box.y - top :, box.x - left :][: box.h, : box.w])
 
 
 def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Image:
@@ -208,9 +192,13 @@ def _meet_surroundings(levels: Image, shown: Shown, around: Surroundings) -> Ima
     halvings, box = halvings_to(shown.unit, COMPARED), shown.region.box
     part = downscaled_box(box, halvings, WINDOW, around.smaller(halvings)[1].shape)
     light, known = around.mean(halvings, part)
-    own, alpha = shown.on(part, in_smaller(shown.head, halvings))
-    hole = (known == 0) & (alpha > HALF)
-    unit = shown.unit / 2**halvings
+    head, times = shown.head, 2**halvings
+    zero = head.to(np.full((1, 2), (times - 1) / 2))[0]
+    # the map to the head's frame, from the smaller frame
+    smaller = Similarity(head.scale * times, head.angle, float(zero[0]), float(zero[1]))
+    own, alpha = shown.on(part, smaller)
+    hole = (known == 0) & (alpha > SHOWN_ALPHA)
+    unit = shown.unit / times
     small = light, own.astype(np.float32), known == 255, hole, unit
     return shift_levels(
         levels, lambda change: enlarge(change, part, halvings, box), *small, alike=shown.inner
@@ -236,23 +224,13 @@ def _fade_edge(
     return np.asarray(cv2.multiply(alpha, near, scale=1 / 255, dtype=cv2.CV_32F))
 
 
-def show_raster(image: Image, region: Region, raster: Image) -> None:
-    """Write a raster over a region of an image, resampled to its size: post-processing."""
-    box = region.box
-    if raster.shape[:2] != (box.h, box.w):
-        smaller = box.w * box.h < raster.shape[0] * raster.shape[1]
-        mode = cv2.INTER_AREA if smaller else cv2.INTER_LINEAR
-        raster = np.asarray(cv2.resize(raster, (box.w, box.h), interpolation=mode)).reshape(box.h, box.w, 3)
-    region.paste(image, raster)
-
-
 class Renderer:
     """Replaces the regions of frames, which come one after the other, by what was drawn and painted.
 
     `draws` are what is shown of tracks, by their numbers, and `layers` the heads of faces (`paint`): each is
     read from there when it is shown, and held as long as its track is present. A frame that is returned is a
-    function of its pixels outside what is replaced, those of the frames in `SECONDS` before it, the cells of
-    keys, `draws` and `layers`.
+    function of its pixels outside what is replaced, those of the frames in `LIGHT_SECONDS` before it, the
+    cells of keys, `draws` and `layers`.
     """
 
     def __init__(
@@ -262,7 +240,7 @@ class Renderer:
         layers: Mapping[int, Mapping[int | None, Layer]],
     ) -> None:
         self.scene, self.draws, self.layers = scene, draws, layers
-        self._memory = max(1, math.ceil(SECONDS * scene.rate))
+        self._memory = max(1, math.ceil(LIGHT_SECONDS * scene.rate))
         self._lights: dict[int, deque[Light]] = {}
         self._held: dict[int, dict[int | None, Layer]] = {}
 
@@ -274,29 +252,29 @@ class Renderer:
         """
         spots = self.scene.spots(frame.index)
         around = Surroundings(frame.image, [spot.region for spot in spots if spot.region is not None])
-        self._see(spots, around)
-        out = around.levels.copy() if spots else around.levels
-        heads = []
-        for spot in spots:
-            if spot.region is None:
-                continue
-            if spot.head is None:
-                raster = self.draws[spot.track.number].raster
-                show_raster(out, spot.region, raster)  # type: ignore[arg-type]
-            else:
-                heads.append(self._place_head(spot, spot.region, spot.head, frame.index))
-        for group in _groups(heads):
-            show(out, around, group)
-        return out
-
-    def _see(self, spots: Sequence[ReplacedPlace], around: Surroundings) -> None:
         present = {spot.track.number for spot in spots}
         self._lights = {number: seen for number, seen in self._lights.items() if number in present}
         self._held = {number: held for number, held in self._held.items() if number in present}
+        out = around.levels.copy() if spots else around.levels
+        heads = []
         for spot in spots:
-            if spot.head is not None:
+            if spot.head is not None:  # its light counts also where nothing of it lies in the picture
                 seen = self._lights.setdefault(spot.track.number, deque(maxlen=self._memory))
                 seen.append(Light.measure(around.levels, around.hidden, spot.head))
+            if spot.region is None:
+                continue
+            box, raster = spot.region.box, self.draws[spot.track.number].raster
+            if spot.head is not None:
+                heads.append(self._place_head(spot, spot.region, spot.head, frame.index))
+            elif raster is not None:
+                if raster.shape[:2] != (box.h, box.w):  # resampled to its size: post-processing
+                    fewer = box.w * box.h < raster.shape[0] * raster.shape[1]
+                    mode = cv2.INTER_AREA if fewer else cv2.INTER_LINEAR
+                    raster = np.asarray(cv2.resize(raster, (box.w, box.h), interpolation=mode))
+                spot.region.paste(out, raster.reshape(box.h, box.w, 3))
+        for group in _groups(heads):
+            show(out, around, group)
+        return out
 
     def _place_head(self, spot: ReplacedPlace, region: Region, head: Similarity, index: int) -> Shown:
         number = spot.track.number
@@ -307,7 +285,7 @@ class Renderer:
         lights = self._lights[number]
         shown = []
         for yaw, share in faces:
-            changes = [layers[yaw].light.change(light) for light in lights]
+            changes = [light_change(layers[yaw].light, light) for light in lights]
             shown.append((layers[yaw], share, sum(changes) / len(changes)))
         return Shown(region, head, shown, course.protect == FACE)
 

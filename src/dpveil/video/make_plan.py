@@ -24,8 +24,8 @@ from dpveil.video.facts import LONGEST_NAME, Facts, Key, Track, check_name
 from dpveil.video.plan import VideoPlan
 from dpveil.video.quote import check_method
 from dpveil.video.reading import Clip, open_clip
-from dpveil.video.tracks.finding import Found, find_tracks
 from dpveil.video.tracks.frame_search import LONG_SIDE, TrackSettings
+from dpveil.video.tracks.tracker import Found, find_tracks
 
 ANALYZING: Final = "analyzing"
 Progress = Callable[[str, int, int], None]
@@ -119,22 +119,23 @@ def clip_tracks(
 
     given, searching = _given_tracks(clip, finders), [finder for finder in finders if finder.data_dependent]
     if not searching:
-        return Found(tracks=given, cuts=(), frames=facts.frames, searched=0)
+        return Found(given)
     try:
         found = find_tracks(clip.frames(), facts, searching, settings, step)
     except NoRegion:
         if last is None:
             raise
-        return Found(tracks=(whole_track(facts),), cuts=(), frames=facts.frames, searched=facts.frames)
+        keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
+        whole = Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
+        return Found((whole,))
     more = len(given)
     tracks = (*given, *(replace(track, number=track.number + more) for track in found.tracks))
-    return replace(found, tracks=tracks)
+    return Found(tracks, found.cuts)
 
 
 def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
-    """Return tracks of regions that no pixel changes: the same from the first frame to the last, whatever is
-    cut, so that each is drawn once.
-    """
+    # No pixel changes these: they are the same from the first frame to the last, whatever is cut, so that
+    # each is drawn once.
     facts = clip.facts
     fixed = {finder.description: finder for finder in finders if not finder.data_dependent}.values()
     if not fixed:
@@ -154,12 +155,6 @@ def _given_tracks(clip: Clip, finders: Sequence[Finder]) -> tuple[Track, ...]:
 def _keys_throughout(facts: Facts, box: Sequence[float]) -> tuple[Key, ...]:
     x, y, w, h = (round(side) for side in box)
     return tuple(Key(frame, x, y, w, h) for frame in dict.fromkeys((0, facts.frames - 1)))
-
-
-def whole_track(facts: Facts) -> Track:
-    """Return a track of all that every frame shows."""
-    keys = _keys_throughout(facts, (0, 0, facts.width, facts.height))
-    return Track(number=1, kind=WHOLE, finder=WHOLE, keys=keys, end="end")
 
 
 def arrange_tracks(

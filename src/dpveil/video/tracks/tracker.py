@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import astuple, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -23,11 +23,11 @@ from dpveil.faces.geometry.place import check
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import LOST, MERGED, Facts, Frame, Track
 from dpveil.video.reading import ahead, room_for
-from dpveil.video.tracks.following import clip_boxes, complete_box, continuations, matches, overlap, share
+from dpveil.video.tracks.box_flow import clip_boxes, complete_box, continuations, matches, overlap, share
 from dpveil.video.tracks.frame_search import FrameSearcher, GreyFrame, Memory, SearchedFrame, TrackSettings
 from dpveil.video.tracks.live_track import ClosedTrack, Edges, LiveTrack, Place, is_outside
 
-LEAST: Final = 40  # height in pixels of faces in which landmarks are looked for
+SMALLEST_FACE: Final = 40  # pixels of height below which landmarks of a face are noise, and not looked for
 
 
 def turn_of(
@@ -40,7 +40,7 @@ def turn_of(
     """
     asked = _landmark_locator()
     left, top, right, bottom = (round(float(value)) for value in box)
-    if asked is None or bottom - top < LEAST or right <= left:
+    if asked is None or bottom - top < SMALLEST_FACE or right <= left:
         return None
     there = Box(left, top, right - left, bottom - top)
     for angle in (0.0,) if roll is None else (-math.radians(roll), 0.0):
@@ -63,12 +63,15 @@ def _landmark_locator() -> Locator | None:
 
 
 MOST_TRACKS: Final = 2000
-MOST_KEYS: Final = 200_000  # limits of a clip
+MOST_KEYS: Final = 200_000
+"""Limits of a clip, so that a detector that sees things everywhere fills no memory."""
 MANY: Final = "give higher thresholds, cut the clip, or protect the whole of it: choose whole for {regions}"
-TAKEN: Final = 0.5
-"""Intersection over union with a track that was found, from which one that was not is the same object."""
-HELD: Final = 0.8
-"""Share of a box that another one holds in searches in a row, from which both are the same object."""
+SAME_OVERLAP: Final = 0.5
+"""Intersection over union with a track that was found, from which one that was not is the same object: two
+people who pass each other overlap by less for all but a few frames."""
+HELD_SHARE: Final = 0.8
+"""Share of a box that another one holds in searches in a row, from which both are the same object: a head in
+front of another one covers a part of it."""
 Pairs = Bool[np.ndarray, "n m"]
 
 
@@ -83,7 +86,6 @@ class Tracker:
         self._size = facts.width, facts.height
         self.closed: list[ClosedTrack] = []
         self.cuts: list[int] = []
-        self.searched = 0
         self._live, self._keys = list[LiveTrack](), 0
         self._memory = Memory(facts, max(settings.backwards, settings.every))
 
@@ -91,46 +93,43 @@ class Tracker:
         """Take the next frame; raises `RegionError` if there are too many tracks."""
         now = sight.now
         if sight.begins:
-            self._cut(now.frame)
+            self._close_all("cut")
+            self.cuts.append(now.frame)
+            self._memory.clear()
         if self._live:
             moved = self._memory.forwards(now, [trace.box for trace in self._live])
             for trace, (box, sure, turn) in zip(self._live, moved, strict=True):
                 trace.follow(now.frame, now.seconds, box, turn, sure=sure)
         if sight.seen is not None:
             self._find(sight.seen, sight.frame, now)
-        self._drop(now)
+        for trace in list(self._live):
+            gone = is_outside(trace.box, *self._size)
+            if gone or now.seconds - trace.waits_since > self.settings.gap:
+                self._close(trace, "left" if trace.has_left(*self._size) else LOST)
         self._memory.add(now)
 
     def end(self) -> None:
-        """Close all tracks, as the clip is over."""
-        for trace in self._live:
-            self._close(trace, "end")
-        self._live = []
+        self._close_all("end")
         self._check_keys()
 
-    def _cut(self, index: int) -> None:
-        for trace in self._live:
-            self._close(trace, "cut")
-        self.cuts.append(index)
-        self._live = []
-        self._memory.clear()
+    def _close_all(self, end: str) -> None:
+        for trace in list(self._live):
+            self._close(trace, end)
 
     def _find(self, seen: Mapping[str, list[Seen]], frame: Frame, now: GreyFrame) -> None:
-        self.searched += 1
         for finder, found in seen.items():
             own = [trace for trace in self._live if trace.finder == finder]
             for kind in sorted({one.kind for one in found} | {trace.kind for trace in own}):
                 traces = [trace for trace in own if trace.kind == kind]
                 new = self._assign(traces, [one for one in found if one.kind == kind], now)
                 self._begin(finder, new, _missing(traces, now), now)
-        self._look_for_turns(frame.image, now)
+        for trace in self._live:
+            if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
+                trace.turn(turn_of(frame.image, trace.box, trace.path.roll(trace.place.turned)))
         self._check_keys()
 
     def _assign(self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame) -> list[Seen]:
-        """Give detections to tracks, first the sure ones and then the doubtful, and return new objects.
-
-        Source: ByteTrack (arXiv 2110.06864).
-        """
+        """Give detections to tracks, sure ones first (ByteTrack, arXiv 2110.06864); return new objects."""
         new = self._match(traces, [one for one in found if one.sure], now)
         new = self._continue(_missing(traces, now), new, now)
         doubtful = [one for one in found if not one.sure]
@@ -142,16 +141,13 @@ class Tracker:
     def _match(
         self, traces: list[LiveTrack], found: list[Seen], now: GreyFrame, *, narrow: bool = False
     ) -> list[Seen]:
-        """Give detections to tracks, and return those that are of none.
-
-        Tracks that were lost on the way are followed backwards from there.
-        """
+        """Give detections to tracks, and return those that are of none."""
         boxes = np.array([_edges(one) for one in found]).reshape(-1, 4)
         held = np.array([trace.box for trace in traces]).reshape(-1, 4)
         ahead = np.array([trace.ahead for trace in traces]).reshape(-1, 4)
         alone = np.array([trace.seconds_lost for trace in traces])
         pairs = matches(held, ahead, alone, boxes, narrow)
-        again = [(i, j) for i, j in pairs if not traces[i].place.sure]
+        again = [(i, j) for i, j in pairs if not traces[i].place.sure]  # lost on the way
         before = dict(zip(again, self._memory.backwards(now, [boxes[j] for _, j in again]), strict=True))
         for i, j in pairs:
             box = complete_box(boxes[j], held[i], *self._size)
@@ -188,58 +184,37 @@ class Tracker:
             same = there[n] & [other in trace.doubles for other in traces]
             if trace.is_merged:
                 self._close(trace, LOST)
-                self._live.remove(trace)
             elif (same & found).any():
                 trace.cover(at_once=bool((same & alike[n] & found).any()))
             elif not same.any():
                 trace.uncover()
 
     def _places(self, some: list[LiveTrack], others: list[LiveTrack]) -> tuple[Pairs, Pairs]:
-        """Return for which pairs boxes are alike, and for which the first one is in the other one's place.
-
-        That is so if boxes are alike, or the other one holds where the first one was followed to.
-        """
+        """Return for which pairs boxes are alike, and for which the first one is in the other one's place."""
         boxes, there = (np.array([trace.box for trace in each]) for each in (some, others))
-        alike = overlap(boxes, there) > TAKEN
+        alike = overlap(boxes, there) > SAME_OVERLAP
         followed = np.array([[trace.place.sure] for trace in some])
-        return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD))
+        return alike, alike | (followed & (share(clip_boxes(boxes, *self._size), there) >= HELD_SHARE))
 
     def _begin(self, finder: str, found: list[Seen], missing: list[LiveTrack], now: GreyFrame) -> None:
-        """Begin tracks, each of which is followed backwards.
-
-        One that is first found in the place of a track that is missing may be the same object.
-        """
         if not found:
             return
         if len(self.closed) + len(self._live) + len(found) > MOST_TRACKS:
             when = f"frame {now.frame} ({float(now.seconds):.2f} s)"
             raise _too_many(f"the clip has more than {MOST_TRACKS:,} tracks up to {when}")
-        boxes = [_edges(one) for one in found]
+        boxes = [_edges(one) for one in found]  # each is followed backwards
         for one, box, before in zip(found, boxes, self._memory.backwards(now, boxes), strict=True):
             place = Place(now.frame, now.seconds, box, True)
             self._live.append(LiveTrack.begin(one.kind, finder, place, before, one.score))
-        if missing:
+        if missing:  # one that is first found in the place of another may be the same object
             begun = self._live[-len(found) :]
             for trace, there in zip(missing, self._places(missing, begun)[1], strict=True):
                 trace.doubles += [other for other, same in zip(begun, there, strict=True) if same]
 
-    def _look_for_turns(self, image: UInt8[np.ndarray, "h w 3"], now: GreyFrame) -> None:
-        for trace in self._live:
-            if trace.kind == FACE and trace.found.frame == now.frame and trace.turn_is_due:
-                trace.turn(turn_of(image, trace.box, trace.roll))
-
-    def _drop(self, now: GreyFrame) -> None:
-        for trace in list(self._live):
-            gone = is_outside(trace.box, self.facts.width, self.facts.height)
-            if gone or now.seconds - trace.waits_since > self.settings.gap:
-                left = trace.has_left(self.facts.width, self.facts.height)
-                self._close(trace, "left" if left else LOST)
-                self._live.remove(trace)
-
     def _close(self, trace: LiveTrack, end: str) -> None:
-        closed = trace.close(end, self.settings.margin)
-        self.closed.append(closed)
-        self._keys += len(closed.keys)
+        self._live.remove(trace)
+        self.closed.append(trace.close(end, self.settings.margin))
+        self._keys += len(self.closed[-1].track.keys)
 
     def _check_keys(self) -> None:
         if self._keys + sum(len(trace.path) for trace in self._live) > MOST_KEYS:
@@ -260,57 +235,39 @@ def _too_many(what: str) -> RegionError:
 
 
 FOUND_AGAIN: Final = 0.3
-"""Intersection over union of where a track ended and where another one of its kind was found after that."""
-Shots = Sequence[tuple[int, int]]
-"""First and last frame of every shot."""
+"""Intersection over union of where a track ended and where another one of its kind was found after that; low,
+as what is taken for somebody else stays protected too."""
 
 
-def shots_of(cuts: Sequence[int], first: int, last: int) -> Shots:
-    """Return the first and last frame of every shot.
+def protect_lost(closed: Sequence[ClosedTrack], shots: Sequence[tuple[int, int]]) -> list[Track]:
+    """Return the tracks, of which lost ones stay to the end of their shot, or until found again.
 
-    >>> shots_of([4, 9], 0, 12)
-    [(0, 3), (4, 8), (9, 12)]
-    """
-    return [(start, stop - 1) for start, stop in pairwise([first, *cuts, last + 1])]
-
-
-def protect_lost(closed: Sequence[ClosedTrack], shots: Shots) -> list[ClosedTrack]:
-    """Return the tracks, of which lost ones stay to the end of their shot, or until found again."""
-    return [
-        one if until is None else replace(one, keys=(*one.keys, replace(one.keys[-1], frame=until)))
-        for one, until in _protected_until(closed, shots)
-    ]
-
-
-def _protected_until(closed: Sequence[ClosedTrack], shots: Shots) -> list[tuple[ClosedTrack, int | None]]:
-    """Return every track, and the last frame in which it has to be protected if it is lost; None for others.
-
-    That is the end of its shot, or the frame in which another track is first found where it ended. One that
-    is protected until then anyway is not lost: it merges with that track, or ends with the shot.
+    `shots` are pairs of first and last frame. A track is found again where another one of its kind is first
+    found where it ended. One that is protected until then anyway is not lost: it merges with that track, or
+    ends with the shot.
     """
     begun = np.array([one.begun for one in closed])
-    kinds = np.array([one.kind for one in closed])
-    starts = np.array([_place(one, one.begun) for one in closed]).reshape(-1, 4)
-    answered: list[tuple[ClosedTrack, int | None]] = []
-    for one in closed:
-        if one.end != LOST:
-            answered.append((one, None))
+    kinds = np.array([one.track.kind for one in closed])
+    starts = np.array([_place(one.track, one.begun) for one in closed]).reshape(-1, 4)
+    protected = list[Track]()
+    for track, _, sure in closed:
+        if track.end != LOST:
+            protected.append(track)
             continue
-        last = next(stop for start, stop in shots if start <= one.sure <= stop)
-        later = np.flatnonzero((kinds == one.kind) & (begun > one.sure) & (begun < last))
-        there = overlap(_place(one, one.keys[-1].frame)[None], starts[later])[0]
+        last = next(stop for start, stop in shots if start <= sure <= stop)
+        later = np.flatnonzero((kinds == track.kind) & (begun > sure) & (begun < last))
+        there = overlap(_place(track, track.last)[None], starts[later])[0]
         until = min([last, *begun[later[there >= FOUND_AGAIN]].tolist()])
-        if until > one.keys[-1].frame:
-            answered.append((one, until))
+        if until > track.last:
+            protected.append(replace(track, keys=(*track.keys, replace(track.keys[-1], frame=until))))
         else:
             end = MERGED if until < last else "end" if last == shots[-1][1] else "cut"
-            answered.append((replace(one, end=end), None))
-    return answered
+            protected.append(replace(track, end=end))
+    return protected
 
 
-def _place(one: ClosedTrack, frame: int) -> np.ndarray:
-    """Return the edges of a track in a frame: those of the key there, or the last one before it."""
-    key = next(key for key in reversed(one.keys) if key.frame <= frame)
+def _place(track: Track, frame: int) -> np.ndarray:
+    key = next(key for key in reversed(track.keys) if key.frame <= frame)
     return np.array([key.x, key.y, key.x + key.w, key.y + key.h], np.float64)
 
 
@@ -319,18 +276,14 @@ NOTHING: Final = "give lower thresholds or boxes; {method} fill with {regions} w
 ARGUMENTS: Final = {"method": "method", "regions": "regions"}  # the arguments that NOTHING names
 
 
-@dataclass(frozen=True, kw_only=True)
-class Found:
+class Found(NamedTuple):
     """The tracks of a clip, numbered from 1 in order of their first frames, and then of left and top there.
 
-    `cuts` are the frames with which shots begin, but for the first, and `searched` is the number of frames in
-    which finders looked.
+    `cuts` are the frames with which shots begin, but for the first.
     """
 
     tracks: tuple[Track, ...]
-    cuts: tuple[int, ...]
-    frames: int
-    searched: int
+    cuts: tuple[int, ...] = ()
 
 
 def find_tracks(
@@ -359,14 +312,7 @@ def find_tracks(
     tracker.end()
     if not tracker.closed:
         raise NoRegion("nothing to protect was found in the clip", hint=NOTHING, arguments=ARGUMENTS)
-    closed = sorted(tracker.closed, key=lambda one: (one.keys[0].frame, one.keys[0].x, one.keys[0].y))
-    shots = shots_of(tracker.cuts, first, last)
-    return Found(
-        tracks=tuple(
-            Track(number=n, kind=one.kind, finder=one.finder, keys=one.keys, end=one.end, score=one.score)
-            for n, one in enumerate(protect_lost(closed, shots), start=1)
-        ),
-        cuts=tuple(tracker.cuts),
-        frames=last - first + 1,
-        searched=tracker.searched,
-    )
+    closed = sorted(tracker.closed, key=lambda one: astuple(one.track.keys[0])[:3])  # frame, x, y
+    shots = [(start, stop - 1) for start, stop in pairwise([first, *tracker.cuts, last + 1])]
+    numbered = enumerate(protect_lost(closed, shots), start=1)
+    return Found(tuple(replace(one, number=n) for n, one in numbered), tuple(tracker.cuts))

@@ -1,0 +1,231 @@
+"""Releasing one photo of a run: looked for, planned, paid, drawn, written and reported, or only priced.
+
+One bad file does not stop the others, and no photo is paid for twice. The same code runs in the process of
+the run and in its workers.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.batch.remote_output import deliver, discard, find_finished, matching_certificate
+from dpveil.batch.report import RELEASED, SKIPPED, UNPAYABLE, UNWRITABLE, Report, Untried
+from dpveil.batch.resume import output_taken
+from dpveil.batch.state import Stamp, State
+from dpveil.batch.tasks import KEEP, Choices, Task
+from dpveil.core.certificate import Certificate
+from dpveil.errors import LedgerError, NoRegion, OutputError
+from dpveil.io import make_folder
+from dpveil.io.folders import identity
+from dpveil.io.names import show_path
+from dpveil.io.reading import read_metadata
+from dpveil.release.plan import Plan, plan
+from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
+
+ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
+"""Errors that affect one output only; the next may still be written."""
+ITSELF: Final = (
+    "it is a release already, as the certificate beside it says: for its original, the costs of both add"
+)
+FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
+
+
+@dataclass(frozen=True)
+class PlannedPhoto:
+    """A photo that is not released yet: its plan, its file's stamp, and the texts that are kept of it."""
+
+    plan: Plan
+    stamp: Stamp | None
+    texts: Mapping[str, str]
+
+
+Prepared = tuple[Path, Certificate] | PlannedPhoto
+"""A release of an earlier run with the same settings, or what is to be released."""
+
+
+@dataclass(frozen=True)
+class _NotingLedger:
+    """A ledger that notes an output as `paid` once it has debited it, also if its draw fails then."""
+
+    ledger: Budget
+    paid: set[Path]
+    output: Path
+
+    def debit(self, *given: Any, **more: Any) -> Payment:
+        payment = self.ledger.debit(*given, **more)
+        self.paid.add(self.output)
+        return payment
+
+
+@dataclass
+class PhotoReleaser:
+    """Releases the photos of a run: its settings, the states of its output folders, and the outcomes so far.
+
+    `released` is called with each release, and in a dry run with each plan, without one. `stop_reason` says
+    why a photo must not be drawn any more, by an empty text that it may be, and then it is. `paid` has the
+    outputs whose draws a ledger paid for, and `folders` what each output folder was at its first use.
+    """
+
+    choices: Choices
+    report: Report
+    released: Callable[[Task, Plan, Release | None], None]
+    stop_reason: Callable[[Task], str] = lambda _: ""
+    states: dict[Path, State] = field(default_factory=dict)
+    paid: set[Path] = field(default_factory=set)
+    folders: dict[Path, object] = field(default_factory=dict)
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """Clean up after killed runs (if not dry), read the folders' states."""
+        for folder in sorted({task.output.parent for task in tasks}):
+            if not self.choices.dry:
+                tidy(folder)
+            state = self.states[folder] = State.read(folder)
+            if state.problem:
+                self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
+
+    def prepare(self, task: Task) -> Prepared:
+        """Return the release of an earlier run with the same settings, or the plan for a new one."""
+        choices, stamp = self.choices, task.stamp
+        if (there := self._find_finished(task, stamp)) is not None:
+            return there
+        photo = task.read(choices.max_pixels, choices.trust_source)
+        texts = {}
+        if choices.metadata:
+            texts = read_metadata(task.source, choices.metadata, max_pixels=choices.max_pixels)
+        keeps = task.keeps(choices)
+        planned = plan(
+            photo,
+            choices.method,
+            regions=choices.regions,
+            if_none=KEEP if keeps else choices.if_none,
+            post_processing=choices.post_processing,
+        )
+        if not (keeps and planned.quote is None):
+            planned.check_strength(choices.at_least)
+        else:
+            try:  # a page is kept where nothing is found, not where all that was found is to stay
+                plan(photo, choices.method, regions=choices.regions)
+            except NoRegion as error:
+                if error.all_stay:
+                    raise
+        return PlannedPhoto(planned, stamp, texts)
+
+    def _find_finished(self, task: Task, stamp: Stamp | None) -> tuple[Path, Certificate] | None:
+        # An input that cannot be inspected has no stamp: reading it tells why, before its output matters.
+        if self.choices.force or stamp is None:
+            return None
+        return find_finished(task, self.choices, self._state(task), stamp)
+
+    def _state(self, task: Task) -> State:
+        folder = task.output.parent
+        if folder not in self.states:  # in a worker, which reads it when it needs it
+            self.states[folder] = State.read(folder)
+        return self.states[folder]
+
+    def finish(self, task: Task, waiting: Callable[[], Prepared]) -> str:
+        """Draw and write one release by its plan, or record that it is there or its error; return why the run
+        cannot continue, if so.
+        """
+        choices = self.choices
+        try:
+            prepared = waiting()
+            if isinstance(prepared, PlannedPhoto):
+                # Another run may have released the photo since: looked for before anything is paid.
+                prepared = self._find_finished(task, prepared.stamp) or prepared
+            if not isinstance(prepared, PlannedPhoto):
+                if not choices.dry:
+                    deliver(task, choices)
+                self._record(SKIPPED, task, *prepared)
+            elif choices.dry:
+                covered = prepared.plan.coverage
+                if choices.ledger is not None and covered is not None and not choices.other_regions:
+                    choices.ledger.check_regions(covered)
+                self.released(task, prepared.plan, None)
+                self.report.price(task, prepared.plan, _notes_on(task), keeps=task.keeps(choices))
+            elif reason := self.stop_reason(task):
+                raise Untried(reason)
+            else:
+                self._write(task, prepared, self._draw(task, prepared.plan))
+        except LedgerError as error:
+            self.report.fail(task, error)
+            return UNPAYABLE
+        except Untried as error:
+            self.report.fail(task, error, tried=False)
+            return error.reason
+        except OutputError as error:
+            self.report.fail(task, error)
+            return "" if _errno(error) in ONE_FILE_ONLY else UNWRITABLE
+        except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
+            self.report.fail(task, error)
+        return ""
+
+    def _draw(self, task: Task, planned: Plan) -> Release:
+        choices, paying = self.choices, self.choices.paying
+        if planned.quote is None and task.keeps(choices):
+            paying = {}  # a page that is kept as it is costs nothing
+        elif choices.ledger is not None:
+            paying["ledger"] = _NotingLedger(choices.ledger, self.paid, task.output)
+        return planned.release(bits=choices.bits(task.name), **paying)
+
+    def _record(self, status: str, task: Task, output: Path, certificate: Certificate, **more: Any) -> None:
+        notes = (*more.pop("notes", ()), *_notes_on(task))
+        keeps = task.keeps(self.choices)
+        self.report.record_release(status, task, output, certificate, notes, keeps=keeps, **more)
+
+    def _write(self, task: Task, photo: PlannedPhoto, release: Release) -> None:
+        if photo.plan.quote is None and task.keeps(self.choices) and task.inside is not None:
+            # it waits until another page of its document is known to have a region
+            task = replace(task, output=task.inside.shard.place(task.inside.name))
+        folder = task.output.parent
+        if folder not in self.folders:
+            make_folder(folder)
+        if self.folders.setdefault(folder, identity(folder)) != identity(folder):  # its disk was unmounted
+            problem = f"cannot write {show_path(folder)}: it was removed or replaced since the run began"
+            hint = "check that its disk is still there, and run the same command again"
+            raise OutputError(problem, hint=hint)
+        try:
+            self._save(task, photo, release)
+        except OutputError as error:
+            if self.choices.force or _errno(error) != errno.EEXIST:
+                raise
+            there = matching_certificate(task, self.choices)
+            if there is None:
+                raise output_taken(task.output) from error
+            discard(task)
+            # Another run over the same photos was faster: its release stays, and ours is discarded.
+            self._record(SKIPPED, task, task.output, there)
+        else:
+            self.released(task, photo.plan, release)
+
+    def _save(self, task: Task, photo: PlannedPhoto, release: Release) -> None:
+        chosen = self.choices
+        stated = replace(release.certificate, columns=chosen.columns)
+        certificate = replace(release, certificate=stated).write(
+            task.output,
+            replace=chosen.force or (task.keeps(chosen) and photo.plan.quote is None),
+            sign=chosen.sign,
+            mark=chosen.mark,
+            metadata=photo.texts,
+        )
+        notes = [*release.notes]
+        try:
+            if certificate.output is None or photo.stamp is None:
+                notes.append(FORGOTTEN.format("its file cannot be inspected"))
+            else:
+                self._state(task).note_release(certificate.output.sha256, photo.stamp)
+        except OSError as error:
+            notes.append(FORGOTTEN.format(error.strerror or error))
+        deliver(task, chosen)
+        self._record(RELEASED, task, task.output, certificate, notes=notes, left=photo.plan.doubtful)
+
+
+def _notes_on(task: Task) -> tuple[str, ...]:
+    return (ITSELF,) * is_release(task.source)
+
+
+def _errno(error: OutputError) -> int | None:
+    return getattr(error.__cause__, "errno", None)
