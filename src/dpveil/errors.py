@@ -7,7 +7,8 @@
     │   └── PluginError              an installed plug-in cannot be used
     │       └── MissingPlugin        a received file needs a plug-in that is not installed
     ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
-    │   └── NoRegion                 the photo holds no region of the wanted kind
+    │   ├── NoRegion                 the photo holds no region of the wanted kind
+    │   └── TooNear                  a region would have to be cut for a face that stays
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetRefused            3   a ledger cannot take the debit: no limit, or no total
     │   ├── BudgetExceeded           the limit has less left than the release costs
@@ -216,6 +217,17 @@ class NoRegion(RegionError):
     """
 
     all_stay = False
+
+
+class TooNear(RegionError):
+    """A `region` would have to be cut for a face that is `kept`; both are labels."""
+
+    def __init__(self, kept: str, region: str) -> None:
+        super().__init__(
+            f"{kept} stays, and {region} is so near that its region reaches into it",
+            hint="let both stay, if other faces are replaced, or replace both",
+        )
+        self.kept = kept
 
 
 class UnsupportedRelation(UsageError):

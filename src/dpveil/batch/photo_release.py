@@ -220,7 +220,8 @@ class PhotoReleaser:
         except OSError as error:
             notes.append(FORGOTTEN.format(error.strerror or error))
         deliver(task, chosen)
-        self._record(RELEASED, task, task.output, certificate, notes=notes, left=photo.plan.doubtful)
+        told = {"notes": notes, "left": photo.plan.doubtful, "blanked": release.blanked}
+        self._record(RELEASED, task, task.output, certificate, **told)
 
 
 def _notes_on(task: Task) -> tuple[str, ...]:

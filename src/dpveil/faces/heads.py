@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -21,7 +21,7 @@ from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD, TURNED, inset
 from dpveil.faces.geometry.protection import INSET_FORMAT as JPEG
 from dpveil.faces.geometry.threads import each
-from dpveil.faces.recombine import recombine
+from dpveil.faces.recombine import recombine_and_blanks
 from dpveil.mechanisms.method import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.opencv import cv2
@@ -94,9 +94,12 @@ class Heads(Placement):
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image = _shown(photo.image, self.method, places, views, steps, None)
-        again = partial(_shown, image, self.method, places, views, steps)
-        return Drawn(image, again if self.method.posed else None)
+        image, blanks = _shown(photo.image, self.method, places, views, steps, None)
+
+        def again(pose: Pose) -> Image:
+            return _shown(image, self.method, places, views, steps, pose)[0]
+
+        return Drawn(image, again if self.method.posed else None, sum(blanks))
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
@@ -164,11 +167,14 @@ def _shown(
     views: Views,
     steps: Sequence[Step],
     pose: Pose | None,
-) -> Image:
-    """Return a photo, or a release of it, with the faces in a pose; pixels under regions are not read."""
+) -> tuple[Image, list[bool]]:
+    """Return a photo, or a release of it, with the faces in a pose, and which of them are blank.
+
+    Pixels under regions are not read.
+    """
     faces = [reduce(lambda shown, step: shown.after(step), steps, face) for face in views(pose)]
     yaw = None if pose is None else round(pose.yaw)
-    return recombine(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
+    return recombine_and_blanks(image, places, faces, toned=method.toned, turned=method.turned, yaw=yaw)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:

@@ -165,7 +165,21 @@ def recombine(
     turned: bool = False,
     yaw: int | None = None,
 ) -> Photo:
-    """Return the photo with every region replaced by its released face and a continued background.
+    """Return the photo of `recombine_and_blanks`."""
+    return recombine_and_blanks(image, places, faces, toned=toned, turned=turned, yaw=yaw)[0]
+
+
+def recombine_and_blanks(
+    image: Photo,
+    places: Sequence[Placed],
+    faces: Sequence[Released],
+    *,
+    toned: bool = False,
+    turned: bool = False,
+    yaw: int | None = None,
+) -> tuple[Photo, list[bool]]:
+    """Return the photo with every region replaced by its released face and a continued background, and which
+    of the regions show the background alone.
 
     `image` is uint8, h × w × (1 or 3). No pixel under any region is read: all are set to 0 first. Pixels
     outside the regions do not change. Of overlapping faces, the larger is on top, or the lower. `toned`,
@@ -192,7 +206,7 @@ def recombine(
     out = outside.copy()
     parts = [replace(part, blank=blank) for part, blank in zip(parts, aside, strict=True)]
     each(lambda group: _put(out, outside, hidden, group), _groups(parts, hidden.shape))
-    return out
+    return out, aside
 
 
 def _is_aside(place: Placed, part: Part, largest: float) -> bool:

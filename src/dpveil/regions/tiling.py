@@ -12,7 +12,7 @@ import numpy as np
 from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import RegionError
+from dpveil.errors import RegionError, TooNear
 from dpveil.opencv import cv2
 
 
@@ -77,10 +77,7 @@ def _cut(region: Region, grid: Grid | None) -> Region:
         if region.core is not None and region.core.meets(zone):
             zone = kept_zone(kept, grid)
             if region.core.meets(zone):
-                raise RegionError(
-                    f"{kept.label} stays, and {region.label} is so near that its region reaches into it",
-                    hint="let both stay, if other faces are replaced, or replace both",
-                )
+                raise TooNear(kept.label, region.label)
         near += [zone] if region.meets(zone) else []
     if not near:
         return region

@@ -26,7 +26,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Covered, Region
-from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooWeak, UsageError
+from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, TooWeak, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
@@ -281,7 +281,8 @@ class Plan:
         if self.photo.blocks is not None:
             image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
-        return Release(image, certificate, self.remarks, drawn.again, paid, blocks)
+        notes = (*self.remarks, *words.blanked_note(drawn.blanked))
+        return Release(image, certificate, notes, drawn.again, paid, blocks, drawn.blanked)
 
     def _certificate(self, quote: Quote | None, bits: str) -> Certificate:
         made: dict[str, Any] = {
@@ -349,7 +350,7 @@ def plan(
     seen, order = made_by.search(given, finders)
     sought = SearchResult.by(seen, finders, order, if_none)
     found, passed = sought.regions, sought.passed
-    placement = made_by.place(given, found) if found else None
+    placement = place_all(made_by, given, found) if found else None
     placed = () if placement is None else placement.regions
     check_kept(found, placed)
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
@@ -370,6 +371,35 @@ def plan(
     )
     made.check_strength(at_least)
     return made
+
+
+def place_all(method: Method, photo: Photo, found: Sequence[Region]) -> Placement:
+    """Return the placement of regions; a `RegionError` names all faces that are too near to one that stays,
+    and those that can be replaced without them.
+    """
+    try:
+        return method.place(photo, found)
+    except TooNear:
+        numbers = [one.origin.number for one in found]
+        if None in numbers:  # a given box has no number by which it could be left out
+            raise
+    errors = {one: error for one in found if (error := _why_too_near(method, photo, one))}
+    near = [one.label + ("" if one.score is None else f" (score {one.score:.2f})") for one in errors]
+    rest = [str(one.origin.number) for one in found if one not in errors]
+    raise RegionError(
+        f"{' and '.join(dict.fromkeys(error.kept for error in errors.values()))} stays, and too near to be"
+        f" replaced beside it: {', '.join(near)}",
+        hint="replace all of these" + f", or the others alone: {{only}} {','.join(rest)}" * bool(rest),
+        arguments={"only": "only"},
+    )
+
+
+def _why_too_near(method: Method, photo: Photo, region: Region) -> TooNear | None:
+    try:
+        method.place(photo, [region])
+    except TooNear as error:
+        return error
+    return None
 
 
 def smallest_by_kind(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:

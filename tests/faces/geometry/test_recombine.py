@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.recombine import recombine
+from dpveil.faces.recombine import recombine, recombine_and_blanks
 from dpveil.faces.released import CropFace
 from dpveil.regions.tiling import grow
 
@@ -117,6 +117,8 @@ def test_nobody_is_drawn_at_the_side_who_looks_away_or_shows_no_skin():
         small = replace(placed(Box(146, 68, 16, 20), unit=25.0), protect="face", cell=cell)
         outs = [recombine(image, [large, small], [released(large), released(small, n)]) for n in (1, 2)]
         assert np.array_equal(*outs) == (yaw not in (0, 1))
+        shown = [released(large), released(small)]
+        assert recombine_and_blanks(image, [large, small], shown)[1] == [False, yaw not in (0, 1)]
     small = replace(
         placed(Box(146, 68, 16, 20), unit=25.0), protect="face", cell=cell_near(80, 0, 3.9, 1.95, 0)
     )
