@@ -160,7 +160,7 @@ class InvalidParameter(UsageError, ValueError):
         message, hint = super().message_and_hint(options)
         option = options.get(self.name, self.name)
         if not option.startswith("--"):
-            return message, hint
+            return option + message.removeprefix(self.name), hint
         given = "" if self.value is None else f" {shlex.quote(str(self.value))}"
         words = {name: options.get(name, python) for name, python in self.arguments.items()}
         return f"{option}{given} {fill_words(self.problem, words)}", hint

@@ -236,7 +236,6 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     page = Path("r.html").read_text(encoding="utf-8")
     assert code == 0
     assert stat.S_IMODE(Path("r.html").stat().st_mode) == 0o600
-    assert page.encode().startswith(review.START)
     assert "<script" not in page
     assert "default-src 'none'" in page
     assert "<i>" not in page
@@ -287,8 +286,9 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     assert code == 4
     assert "r.html: it exists: choose another name, as --force releases every photo anew" in err
     assert Path("r.html").read_text(encoding="utf-8") == page
-    err = shell("obfuscate", "in", "--review", "s.html", *again)[2]
-    assert "s.html shows 0 of 4 photos: 3 were released by an earlier run\n" in err
+    for _ in range(2):  # a page that shows nothing is in nobody's way
+        err = shell("obfuscate", "in", "--review", "s.html", *again)[2]
+        assert "s.html shows 0 of 4 photos: 3 were released by an earlier run\n" in err
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,19 @@ def test_malformed_settings(client: Any, text: str | bytes, words: str) -> None:
     assert words in answer.json()["title"]
 
 
+def test_what_is_no_setting_is_answered_with_the_settings_and_their_values(client: Any) -> None:
+    def refusal(**settings: Any) -> str:
+        answer = client.post("/v1/plan", files=upload(photo(), {"regions": "faces", **settings}))
+        assert answer.status_code == 422
+        return str(answer.json())
+
+    told = refusal(preset="press")
+    assert all(name in told for name in ("'preset'", "regions", "except", "protect"))
+    told = refusal(**{"except": 2})
+    assert all(text in told for text in ("except", "1,3", "[1, 3]"))
+    assert "exclude" not in told
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -158,14 +158,12 @@ class Task:
         return None if self.inside is None or self.inside.shard.loose else self.inside.shard
 
 
-def check_private(
-    path: Path, tasks: Sequence[Task], *, what: str, start: bytes | None, replace: bool
-) -> None:
+def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
     """Raise any error that would prevent writing a file about a run, before anything is drawn.
 
-    `what` is its name in messages and `start` its first bytes: without `replace` an existing file must start
-    with them, and with None no file may exist. Raises `UsageError` if the path is an input or an output of
-    the run, and `OutputError` if the folder is missing or not writable, or another file exists.
+    `what` is its name in messages, and `start` the first bytes of files that are replaced without `replace`.
+    Raises `UsageError` if the path is an input or an output of the run, and `OutputError` if the folder is
+    missing or not writable, or another file exists.
     """
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
@@ -175,12 +173,12 @@ def check_private(
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
     ours = replace and path.is_file()
-    if start is not None and path.is_file() and os.access(path, os.R_OK):
+    if path.is_file() and os.access(path, os.R_OK):
         with path.open("rb") as file:
             ours |= file.read(len(start)) in (b"", start)
     if path.exists() and not ours:
         raise OutputError(
-            f"cannot write {show_path(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
+            f"cannot write {show_path(path)}: it exists",
             hint="choose another name, as {replace} releases every photo anew",
             arguments={"replace": "replace=True"},
         )

@@ -137,7 +137,10 @@ LONG_SIDE: Final = 640  # longer side of a whole photo on the page, in pixels: a
 CLOSE: Final = 160  # longer side of a region on the page, in pixels
 QUALITY: Final = 60  # WebP quality of the pictures, out of 100
 LEFT: Final = "may be a face, and is not hidden"  # what a place that the detector was not sure of is called
-START: Final = b"<!doctype html><!-- dpveil review -->"  # the first bytes of the page (review.html)
+NO_RELEASE: Final = " of no release"
+# The first bytes (review.html) of a page that a later run replaces: one with releases is the only look at
+# them, as a rerun skips these.
+EMPTY: Final = f"<!doctype html><!-- dpveil review{NO_RELEASE} -->".encode()
 
 
 Part = tuple[float, bytes, str]
@@ -184,7 +187,7 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     if any(task.output != out and (inside or is_beside_output(path, task)) for task in tasks):
         problem = f"the review {show_path(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="review", start=None, replace=replace)
+    check_private(path, tasks, what="review", start=EMPTY, replace=replace)
 
 
 def write_review(parts: Sequence[Part | None], report: Report, path: Path) -> None:
@@ -197,6 +200,7 @@ def write_review(parts: Sequence[Part | None], report: Report, path: Path) -> No
     notes = "".join(f"<li>{html.escape(say.escape_controls(text))}</li>" for text in problems)
     template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
     page = Template(template).substitute(
+        empty="" if shown else NO_RELEASE,
         count=count_noun(len(shown), "release"),
         notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
     )

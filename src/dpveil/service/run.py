@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import ipaddress
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -107,8 +108,7 @@ class Service:
 
 
 def build(setup: Setup, ledger: Ledger | None = None) -> Service:
-    """Return the service; workers start with it. Raises `UsageError` and `OutputError`."""
-    setup.check(ledger)
+    """Return the service; workers start with it. Raises `OutputError`."""
     limits, metrics, budget = setup.limits, Metrics(), Budget(ledger)
     keys = None if setup.keys is None else KeyFile(setup.keys)
     workers = Workers(setup.workers or USUAL, limits)
@@ -201,17 +201,25 @@ def serve(
 ) -> None:
     """Run the service until it is told to stop by SIGTERM or SIGINT.
 
-    Calls `begins` once everything is open, and `started` with the port once it listens there.
+    Calls `begins` once everything is open, and `started` with the port once it listens there. Raises
+    `UsageError` and `OutputError`.
     """
-    service = build(setup, ledger)
-    begins(service)
-    log.start()
-    gc.freeze()
-    keep_freed()
-    try:
+    setup.check(ledger)
+    with _listener(setup.host, setup.port) as listener:  # before anything else is opened, and told
+        service = build(setup, ledger)
+        begins(service)
+        log.start()
+        gc.freeze()
+        keep_freed()
         with suppress(KeyboardInterrupt):  # how it was told to stop, after which it has stopped in order
-            running(setup, service, started).run()
-    except SystemExit:  # uvicorn's, which logged why
-        problem = f"the service cannot listen at {setup.host}, port {setup.port}"
-        hint = "its log above says why: stop what listens there, or choose another {port} or {host}"
-        raise OutputError(problem, hint=hint, arguments={"port": "port", "host": "host"}) from None
+            running(setup, service, started).run([listener])
+
+
+def _listener(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host.strip("[]"), port), family=family)
+    except OSError as error:
+        problem = f"cannot listen at {host}, port {port} ({error.strerror})"
+        hint = "stop what listens there, or choose another {port}"
+        raise OutputError(problem, hint=hint, arguments={"port": "port"}) from error

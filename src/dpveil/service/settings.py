@@ -11,10 +11,10 @@ from typing import Any, Final
 from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
 from dpveil.assets.store import installed_path
 from dpveil.catalogue import DEFAULT as USUAL
-from dpveil.catalogue import build
+from dpveil.catalogue import build, options
 from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName, nearest
+from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.io import FORMATS
 from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
@@ -111,11 +111,12 @@ class Request:
         search = {SEARCH[name]: value for name, value in settings.items() if name in SEARCH}
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
         own = (*OWN, *SEARCH, SUBJECT)
-        for word in rest:  # a name of no method that is nearly that of another setting
-            if not any(hasattr(kind, word) for kind in METHODS.values()) and nearest(word, own):
-                raise UnknownName("setting", word[:100], own)
-        given = _finders(settings["regions"], search) if "regions" in settings else None
         name = settings.get("method")
+        for word in rest:
+            if not any(hasattr(kind, word) for kind in METHODS.values()):
+                kind = METHODS.get(name or USUAL) if isinstance(name, str | None) else None
+                raise UnknownName("setting", word[:100], (*own, *(() if kind is None else options(kind))))
+        given = _finders(settings["regions"], search) if "regions" in settings else None
         method = _method(default_method(given or ()) if name is None and not rest else name, rest)
         words = {n: _optional_text(n, settings) for n in ("if_none", "at_least", "format", "trust_source")}
         if words["format"] is not None and words["format"] not in FORMATS.values():
