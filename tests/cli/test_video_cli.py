@@ -134,7 +134,7 @@ def test_a_plan_is_written_changed_and_rendered(
     render = ("video", "render", "plan.json")
     code, out, _ = shell(*render, "--preview", "preview.png")
     assert code == 0
-    assert "1-DP" in out
+    assert "ε = 1 about any 4 pixels" in out
     code, out, err = shell(*render, "--out", "private.mp4")
     assert (code, "ε = 1 about any 4 pixels (strong)" in out) == (0, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

@@ -20,6 +20,7 @@ from dpveil.io.folders import VIDEOS, is_folder
 from dpveil.io.names import show_path
 from dpveil.io.writing import refusal
 from dpveil.release.saving import is_clip_head
+from dpveil.release.words import in_short
 
 if TYPE_CHECKING:
     from dpveil.batch.archive_inputs import Scan
@@ -72,7 +73,9 @@ def tell_plan(plan: VideoPlan, tell: Callable[[str], None]) -> None:
         end = f", {end_text(track)}" + ", stays as it is" * track.visible
         tell(f"track {track.number}: {track.kind}, {first} to {last}{score}{person}{end}")
     length = f"{count_noun(plan.facts.frames, 'frame')}, {clock(float(plan.facts.seconds))}"
-    tell(f"{length}: {count_noun(len(plan.draws), 'draw')}, {plan.total} ({plan.strength})")
+    promise = in_short(plan.total, " of what is replaced")
+    promise += f" ({plan.strength})" if plan.total.formal and not plan.total.free else ""
+    tell(f"{length}, {count_noun(len(plan.draws), 'draw')}: {promise}")
     for text in notes_with_options(plan.warnings, OPTIONS):
         say.note(f"warning: {text}")
     if plan.left_out:

@@ -421,8 +421,11 @@ def tell_price(choices: Choices, dry: Report, voice: Voice) -> None:
     if totals and ledger is not None and choices.subject is not None:
         paid = [total for total in totals if total is not None]
         tell_cost(count_noun(len(totals), "photo"), paid, ledger, choices.subject, voice)
-    yet = f"warning: nothing is {'drawn' if ledger is None else 'paid'} yet: "
-    warn(dry.priced, voice if choices.dry else Voice(voice.quiet), yet)
+    if choices.dry:
+        warn(dry.priced, voice)
+    else:
+        before = f"warning, before anything is {'drawn' if ledger is None else 'paid'}: "
+        warn(dry.priced, Voice(voice.quiet), before)
     tell_left(dry.priced, voice, before=True)
 
 

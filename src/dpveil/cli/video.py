@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.clips import (
-    check_different,
-    plan_document,
-    tell_plan,
-    tell_private,
-)
+from dpveil.cli.clips import OPTIONS, check_different, plan_document, tell_plan, tell_private
 from dpveil.cli.command import Command
 from dpveil.cli.key import read_key
 from dpveil.cli.options import (
@@ -43,6 +38,7 @@ from dpveil.cli.review import check_apart_from
 from dpveil.cli.run_report import exit_code, paying, print_report, tell_budget, tell_cost, tell_terms
 from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
+from dpveil.core.envelope import notes_with_options
 from dpveil.errors import ClipError, UsageError
 from dpveil.io.names import show_path
 from dpveil.release.saving import certificate_path
@@ -252,6 +248,6 @@ def _print_report(task: Task, entry: Entry, voice: Voice, *, json: bool, seeded:
     """Print the report of one clip, and return its exit code."""
     from dpveil.batch.report import Report
 
-    report = Report(entries=[entry])
+    report = Report(entries=[replace(entry, warnings=notes_with_options(entry.warnings, OPTIONS))])
     print_report(report, json, voice, out=task.output, seeded=seeded)
     return exit_code(report)
