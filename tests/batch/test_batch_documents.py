@@ -494,7 +494,7 @@ def test_a_document_of_pages_that_pass_over_what_they_lack_is_publishable(
 
 @pytest.mark.parametrize(("out", "jobs"), [("private.pdf", 2), ("pages", 1)])
 def test_pages_without_a_region_are_kept_beside_others(
-    scan: Path, ledger: Ledger, out: str, jobs: int
+    scan: Path, ledger: Ledger, out: str, jobs: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The pages have levels 50, 100 and 150: nothing is light on the first."""
     paying: dict[str, Any] = {
@@ -518,6 +518,8 @@ def test_pages_without_a_region_are_kept_beside_others(
     if out == "pages":
         status = [dpveil.verify(path).status for path in sorted(Path(out).glob("*.png"))]
         assert status == ["unprotected", "consistent", "consistent"]
+        assert run(["verify", "pages", "--json"]) == 1
+        assert "--if-none" not in json.loads(capsys.readouterr().out)["failed"][0]["hint"]
         return
     stated = parse_document(BESIDE.read_text())
     assert stated.together.startswith("page 1: no lights, kept as it is; 2 other pages together: ")

@@ -274,6 +274,7 @@ def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
     assert out.startswith("UNPROTECTED   copy.png")
     document = json.loads(cli("verify", "copy.png", "--json")[1])
     assert document["failed"][0]["error"] == "unprotected copy"
+    assert "--if-none copy" in document["failed"][0]["hint"]
     assert document["verified"] == []
 
 

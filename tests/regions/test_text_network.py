@@ -162,7 +162,9 @@ def lines_of(words: Sequence[str], angle: int = 0) -> tuple[Photo, list[np.ndarr
 
 def test_what_cannot_be_read_is_replaced() -> None:
     photo, inks = lines_of(PAGE, angle=30)
-    image = dpveil.obfuscate(photo, regions=Text(like="Smith")).image
+    release = dpveil.obfuscate(photo, regions=Text(like="Smith"))
+    image = release.image
+    assert any("2 lines" in note for note in release.notes)
     assert all((image[ink] == 0).mean() > 0.95 for ink in inks)
 
 

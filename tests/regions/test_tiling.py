@@ -20,6 +20,7 @@ from dpveil.regions.boxes import oval_in
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.tiling import TILE_SIDE, Tiling, grow, has_centre_in, join, pieces, resize_rgb
+from dpveil.release.words import not_searched
 
 needs_centerface = pytest.mark.skipif(not CenterFace.is_installed(), reason="needs dpveil install faces")
 SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
@@ -182,7 +183,7 @@ def test_every_plan_and_release_says_what_was_not_looked_for(marks):
     assert dpveil.plan(image, regions=Faces(min_face=30), **settings).smallest == {"face": 30}
     assert dpveil.plan(image, regions="1,2,30,40", **settings).smallest == {}
     release = dpveil.obfuscate(image, regions=Faces(smallest=16), bits=SeededBits(1), **settings)
-    said = "faces below 16 pixels of height were not looked for"
+    said = not_searched("face", 16)
     assert said in release.notes
     assert said not in release.certificate.to_text()
     assert release.certificate.request == ("faces detector=marks smallest=16",)

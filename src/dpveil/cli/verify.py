@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import groupby
@@ -33,12 +34,17 @@ WORDS = {
     "unchecked": "NOT CHECKED",
     "unprotected": "UNPROTECTED",
 }
-UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
+COPY: Final = "it is a copy of the original (--if-none copy) and carries no guarantee: do not publish it"
+KEPT_PAGE: Final = (
+    "it is a page of a document on which nothing was found to replace, kept as it is by default, and it"
+    " carries no guarantee: look at it before you publish it"
+)
+# A page's certificate is that of any copy: its name alone tells which of both it is.
+PAGE_NAME: Final = re.compile(r".*-page-[0-9]{4,}\.png")
 HINTS = {
     "inconsistent": f"do not rely on this file; {INTACT}",
     "missing": f"{INTACT}, and keep both side by side",
     "unchecked": "nothing is known of it until it is checked",
-    "unprotected": UNPROTECTED_HINT,
 }
 LINK = "it is a symbolic link, and links are not followed"
 MOST_LINES: Final = 10  # most problems in one file that have a line
@@ -248,9 +254,13 @@ def _entry(result: Verification) -> dict[str, Any]:
             return entry | {"error": result.untrusted, "hint": hint}
         hint = "release the photo again with a smaller budget (dpveil explain), or ask for less"
         return entry | {"error": result.refused, "hint": hint} if result.refused else entry
-    unprotected = result.status == "unprotected"
-    error = "unprotected copy" if unprotected else "; ".join(result.problems)
-    return entry | {"error": error, "hint": HINTS[result.status]}
+    if result.status == "unprotected":
+        return entry | {"error": "unprotected copy", "hint": _why_copied(result)}
+    return entry | {"error": "; ".join(result.problems), "hint": HINTS[result.status]}
+
+
+def _why_copied(result: Verification) -> str:
+    return KEPT_PAGE if PAGE_NAME.fullmatch(result.path.name) else COPY
 
 
 def _line(result: Verification, least: str | None, voice: Voice) -> str:
@@ -261,7 +271,7 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
         page = True
         path = escape_text(f"{show_path(result.inside)}, page {number_of(result.path.name):,}")
     if result.status in WORDS:
-        told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
+        told = _why_copied(result) if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
     if result.untrusted:
         return f"UNTRUSTED     {path}  {escape_text(result.untrusted)}"

@@ -136,6 +136,10 @@ class Finder(ABC):
         """Warnings for certificates of releases that used this finder."""
         return ()
 
+    def notes_on(self, photo: Photo) -> tuple[str, ...]:
+        """Return warnings about what was found in `photo`, which no certificate has."""
+        return ()
+
     def smallest_in(self, photo: Photo) -> int | None:
         """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
         return None

@@ -165,6 +165,12 @@ def cut(image: UInt8[np.ndarray, "h w 3"], rectangle: Any) -> UInt8[np.ndarray, 
     return made
 
 
+def clear_text(line: UInt8[np.ndarray, "h w 3"]) -> str | None:
+    """Return what a line says; None if that is not clear."""
+    found = _best(line)
+    return None if found is None or min(found.shares, default=0.0) < CLEAR else found.text
+
+
 CLEAR: Final = 0.8  # least share of every letter of a line that is taken at its word
 NAMES, NUMBERS = "names", "numbers"
 WORD: Final = re.compile(r"[^\W\d_]+(?:['\u2019-][^\W\d_]+)*")
@@ -200,14 +206,11 @@ class Rule:
     def __str__(self) -> str:
         return self.words
 
-    def takes(self, line: UInt8[np.ndarray, "h w 3"]) -> bool:
-        """Return whether a line is replaced: what it says matches, or is not clear."""
-        found = _best(line)
-        if found is None or min(found.shares, default=0.0) < CLEAR:
-            return True
+    def takes(self, text: str) -> bool:
+        """Return whether a line that says this is replaced."""
         if self.pattern is not None:
-            return self.pattern.search(found.text) is not None
-        return has_name(found.text) if self.words == NAMES else any(map(str.isnumeric, found.text))
+            return self.pattern.search(text) is not None
+        return has_name(text) if self.words == NAMES else any(map(str.isnumeric, text))
 
 
 def has_name(text: str) -> bool:

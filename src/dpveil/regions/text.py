@@ -15,6 +15,7 @@ import numpy as np
 
 from dpveil.assets.engines import fastest
 from dpveil.core.arrays import Float, UInt8
+from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import LIKE, PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability
@@ -22,7 +23,15 @@ from dpveil.core.photo import Photo
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around
-from dpveil.regions.recogniser import INSTALL, Rule, cut, is_lettering, network_contents, recogniser
+from dpveil.regions.recogniser import (
+    INSTALL,
+    Rule,
+    clear_text,
+    cut,
+    is_lettering,
+    network_contents,
+    recogniser,
+)
 from dpveil.regions.things import Rows, Things, merge_boxes
 from dpveil.regions.tiling import resize_rgb
 
@@ -165,6 +174,8 @@ NEAR_SCALE: Final = 0.75  # a search at more than this share of the finest size 
 JOINED: Final = 0.7  # share of a box that is in another one, from which both are one line
 CACHE: Final[WeakKeyDictionary[Photo, dict[object, Rows]]] = WeakKeyDictionary()
 """Lines of photos in memory, by threshold and smallest: text and plates are searched for once."""
+UNREAD: Final[WeakKeyDictionary[Photo, dict[str, int]]] = WeakKeyDictionary()
+"""How many lines of photos in memory say nothing clear, by the finder that read them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,9 +237,16 @@ class Text(Things):
         found, rule = lines(photo, float(self.threshold), self.smallest), self._rule
         if rule is not None:
             crops = (photo.image[box_around(row, photo, Fraction(0)).slices] for row in found)
-            chosen = [rule.takes(np.repeat(crop, 3 // crop.shape[2], axis=2)) for crop in crops]
-            found = found[np.array(chosen, np.bool_)]
+            said = [clear_text(np.repeat(crop, 3 // crop.shape[2], axis=2)) for crop in crops]
+            UNREAD.setdefault(photo, {})[self.description] = said.count(None)
+            found = found[np.array([text is None or rule.takes(text) for text in said], np.bool_)]
         return [(TEXT, found)]
+
+    def notes_on(self, photo: Photo) -> tuple[str, ...]:
+        """Return how many lines are replaced as it is not clear what they say."""
+        unread = UNREAD.get(photo, {}).get(self.description, 0)
+        many = f"{count_noun(unread, 'line')} of text could not be read, and"
+        return (f"{many} {'is' if unread == 1 else 'are'} replaced, too",) * bool(unread)
 
 
 def lines(photo: Photo, threshold: float, smallest: int) -> Rows:

@@ -281,7 +281,7 @@ class Plan:
         if self.photo.blocks is not None:
             image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
-        notes = (*self.remarks, *words.blanked_note(drawn.blanked))
+        notes = (*self.remarks, *self.doubts, *words.blanked_note(drawn.blanked))
         return Release(image, certificate, notes, drawn.again, paid, blocks, drawn.blanked)
 
     def _certificate(self, quote: Quote | None, bits: str) -> Certificate:
@@ -361,7 +361,7 @@ def plan(
         request=tuple(finder.description for finder in finders),
         missing=sought.missing,
         passed=passed,
-        notes=(*(note for finder in finders for note in finder.notes), *nobody),
+        notes=(*(note for finder in finders for note in (*finder.notes, *finder.notes_on(seen))), *nobody),
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placed, given, passed),

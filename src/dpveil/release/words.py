@@ -216,7 +216,8 @@ def blanked_note(count: int) -> tuple[str, ...]:
 
 def not_searched(kind: str, smallest: int) -> Aside:
     """Return a note on which sizes were not searched for in a photo; it is never in a certificate."""
-    return Aside(f"{kind}s below {count_noun(smallest, 'pixel')} of height were not looked for")
+    small = f"{kind}s below {count_noun(smallest, 'pixel')} of height were not looked for"
+    return Aside(f"{small}, and larger ones may have been missed: all of these stay visible")
 
 
 def few_only(total: Guarantee) -> str:
