@@ -74,7 +74,7 @@ def test_scales_far_too_small_for_any_table_still_have_floors():
 
 
 def test_ties_have_the_law_of_the_remainders():
-    """7 bits round off a third of the law; 20 000 ties against remainders computed by mpmath."""
+    """7 bits round off a third of the law; 8 000 ties against remainders computed by mpmath."""
     table = LazyTable(geometric_digit(Fraction(1, 5), 15, leading=False), total_bits=7, column_bits=4)
     with mpmath.workdps(60):
         q = mpmath.exp(mpmath.mpf(-1) / 5)
@@ -82,7 +82,7 @@ def test_ties_have_the_law_of_the_remainders():
         rest = [float(p - mpmath.floor(p)) for p in scaled]
     assert table.rest == round(sum(rest)) > 1
     bits = SeededBits(11)
-    ties = np.array([table.resolve(bits) for _ in range(20_000)])
+    ties = np.array([table.resolve(bits) for _ in range(8_000)])
     assert not fit(ties, finite_distribution(np.array(rest) / sum(rest))).is_rejected
     assert fit(ties, finite_distribution(np.array([float(p) for p in scaled]) / 128)).is_rejected
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -94,12 +94,9 @@ class Heads(Placement):
         crops = np.stack([one.crop(photo) if method.reads else method.blank_crop for one in self.places])
         views = self.method.views(crops, bits=bits)
         places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
-        image, blanks = _shown(photo.image, self.method, places, views, steps, None)
-
-        def again(pose: Pose) -> Image:
-            return _shown(image, self.method, places, views, steps, pose)[0]
-
-        return Drawn(image, again if self.method.posed else None, sum(blanks))
+        image, blanks = _shown(photo.image, method, places, views, steps, None)
+        shown = partial(_shown, image, method, places, views, steps)  # holds nothing of the original
+        return Drawn(image, (lambda pose: shown(pose)[0]) if method.posed else None, sum(blanks))
 
 
 def grown_to_blocks(region: Region, method: FaceMethod, photo: Photo) -> Region:
