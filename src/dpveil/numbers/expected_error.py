@@ -147,10 +147,10 @@ def _sample_error(mechanism: ScalarMechanism, answer: Fraction) -> float:
     away = np.rint(scale * np.expm1(np.linspace(0, np.log1p(REACH), TICKS))).astype(np.int64)
     near = np.unique(np.concatenate([start - away, start + away]))
     points = near[lattice.is_allowed(near)]
-    responses = [lattice.origin + int(point) * lattice.step for point in points]
-    matrix = mechanism.matrix(responses=responses, answers=[answer])[:, 0]
-    errors = np.array([float(abs(response - answer)) for response in responses])
-    return float(matrix @ errors)
+    middles = points[:-1] + (np.diff(points) + 1) // 2  # as in `matrix`, a midpoint belongs to the upper one
+    masses = mechanism._masses(start, np.array([-np.inf, *middles, np.inf]))
+    off = float(lattice.origin + start * lattice.step - answer)
+    return float(masses @ np.abs((points - start) * float(lattice.step) + off))
 
 
 def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fraction]:
