@@ -14,7 +14,7 @@ from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build, options
 from dpveil.core.parameters import Parameter, Value
 from dpveil.core.registry import METHODS
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.io import FORMATS
 from dpveil.io.reading import check_trust
 from dpveil.mechanisms.method import Method
@@ -112,10 +112,12 @@ class Request:
         rest = {name: value for name, value in settings.items() if name not in (*SEARCH, *OWN)}
         own = (*OWN, *SEARCH, SUBJECT)
         name = settings.get("method")
-        for word in rest:
-            if not any(hasattr(kind, word) for kind in METHODS.values()):
-                kind = METHODS.get(name or USUAL) if isinstance(name, str | None) else None
-                raise UnknownName("setting", word[:100], (*own, *(() if kind is None else options(kind))))
+        for word in rest:  # what no method has: with a method named, `build` says what that takes
+            known = (*own, *(options(METHODS[USUAL]) if name is None else ()))
+            if not any(hasattr(kind, word) for kind in METHODS.values()) and (
+                name is None or nearest(word, known)
+            ):
+                raise UnknownName("setting", word[:100], known)
         given = _finders(settings["regions"], search) if "regions" in settings else None
         method = _method(default_method(given or ()) if name is None and not rest else name, rest)
         words = {n: _optional_text(n, settings) for n in ("if_none", "at_least", "format", "trust_source")}
