@@ -11,12 +11,11 @@ import pytest
 from skimage import data
 
 from dpveil.attacks.base import has_extra
-from dpveil.bench import face_utility
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import PARTS, WHOLE
 from dpveil.bench.league import FEW, cautions, leagues
 from dpveil.bench.table import COLUMNS, STRONGEST, Row, exceeds
-from dpveil.bench.utility import measure_all
+from dpveil.bench.utility import largest_face, measure_all
 
 
 def row(
@@ -209,7 +208,7 @@ def test_a_face_that_is_lost_counts_as_lost_and_is_nowhere() -> None:
 
 @needs_faces
 def test_a_face_that_is_moved_is_as_far_away_and_one_elsewhere_is_not_it() -> None:
-    first = face_utility.largest_face(portrait())
+    first = largest_face(portrait())
     assert first is not None
     moved = np.roll(portrait(), 12, axis=1)
     assert alone("landmarks", portrait(), moved) == pytest.approx(12 / first.eyes, rel=0.2)

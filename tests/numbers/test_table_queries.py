@@ -13,7 +13,7 @@ from dpveil.ledger.limits import Limit
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.noises import NoisyMechanism
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers.quantiles import RankExponential
+from dpveil.numbers.statistics import RankExponential
 
 CELLS = (0, 1, 2, 4)
 ROWS = 4

@@ -282,7 +282,7 @@ def test_an_engine_keeps_inputs_apart_from_the_ledger_and_closes_it(tmp_path, mo
     close = Ledger.close
     monkeypatch.setattr(Ledger, "close", lambda self: (closed.append(self), close(self)))
     monkeypatch.setattr(
-        "dpveil.cli.engine.release_files",
+        "dpveil.scale.release_files",
         lambda *_, **__: began.append(len(closed)) or Report(),
         raising=False,
     )

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.batch.archive_inputs import Scan, parse_columns
-from dpveil.batch.report import Entry, Report
+from dpveil.batch.report import Entry, Report, check_manifest, write_manifest
 from dpveil.batch.run import is_priced, release_all
-from dpveil.batch.tasks import Choices, Task
+from dpveil.batch.tasks import Choices, Task, check_apart, photos_in
 from dpveil.cli import exits
 from dpveil.cli.clips import is_clip, planned_clips, release_clips
 from dpveil.cli.command import options_of
@@ -58,9 +58,11 @@ from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import count_noun
 from dpveil.core.numbers import keep_freed
 from dpveil.core.origin import FACE, TEXT
-from dpveil.core.urls import place
-from dpveil.errors import PhotoError, UsageError
+from dpveil.core.urls import Url, place
+from dpveil.errors import PhotoError, UnknownName, UsageError
+from dpveil.io import is_present
 from dpveil.io.exif import FREE, PLACES, parse_names
+from dpveil.io.folders import is_folder
 from dpveil.io.names import format_of, may_name_a_person, show_path
 from dpveil.io.reading import check_trust
 from dpveil.postprocessing import parse_all
@@ -70,8 +72,8 @@ from dpveil.release.words import kind_of
 if TYPE_CHECKING:
     from dpveil.batch.interrupts import Interrupts
     from dpveil.cli.review import Part
+    from dpveil.ledger import Ledger
     from dpveil.mechanisms.method import Method
-
 
 MAY_NAME = "what was kept of captions and copyright may name people: read it before publishing"
 Inputs = Annotated[
@@ -234,7 +236,6 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.batch.labels import Labels
-    from dpveil.batch.report import write_manifest
     from dpveil.batch.workers import ignore_release, usual_jobs
     from dpveil.cli.review import review_part, write_review
 
@@ -249,13 +250,9 @@ def obfuscate_command(
         "max_pixels": max_pixels,
     }
     if engine is not None:
-        from dpveil.cli.engine import released_by
-
-        settings |= {"ledger": ledger, "subject": subject}
-        opened = payer.get("ledger")
-        return released_by(
-            engine, context, (inputs, out, manifest), jobs, json, settings, voice, ledger=opened
-        )
+        _check_engine(engine, context, out)
+        settings |= {"ledger": ledger, "subject": subject, "workers": jobs}
+        return _release_by_ray(inputs, out, manifest, payer.get("ledger"), settings, voice, json=json)
     choices = Choices(
         seed=seed,
         trust_source=check_trust(trust_source),
@@ -356,7 +353,6 @@ def _check_kept(tasks: Sequence[Task], choices: Choices) -> None:
 def _check_written(
     manifest: Path | None, review: Path | None, tasks: Sequence[Task], choices: Choices, out: Path
 ) -> None:
-    from dpveil.batch.report import check_manifest
     from dpveil.cli.review import check_review
 
     if (mark := choices.mark) is not None:
@@ -403,3 +399,63 @@ def _release_all(
             options=options,
             interrupts=interrupts,
         )
+
+
+WITHOUT: Final = (
+    "names format_ labels new_points keep_metadata keep_columns review sign c2pa c2pa_key force seed"
+    " other_regions dry_run dpi pages trust_source"
+)
+"""Options of `obfuscate` that a store does not have."""
+
+
+def _release_by_ray(
+    inputs: Sequence[Path],
+    store: Path,
+    manifest: Path | None,
+    ledger: Ledger | None,
+    settings: Mapping[str, Any],
+    voice: Voice,
+    *,
+    json: bool,
+) -> int:
+    from dpveil.datasets.releaser import KEY
+    from dpveil.scale import release_files
+    from dpveil.scale.files import FAILURES
+
+    photos = photos_in(inputs)
+    if not photos:
+        raise PhotoError("there are no photos among the inputs", hint="name image files, or folders of them")
+    if manifest is not None:
+        check_manifest(manifest, (), replace=False)
+    if ledger is not None:  # closed before the first release: workers open it by its URL in `settings`
+        check_apart(ledger.files, [*photos, store, store / KEY])
+        ledger.close()
+    with bar(len(photos), "releasing", quiet=voice.quiet) as step:
+        report = release_files(photos, store=store, step=step, **settings)
+    if report.failed or report.no_region:
+        report.notes.append(f"what was not released, and why, is in {show_path(store / FAILURES)}, too")
+    if manifest is not None:
+        write_manifest(report, manifest)
+    print_report(report, json, voice, out=store)
+    tell_terms((settings["method"], *settings["post_processing"]), voice)
+    return exit_code(report)
+
+
+def _check_engine(engine: str, context: typer.Context, store: Path) -> None:
+    from dpveil.datasets.releaser import KEY
+
+    if engine != "ray":
+        raise UnknownName("engine", engine, ["ray"])
+    options = options_of(context)
+    for name in WITHOUT.split():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name != "DEFAULT":
+            hint = f"leave it out, or release without --engine {engine}"
+            raise UsageError(f"{options[name]} is not possible with --engine {engine}", hint=hint)
+    out, kind = f"{options['out']} {show_path(store)}", f"a store of --engine {engine}"
+    if isinstance(store, Url):
+        problem = f"{out} has no locks, which {kind} needs"
+        raise UsageError(problem, hint="name a folder that all machines see, and copy its releases later")
+    if is_folder(store) and any(store.iterdir()) and not is_present(store / KEY):
+        hint = "name a new folder that all machines see"
+        raise UsageError(f"{out} holds something else than {kind}", hint=hint)

@@ -175,7 +175,7 @@ LATENT: Final = Table(
     "latent mechanism",
     {
         "croft-metric": "dpveil.mechanisms.latent.laplace:CroftMetric",
-        "pca-basis": "dpveil.mechanisms.latent.principal:PCABasis",
+        "pca-basis": "dpveil.mechanisms.latent.laplace:PCABasis",
         "box-laplace": "dpveil.mechanisms.latent.laplace:BoxLaplace",
         "box-truncated-laplace": "dpveil.mechanisms.latent.laplace:BoxTruncatedLaplace",
         "box-gaussian": "dpveil.mechanisms.latent.laplace:BoxGaussian",

@@ -17,8 +17,16 @@ from dpveil.numbers.expected_error import (
     column,
     utility,
 )
-from dpveil.numbers.quantiles import median, quantile
-from dpveil.numbers.statistics import count, count_by, histogram, mean, standard_deviation, total
+from dpveil.numbers.statistics import (
+    count,
+    count_by,
+    histogram,
+    mean,
+    median,
+    quantile,
+    standard_deviation,
+    total,
+)
 
 if TYPE_CHECKING:
     from dpveil.numbers.naive_bayes import PrivateGaussianNB

@@ -25,7 +25,7 @@ from dpveil.assets.network import Network
 from dpveil.codecs import GAN, Statistics
 from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, ellipse_mask
 from dpveil.core.numbers import Json
-from dpveil.mechanisms.latent.principal import affordable
+from dpveil.mechanisms.latent.laplace import affordable
 from dpveil_train import networks
 from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, likeness, train_network
 from dpveil_train.order import Progress, Trained, silent

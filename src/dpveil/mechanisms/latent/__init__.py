@@ -9,8 +9,13 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
     from dpveil.mechanisms.latent.directional import Directional
-    from dpveil.mechanisms.latent.laplace import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, CroftMetric
-    from dpveil.mechanisms.latent.principal import PCABasis
+    from dpveil.mechanisms.latent.laplace import (
+        BoxGaussian,
+        BoxLaplace,
+        BoxTruncatedLaplace,
+        CroftMetric,
+        PCABasis,
+    )
 
 TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
 
