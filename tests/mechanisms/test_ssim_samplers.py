@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, method, multiset_proposals, rejection
+from dpveil.mechanisms.pixel.ssim import arithmetic, method, proposals
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
 from dpveil.mechanisms.pixel.ssim.method import WindowSampler, set_up, ways
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
@@ -89,7 +89,7 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
 
 def test_weights_beyond_the_farthest_are_decided_exactly(monkeypatch, plain):
     """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""
-    for module in (arithmetic, multiset_proposals):
+    for module in (arithmetic, proposals):
         monkeypatch.setattr(module, "FARTHEST", 1.0)
     assert not fit(drawn([9, 240], 3, "5", "counts", 2_000), law_of([9, 240], 3, "5")).is_rejected
 
@@ -152,7 +152,7 @@ def test_similarity_is_as_exact_as_it_says():
     for x, y in rows:
         shown = np.searchsorted(shown_levels(256), y).astype(np.uint8)
         x_sum, x_spread = arithmetic.moments(x)
-        y_sum, y_spread, cross = rejection.compare(x, x_sum, shown_levels(256), shown)
+        y_sum, y_spread, cross = proposals.compare(x, x_sum, shown_levels(256), shown)
         near = arithmetic.similarity(9, x_sum, x_spread, y_sum, y_spread, cross)
         assert abs(Fraction(max(0.0, near)) - quality(x, y)) < Fraction(1, 2**51)
 
@@ -191,8 +191,8 @@ def test_tables_sum_what_enumeration_sums(exponent):
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
     room = set_up(5, len(sets.sums), 3, 2.0**62)
-    multiset_proposals.rank(window, room)
-    multiset_proposals.weigh(moments, levels, sets, exponent, room)
+    proposals.rank(window, room)
+    proposals.weigh(moments, levels, sets, exponent, room)
     every = outputs(5, 3)
     near = ssim(window.astype(float), every)
     for s in range(len(sets.sums)):
@@ -202,7 +202,7 @@ def test_tables_sum_what_enumeration_sums(exponent):
         assert room.best[s] == pytest.approx(near[mine].max(), abs=1e-13)
         assert sets.orders[s] == pytest.approx(sum(mine))
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
-        total = multiset_proposals.tabulate(s, moments, levels, sets, exponent, room)
+        total = proposals.tabulate(s, moments, levels, sets, exponent, room)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
 
 
@@ -226,5 +226,5 @@ def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     ).is_rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)
-    assert rejection.spell(np.array([edge - 1]), 2, 7, 0, edge, room)
-    assert not rejection.spell(np.array([edge]), 2, 7, 0, edge, room)
+    assert proposals.spell(np.array([edge - 1]), 2, 7, 0, edge, room)
+    assert not proposals.spell(np.array([edge]), 2, 7, 0, edge, room)

@@ -188,7 +188,6 @@ def gaze(photo: Image, release: Image) -> float | None:
     return None if away is None else float(np.degrees(np.arcsin(min(1.0, away / BALL))))
 
 
-Image = UInt8[np.ndarray, "h w c"]
 Alone = Callable[[Image, Image], float | None]
 """A measure of one release, given the photo: None where it says nothing, such as about a face that the photo
 does not show."""

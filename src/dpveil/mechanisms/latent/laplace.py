@@ -235,7 +235,7 @@ class BoxLaplace(LatentMechanism):
         return noisy(points, self.scales(space), bits)
 
 
-METRIC: Final = (
+LEADING_METRIC: Final = (
     "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon {epsilon}"
     " affords at ratio {ratio}, {grid}; 0 for codes that differ in the others only"
 )
@@ -285,7 +285,7 @@ class PCABasis(LatentMechanism):
     def distance(self) -> str:
         """The definition of d in words; it depends on ε, as another ε keeps other components."""
         epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
-        return METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
+        return LEADING_METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
 
     def distance_data(self, codec: str) -> Distance | None:
         """Return the distance as data; it includes ε and the ratio, which decide on the components kept."""

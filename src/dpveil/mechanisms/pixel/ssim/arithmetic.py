@@ -1,6 +1,6 @@
 """Arithmetic of the window loops: only + - × ÷ on doubles, so that compiled and plain results agree.
 
-Every function here and in `rejection` runs plain or compiled (`noise.backend.loops`).
+Every function here and in `proposals` runs plain or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from dpveil.mechanisms.pixel.base import (
     mean_levels,
     spread,
 )
-from dpveil.mechanisms.pixel.ssim import arithmetic, multiset_proposals, rejection, tables, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, proposals, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     error_on_grey,
@@ -103,7 +103,7 @@ def set_up(cells: int, sets: int, levels: int, whole: float) -> Workspace:
     )
 
 
-MODULES: Final = (arithmetic, rejection, tables, weights, multiset_proposals)
+MODULES: Final = (arithmetic, tables, weights, proposals)
 """The modules of the loops, in import order."""
 FEWEST_WORDS: Final = 1 << 12  # fewest random words requested at once
 MOST_WORDS: Final = 1 << 16
@@ -194,7 +194,7 @@ class WindowSampler:
     @property
     def _bits(self) -> int:
         """Bits per choice."""
-        return min(self.word_bits, multiset_proposals.HALF if self.way == "counts" else WORD)
+        return min(self.word_bits, proposals.HALF if self.way == "counts" else WORD)
 
     @property
     def _cells_per_word(self) -> int:
@@ -255,10 +255,8 @@ class WindowSampler:
 
     def _coarser(self, words: Int64[np.ndarray, "n attempts words"]) -> Int64[np.ndarray, "n attempts words"]:
         """Return words with only the first bits of each choice."""
-        less = multiset_proposals.HALF - self._bits
-        return (
-            words & multiset_proposals.MASK
-        ) >> less | words >> multiset_proposals.HALF >> less << multiset_proposals.HALF
+        less = proposals.HALF - self._bits
+        return (words & proposals.MASK) >> less | words >> proposals.HALF >> less << proposals.HALF
 
     def _loop(self, count: int) -> Loop:
         """Return the loop of this way, with its own workspace, as a function of windows, words and draws."""
