@@ -19,7 +19,7 @@ import cv2
 import numpy as np
 
 from dpveil.assets.store import default_path
-from dpveil.attacks.resampling import by_person
+from dpveil.attacks.measures import by_person
 from dpveil.codecs import Codec, load
 from dpveil.codecs.neural import ellipse_mask
 from dpveil.errors import DPVeilError, RegionError

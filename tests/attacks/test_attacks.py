@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from dpveil.attacks import identification_rates
 from dpveil.attacks.base import PIXELS, SEES, Background
-from dpveil.attacks.labels import attack, missing
+from dpveil.attacks.joint import attack, missing
 from dpveil.attacks.measures import identification
 from dpveil.bench.synthetic_photos import DrawnPerson
 from dpveil.core.registry import ATTACKS

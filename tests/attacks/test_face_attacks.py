@@ -17,9 +17,8 @@ from dpveil.attacks import Background, faces, identification_rates
 from dpveil.attacks.base import Memo
 from dpveil.attacks.faces import Embedding, EmbeddingParrot
 from dpveil.attacks.iris import SHEET, Code, _iris_mask, code, distance, eye, sheet
-from dpveil.attacks.labels import attack, missing
-from dpveil.attacks.measures import Verified, identification
-from dpveil.attacks.resampling import by_person
+from dpveil.attacks.joint import attack, missing
+from dpveil.attacks.measures import Verified, by_person, identification
 from dpveil.bench.synthetic_photos import DrawnEye
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, ModelError, UsageError

@@ -13,7 +13,7 @@ from PIL import Image
 
 from dpveil.attacks import Scores, identification_rates
 from dpveil.attacks.base import CONTEXT, PIXELS, PLACEMENT, View
-from dpveil.attacks.labels import attack
+from dpveil.attacks.joint import attack
 from dpveil.attacks.measures import equal_error, identification, open_set, verification
 from dpveil.attacks.surroundings import PAINT, blank_views
 from dpveil.errors import InvalidParameter

@@ -14,7 +14,7 @@ from test_attacks import rate
 from dpveil import SeededBits
 from dpveil.attacks import super_resolution as module
 from dpveil.attacks.base import Attack, Scores
-from dpveil.attacks.labels import Joint, attack, fit_weights, usable
+from dpveil.attacks.joint import Joint, attack, fit_weights, usable
 from dpveil.attacks.matching import Averaged, Composed, matching
 from dpveil.attacks.measures import identification, standard
 from dpveil.attacks.networks import NetworkParrot

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpveil.assets.store import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
-from dpveil.attacks.resampling import largest_box
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.photo import Photo

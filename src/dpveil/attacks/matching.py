@@ -13,8 +13,8 @@ from scipy.special import log_softmax
 
 from dpveil.attacks.base import PIXELS, Background, Fitted, Scores, View
 from dpveil.attacks.measures import standard
+from dpveil.attacks.patches import OUTSIDE, TOP, patch
 from dpveil.attacks.preprocessing import Undo, Wrapped
-from dpveil.attacks.resampling import OUTSIDE, TOP, patch
 from dpveil.attacks.surroundings import WEIGHTS, background_features
 from dpveil.attacks.vectors import SIDE, VectorAttack, Vectors
 from dpveil.core.arrays import Bool, Float32, Float64, Int64

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks.base import PIXELS, Attack, Background, Fitted, Scores, View
-from dpveil.attacks.resampling import has_colour, small
+from dpveil.attacks.patches import has_colour, small
 from dpveil.attacks.vectors import FLAT, Vectors, check_people, means_of
 from dpveil.errors import UsageError
 

@@ -11,8 +11,8 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import Background, View
+from dpveil.attacks.patches import TOP, has_colour, largest_box, small
 from dpveil.attacks.preprocessing import Undo, Wrapped
-from dpveil.attacks.resampling import TOP, has_colour, largest_box, small
 from dpveil.attacks.vectors import check_people
 from dpveil.core.arrays import Float64, Int64
 from dpveil.postprocessing import Step, opens, parse

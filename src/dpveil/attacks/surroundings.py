@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 
 from dpveil.attacks.base import CONTEXT, PLACEMENT, Background, View
+from dpveil.attacks.patches import largest_box
 from dpveil.attacks.preprocessing import Undo, Wrapped
-from dpveil.attacks.resampling import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors
 from dpveil.core.arrays import Bool, Float64, UInt8
 from dpveil.errors import InvalidParameter

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpveil.attacks.resampling import by_person, ends, mean_of_draws
+from dpveil.attacks.measures import by_person, ends, mean_of_draws
 from dpveil.bench.bounds import up
 from dpveil.bench.cells import APART, Cell
 from dpveil.bench.data import PHOTOS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from dpveil.attacks.labels import attack, missing
+from dpveil.attacks.joint import attack, missing
 from dpveil.bench.bounds import up
 from dpveil.bench.data import SPLITS, Dataset, check_readable, load
 from dpveil.bench.data import split as split_people

@@ -238,7 +238,7 @@ ATTACKS: Final = Table(
         "iris": "dpveil.attacks.iris:Iris",
         "placement": "dpveil.attacks.surroundings:Placement",
         "context": "dpveil.attacks.surroundings:Context",
-        "joint": "dpveil.attacks.labels:Joint",
+        "joint": "dpveil.attacks.joint:Joint",
         "restored": "dpveil.attacks.super_resolution:Restored",
         "hallucinated": "dpveil.attacks.super_resolution:Hallucinated",
         "denoised": "dpveil.attacks.super_resolution:Denoised",

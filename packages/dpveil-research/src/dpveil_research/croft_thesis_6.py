@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
 from dpveil.assets.store import default_path
-from dpveil.attacks.resampling import drawn_people
+from dpveil.attacks.measures import drawn_people
 from dpveil.codecs import GAN, load
 from dpveil.codecs.neural import CLEAR
 from dpveil.errors import UsageError

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from dpveil.attacks.resampling import Interval, by_person
+from dpveil.attacks.measures import Interval, by_person
 from dpveil.attacks.vectors import whitening
 from dpveil.core.arrays import Bool, Float64
 from dpveil.errors import InvalidParameter

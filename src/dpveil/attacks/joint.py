@@ -1,4 +1,4 @@
-"""Attacks by their labels: a name, an attack of what another gives, or several together."""
+"""Attacks together: several by one name, and an attack by its label, such as restored(pixels)."""
 
 from __future__ import annotations
 
