@@ -38,8 +38,6 @@ EMBEDDED: Final[Memo[Numbers | None]] = Memo()
 
 
 class _Embedded(VectorAttack):
-    """Finds the largest face of each view and embeds it."""
-
     sees: ClassVar[tuple[str, ...]] = (PIXELS, CONTEXT)
     needs: ClassVar[str] = EXTRA
     everywhere: ClassVar[bool] = False

@@ -76,7 +76,6 @@ def _downscale(grey: Grey, scale: float) -> Grey:
 
 
 def _pupil(grey: Grey) -> Circle | None:
-    """Return the pupil in a coarse picture."""
     short = min(grey.shape)
     radii = np.arange(max(3, round(PUPILS[0] * short)), round(PUPILS[1] * short) + 3, dtype=np.float64)
     rows, columns = np.mgrid[: grey.shape[0] : 2, : grey.shape[1] : 2]
@@ -98,7 +97,6 @@ def _pupil(grey: Grey) -> Circle | None:
 
 
 def _iris(grey: Grey, pupil: Circle, angles: Float64[np.ndarray, " a"]) -> Circle | None:
-    """Return the iris around a pupil in a coarse picture."""
     most = min(IRISES[1] * pupil.radius, LARGEST * min(grey.shape)) + 3
     radii = np.arange(round(IRISES[0] * pupil.radius), most)
     if len(radii) < 4:
@@ -221,7 +219,6 @@ def _pack_bits(planes: Sequence[Bool[np.ndarray, "16 240"]]) -> UInt64[np.ndarra
 
 
 def _iris_mask(unrolled: Float64[np.ndarray, "16 240"]) -> Bool[np.ndarray, "16 240"]:
-    """Return which places of a sheet show the iris."""
     middle = np.median(unrolled)
     out = (unrolled < BRIGHT * middle) & (unrolled > DARK * middle)
     degrees = 360 * (np.arange(SHEET[1]) + 0.5) / SHEET[1]
@@ -301,8 +298,6 @@ class _Known(Fitted):
 
 
 def _code(view: View) -> Code | None:
-    """Return the iris code of the eye in a view; None if no pupil is found."""
-
     def compute() -> Code | None:
         found = eye(view.image)
         return None if found is None else code(view.image, found)

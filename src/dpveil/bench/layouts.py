@@ -74,7 +74,6 @@ def one_person_each(folder: Path) -> list[Item]:
 
 
 def _photos(folder: Path, deeper: int) -> Iterator[Path]:
-    """Yield the photos in a folder and in those below it."""
     for place in sorted(folder.iterdir()):
         if place.is_symlink() or place.name.startswith("."):
             continue

@@ -172,12 +172,10 @@ def _scrolling(table: str, name: str) -> str:
 
 
 def _breakable_label(label: str) -> str:
-    """Return the label of an attack, which may be broken between its parts only."""
     return html.escape(label).replace("(", "<wbr>(").replace("+", "<wbr>+")
 
 
 def _measures_table(measures: Sequence[Mapping[str, str]]) -> str:
-    """Return the table of every measure of every setting."""
     names = list(dict.fromkeys(row["measure"] for row in measures))
     settings: dict[tuple[str, ...], dict[str, str]] = {}
     for row in measures:
@@ -197,7 +195,6 @@ def _measures_table(measures: Sequence[Mapping[str, str]]) -> str:
 
 
 def _interval(row: Mapping[str, str]) -> str:
-    """Return a mean and its interval in few digits."""
     mean, *ends = (_short(row[name]) for name in ("mean", "low", "high"))
     return f"{mean}<br><span class=small>{'–'.join(ends) if all(ends) else ''}</span>"
 

@@ -208,7 +208,6 @@ def read_cell(folder: Path, key: str) -> Cell | None:
 
 
 def _without_computed(job: Job, folder: Path) -> Job:
-    """Return the job without the attacks whose cells are there."""
     missing = []
     for attack, key in zip(job.attacks, job.keys, strict=True):
         try:

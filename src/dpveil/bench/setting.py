@@ -88,7 +88,6 @@ def can_be_regions(text: object) -> bool:
 
 
 def _view(planned: Plan, bits: SeededBits) -> View:
-    """Return one release of a photo as an adversary sees it."""
     release = planned.release(bits=bits)
     hidden = np.zeros(release.image.shape[:2], np.bool_)
     for region in planned.regions:

@@ -66,7 +66,6 @@ class DrawnItem(Item):
 
 @cache
 def _code() -> str:
-    """Return a hash of the code that draws."""
     return digest_of(f"{default_heads().digest} {Path(__file__).read_text(encoding='utf-8')}")
 
 
@@ -149,7 +148,6 @@ class DrawnEye(DrawnItem):
         return levels(image[..., None], bits, EYE_GRAIN)
 
     def _iris(self, shape: Shape, away: Plane, angle: Plane) -> Plane:
-        """Return the iris: its texture is stretched from the pupil to the white (rubber sheet)."""
         depth = (away - shape.pupil) / (shape.iris - shape.pupil)
         across = ((angle / 360) % 1 * TEXTURE[1]).astype(np.float32)
         down = (depth.clip(0, 1) * (TEXTURE[0] - 1)).astype(np.float32)
@@ -176,13 +174,11 @@ def texture(number: int) -> Float32[np.ndarray, "64 512"]:
 
 
 def _disc_over(below: Plane, above: Plane, away: Plane, radius: float, *, soft: float) -> Plane:
-    """Return a disc over an image, with a soft edge."""
     share = np.clip((radius - away) / soft + 0.5, 0, 1)
     return np.asarray(below + share * (above - below))
 
 
 def _lids(image: Plane, shape: Shape, bits: BitSource) -> Plane:
-    """Return the eye between its lids, with lashes that hang from the upper one."""
     rows, columns = np.mgrid[: EYE_SIZE[0], : EYE_SIZE[1]].astype(np.float64)
     open_up, open_down, bend, tilt = shares(bits, 4)
     x = (columns - shape.x) / shape.iris

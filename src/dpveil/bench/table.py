@@ -90,7 +90,6 @@ def _exceeds_bound(row: Row, tests: int) -> bool:
 
 
 def _rate(cell: Cell) -> tuple[float, float, float]:
-    """Return how often an attack is right, with its interval over people."""
     right, people = np.array(cell.right), [str(person) for person in cell.people]
     return float(right.mean()), *by_person(right, people, draws=DRAWS, level=LEVEL, seed=0)
 
@@ -228,7 +227,6 @@ def _measure(cell: Cell, name: str) -> dict[str, Json] | None:
 
 
 def _mean(values: np.ndarray, people: np.ndarray) -> tuple[float, float, float]:
-    """Return a mean and its bootstrap interval over people."""
     means = mean_of_draws(values[None], people.tolist(), draws=DRAWS, seed=0)[:, 0]
     low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     return float(values.mean()), float(low), float(high)

@@ -365,7 +365,6 @@ def measure_all(
 
 
 def _match_channels(photo: Image, release: Image) -> Image:
-    """Return the photo with as many channels as the release."""
     return photo if photo.shape == release.shape else np.broadcast_to(photo, release.shape)
 
 

@@ -376,7 +376,6 @@ def _release_all(
     see: Callable[..., Any],
     parts: list[Any],
 ) -> Report:
-    """Release all photos, and add what `see` returns of each to the `parts`; return the report."""
     options = options_of(context)
     if not tasks:
         return Report(options, dry=choices.dry)

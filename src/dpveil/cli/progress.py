@@ -81,8 +81,6 @@ def frames_bar(*, quiet: bool = False, unit: str = " frames") -> Iterator[Progre
 
 
 class _Log:
-    """Prints a line now and then."""
-
     def __init__(self, unit: str) -> None:
         self._unit, self._stage, self._began, self._first, self._last = unit, "", 0.0, 0, 0.0
 

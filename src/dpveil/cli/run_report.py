@@ -121,7 +121,6 @@ def print_report(
 
 
 def _tell_counts(report: Report, voice: Voice) -> None:
-    """Say how many of all inputs were released, and what became of the others."""
     what, count = _sources(report.entries), len(report.released)
     if report.dry:
         count = 0 if report.stopped == UNAFFORDABLE else len(report.priced)
@@ -153,7 +152,6 @@ def _counted(kinds: Mapping[str, int]) -> str:
 
 
 def _sources(entries: Sequence[Entry]) -> str:
-    """Return how many photos, pages and clips these are, in words."""
     return _counted(
         Counter(
             "clip" if is_clip(e.source) else "page" if e.source.parent.suffix.lower() in PAGES else "photo"
@@ -211,7 +209,6 @@ def summary(report: Report, out: object = None, *, seeded: bool = False) -> str:
 
 
 def _kept_pages(kept: Sequence[Entry]) -> list[str]:
-    """Say which pages of each document are kept as they are."""
     from dpveil.release.documents import kept_pages, number_of
 
     found: dict[tuple[Path, str], list[int]] = {}

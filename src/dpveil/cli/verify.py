@@ -287,7 +287,6 @@ def _line(result: Verification, least: str | None, voice: Voice) -> str:
 
 
 def _share(result: Verification) -> str:
-    """Return the note on how much of a photo is replaced; empty if there is none."""
     stated = result.certificate
     output = getattr(stated, "output", None)
     regions = getattr(stated, "regions", None)

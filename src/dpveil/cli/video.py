@@ -245,7 +245,6 @@ KEPT: Final = "the same command goes on, and pays nothing twice"
 
 
 def _print_report(task: Task, entry: Entry, voice: Voice, *, json: bool, seeded: bool = False) -> int:
-    """Print the report of one clip, and return its exit code."""
     from dpveil.batch.report import Report
 
     report = Report(entries=[replace(entry, warnings=notes_with_options(entry.warnings, OPTIONS))])

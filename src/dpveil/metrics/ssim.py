@@ -62,7 +62,6 @@ def _window_sums(a: Image, b: Image, window: int, data_range: float) -> tuple[fl
 
 
 def _windows(values: Image, window: int) -> Image:
-    """Return the sum over every window inside the image."""
     half = window // 2
     sums = cv2.boxFilter(values, cv2.CV_64F, (window, window), normalize=False)
     return sums[half : len(sums) - half, half : sums.shape[1] - half]

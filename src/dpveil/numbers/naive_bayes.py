@@ -262,7 +262,6 @@ def squares_about(groups: Sequence[Codes], centres: Ints) -> Ints:
 
 
 def _sums(terms: Codes, groups: Sequence[Codes]) -> Ints:
-    """Return the sums of `terms` over the records of every class."""
     ends = np.cumsum([0, *(len(group) for group in groups)])
     running = np.concatenate([np.zeros((1, terms.shape[1]), np.int64), terms.cumsum(axis=0)])
     return np.diff(running[ends], axis=0)

@@ -153,7 +153,6 @@ class Attacked:
         return found
 
     def _plain(self, shown: np.ndarray) -> dict[str, Shares]:
-        """Return who is named and whose gender is read, in draws × people × pixels."""
         own = self.names[self.probes]
         named = np.mean([self.away(faces).argmin(axis=1) == own for faces in shown], axis=0)
         read = [self.reader.read(large(faces))["gender"] == FEMALE for faces in shown]

@@ -143,7 +143,6 @@ def optimum(
 
 
 def _own(answers: Floats, responses: Floats) -> Any:
-    """Return the index of the response nearest to every answer."""
     return np.abs(np.subtract.outer(answers, responses)).argmin(axis=1)
 
 

@@ -160,7 +160,6 @@ class Scene:
         return out
 
     def _same(self, k: int) -> Crops:
-        """Return the releases of k-same: one gallery for each number, with one photo of everybody."""
         out = np.empty_like(self.faces)
         for number in range(self.plan.photos):
             rows = np.flatnonzero(self.number == number)

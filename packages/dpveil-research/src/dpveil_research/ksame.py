@@ -523,7 +523,6 @@ def _likeliest(
 
 
 def _figures(found: Sequence[Row]) -> dict[str, bytes]:
-    """Return every plot by its file's name: one for each question and data set."""
     made = {}
     for name in dict.fromkeys(row["dataset"] for row in found):
         rows = where(found, dataset=name)
@@ -544,7 +543,6 @@ NOBODY: Final = "what nobody exceeds"
 
 
 def _levels(panel: Panel, rows: Sequence[Row]) -> Panel:
-    """Draw the success without protection, and by chance."""
     for method, style in (("no codec", "-."), ("codec alone", "--")):
         panel.level(f"{method}, strongest", rows, style, method=method, attack=OTHER_BEST)
     return panel.level("chance", float(rows[0]["chance"]))

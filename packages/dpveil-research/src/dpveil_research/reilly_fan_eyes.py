@@ -151,7 +151,6 @@ def make(count: int | None, told: Callable[[str], None], own: Path | None = None
 
 
 def _rows(eyes: Dataset, known: Baselines, setting: Setting, name: str, x: str) -> list[Row]:
-    """Return the row of each filter: pupils and gaze are measured of the release as it is."""
     people, photos, releases = _released(eyes, setting, known)
     pairs = list(zip(photos, releases, strict=True))
     found = np.array([utility.pupil_detection(a, b) or 0.0 for a, b in pairs])

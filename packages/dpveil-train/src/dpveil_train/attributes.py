@@ -126,7 +126,6 @@ def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
 
 
 def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
-    """Yield the crop, its mirror image, a randomly shifted, scaled and rotated copy, and that mirrored."""
     numbers = (bits.words(4) >> np.uint64(11)).astype(np.float64) / (1 << 52) - 1
     across, down, zoom, turn = (numbers * [SHIFT * SIDE, SHIFT * SIDE, ZOOM, TURN]).tolist()
     middle = ((SIDE - 1) / 2, (SIDE - 1) / 2)

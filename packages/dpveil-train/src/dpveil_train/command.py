@@ -162,7 +162,6 @@ def _files_among(images: list[Path]) -> tuple[Path, ...]:
 
 
 def _codec(settings: dict[str, Any], landmarks_68: str | None, json: bool) -> int:
-    """Train a codec without networks, print the result, and return the exit code."""
     from dpveil_train.codecs import CodecOrder, train_codec
     from dpveil_train.crops import EVERY
 
@@ -218,7 +217,6 @@ def _network(
     generator: Path | None,
     json: bool,
 ) -> int:
-    """Train a network with torch, print the result, and return the exit code."""
     from dpveil.codecs import Codec
     from dpveil_train.landmarks import Finder
 
@@ -249,7 +247,6 @@ def _network(
 
 
 def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path | None, json: bool) -> int:
-    """Train a model of attributes, print the result, and return the exit code."""
     from dpveil_train.attributes import AttributeOrder, train_attributes
     from dpveil_train.labelled import NO_MORE, HandLabels
     from dpveil_train.landmarks import PACKAGE
@@ -263,7 +260,6 @@ def _attributes(common: dict[str, Any], landmarks_68: str | None, labels: Path |
 
 
 def _print_attributes(made: Trained[Any], out: Path, json: bool) -> int:
-    """Print what a model of attributes is, and return the exit code."""
     code, model = _print_errors(made), made.model
     if json:
         _document(made, out, values={name: list(words) for name, words in model.values.items()})
@@ -277,7 +273,6 @@ def _print_attributes(made: Trained[Any], out: Path, json: bool) -> int:
 
 
 def _print_errors(made: Trained[Any]) -> int:
-    """Print the first errors of images that were left out, and return the exit code."""
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")
     if len(made.failed) > 10:
@@ -286,7 +281,6 @@ def _print_errors(made: Trained[Any]) -> int:
 
 
 def _document(made: Trained[Any], out: Path, **own: Any) -> None:
-    """Print the JSON document of a training; `own` are entries of this kind of model."""
     from dpveil.assets import card_path
 
     done = {

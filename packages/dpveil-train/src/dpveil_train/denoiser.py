@@ -240,7 +240,6 @@ def _planes(pictures: list[UInt8[np.ndarray, "s s 3"]]) -> Tensor:
 
 
 def _slopes(made: Tensor, clean: Tensor) -> Tensor:
-    """Return the mean absolute error of differences between neighbouring pixels, at three scales."""
     total = torch.zeros((), device=made.device)
     missed = made - clean
     for step in (1, 2, 4):

@@ -79,7 +79,6 @@ def key_of(picture: bytes) -> str:
 
 
 def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield every line that is not empty, with its number."""
     reader = csv.reader(io.StringIO(text))
     try:
         yield from ((reader.line_num, line) for line in reader if line)

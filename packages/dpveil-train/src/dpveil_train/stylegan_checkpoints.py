@@ -114,7 +114,6 @@ def read_generator(path: Path, plan: Plan) -> tuple[Plan, dict[str, Tensor]]:
 
 
 def _load(path: Path) -> dict[str, Any]:
-    """Return the contents of a file of torch; its tensors stay on the disk until they are used."""
     try:
         held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
     except Exception as error:  # torch and pickle raise errors of many kinds
@@ -187,7 +186,6 @@ def _with_sizes(path: Path, tensors: dict[str, Any], names: Names, plan: Plan, d
 
 
 def _pairs(names: Names, doublings: int) -> Iterator[tuple[str, str]]:
-    """Yield our name and theirs of every tensor."""
     yield "start", names.start
     for index in range(2 * doublings + 1):
         own = f"{'doubled' if index % 2 else 'same'}.{(index - 1) // 2}" if index else "first"

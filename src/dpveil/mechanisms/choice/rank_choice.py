@@ -143,7 +143,6 @@ def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights
 
 
 def _rate(count: int, epsilon: float) -> Fraction:
-    """Return the rate of permute-and-flip as a fraction of ε."""
     nodes, weights = np.polynomial.legendre.leggauss(count // 2 + 1)
     times, weights = (nodes + 1) / 2, weights / 2
     ranks = np.arange(count) / (count - 1)

@@ -200,7 +200,6 @@ class Law:
 
 
 def _log_tail(away: np.ndarray) -> np.ndarray:
-    """Return the logarithm of the probability that a standard normal number is at least this large."""
     from scipy.special import log_ndtr
 
     return np.asarray(log_ndtr(-away))

@@ -136,7 +136,6 @@ def fullest_in(regions: Iterable[tuple[int, int]], block: int, changed: int | No
 
 
 def _areas(height: int, width: int, block: int) -> Counter[int]:
-    """Return the number of cells of each area."""
     tall, wide = (divmod(side, min(block, side)) for side in (height, width))
     sizes: Counter[int] = Counter()
     for rows, row_count in ((min(block, height), tall[0]), (tall[1], 1)):

@@ -310,7 +310,6 @@ class BitPlanes(BudgetedMethod):
         return every if self.neighbourhood is None else min(every, self.neighbourhood)
 
     def _every(self, height: int, width: int) -> int:
-        """Return the number of groups."""
         return -(-height >> self.wavelet) * -(-width >> self.wavelet)
 
     def bands(self, *, height: int, width: int, channels: int) -> tuple[Band, ...]:

@@ -84,7 +84,6 @@ class DPPixGaussian(ConcentratedMethod):
 
 
 def _squared_norm(moved: Mapping[int, int]) -> int:
-    """Return the squared L2 norm of the shifts."""
     return sum(movement**2 * count for movement, count in moved.items())
 
 
@@ -140,7 +139,6 @@ class DPPix(BudgetedMethod):
         return pure_epsilon(Fraction(1), shifts) / (epsilon or Fraction(1))
 
     def _shifts(self, *, height: int, width: int, channels: int) -> Shifts:
-        """Return the worst shifts of the cell sums of all channels."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
         return merge_shifts({shift: count * channels for shift, count in moved.items()})

@@ -74,7 +74,6 @@ def leading_triples(plane: UInt8[np.ndarray, "h w"], rank: int) -> Triples:
 
 
 def _products(tall: UInt8[np.ndarray, "h w"], wide: Float64[np.ndarray, "w n"]) -> Float64[np.ndarray, "w n"]:
-    """Return the Gram matrix of `tall` times `wide`."""
     total = np.zeros_like(wide)
     for rows in _strips(tall):
         total += rows.T @ (rows @ wide)
@@ -84,7 +83,6 @@ def _products(tall: UInt8[np.ndarray, "h w"], wide: Float64[np.ndarray, "w n"]) 
 def _strips(
     tall: UInt8[np.ndarray, "h w"], kind: type[np.floating[Any]] = np.float64
 ) -> Iterator[Float[np.ndarray, "rows w"]]:
-    """Yield strips of rows as floats."""
     return (tall[top : top + ROWS].astype(kind) for top in range(0, len(tall), ROWS))
 
 

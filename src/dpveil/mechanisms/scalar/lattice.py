@@ -148,7 +148,6 @@ def smallest(rows: Rows) -> Fraction:
 
 
 def _possible_responses(rows: Rows) -> list[bool]:
-    """Return which responses have a non-zero weight for some answer."""
     return [any(column) for column in zip(*rows, strict=True)]
 
 

@@ -153,7 +153,6 @@ class StaircaseNoise(LatticeNoise):
         return found
 
     def _tail_sum(self, j: Floats) -> Floats:
-        """Return the sum of the heights from j on."""
         decay = float(np.exp(-float(self.epsilon)))
         finite = np.where(np.isinf(j), 0, j)
         stair = self._stair(finite)

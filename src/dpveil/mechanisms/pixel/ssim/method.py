@@ -181,7 +181,6 @@ class WindowSampler:
 
     @property
     def _choices(self) -> int:
-        """Choices per proposal."""
         if self.way == "rejection":
             return -(-self.cells // self._cells_per_word)
         return self.cells + 1
@@ -193,7 +192,6 @@ class WindowSampler:
 
     @property
     def _bits(self) -> int:
-        """Bits per choice."""
         return min(self.word_bits, proposals.HALF if self.way == "counts" else WORD)
 
     @property
@@ -274,7 +272,6 @@ class WindowSampler:
         )
 
     def _decide(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
-        """Decide on one proposal exactly."""
         constant, reference = (Fraction(float(value)) for value in draws.scale[w])
         *widths, word = (int(value) for value in draws.trace[w])
         factor = constant * Fraction((1 << self._bits) ** len(widths), prod(widths))
@@ -285,7 +282,6 @@ class WindowSampler:
 def _rows(
     rows: slice, true: UInt8[np.ndarray, "n cells"], words: Any, draws: Draws
 ) -> tuple[UInt8[np.ndarray, "m cells"], Any, Draws]:
-    """Return the same rows of all arrays."""
     return true[rows], words[rows], Draws(*(part[rows] for part in draws))
 
 
