@@ -81,7 +81,11 @@ class Joint(Attack):
 
     def _weights(self, background: Background) -> Float64[np.ndarray, " parts"]:
         held = _held_out(background)
-        if len(self.parts) == 1 or not held.any() or not _shows_everybody(background, ~held):
+        if (
+            len(self.parts) == 1
+            or not held.any()
+            or len(set(background.owners[~held])) < len(background.names)
+        ):
             return np.ones(len(self.parts))
         learnt, tried = _restrict(background, ~held), _restrict(background, held)
         scores = [standard(part.fit(learnt).score(tried.released)) for part in self.parts]
@@ -125,10 +129,6 @@ def _held_out(background: Background) -> Bool[np.ndarray, " n"]:
     place, owners = background.places, background.owners
     count = np.bincount(owners)[owners]
     return np.asarray(np.where(count < 3, place == 1, place % 3 == 2))
-
-
-def _shows_everybody(background: Background, kept: Bool[np.ndarray, " n"]) -> bool:
-    return len(set(background.owners[kept])) == len(background.names)
 
 
 def _restrict(background: Background, kept: Bool[np.ndarray, " n"]) -> Background:

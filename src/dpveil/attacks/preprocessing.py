@@ -127,11 +127,7 @@ class Filled(Wrapped):
 
     def undo(self, background: Background) -> Undo:
         """Return what fills releases; nothing is learnt."""
-        return _fill_views
-
-
-def _fill_views(views: Sequence[View]) -> tuple[View, ...]:
-    return tuple(replace(view, image=fill_commonest(view.image)) for view in views)
+        return lambda views: tuple(replace(view, image=fill_commonest(view.image)) for view in views)
 
 
 def fill_commonest(image: Image) -> Image:

@@ -15,7 +15,7 @@ from dpveil.attacks.patches import TOP, has_colour, largest_box, small
 from dpveil.attacks.preprocessing import Undo, Wrapped
 from dpveil.attacks.vectors import check_people
 from dpveil.core.arrays import Float64, Int64
-from dpveil.postprocessing import Step, opens, parse
+from dpveil.postprocessing import opens, parse
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Denoised(Wrapped):
     def undo(self, background: Background) -> Undo:
         """Return what runs the step; nothing is learnt."""
         step = parse(self.step)
-        return lambda views: tuple(_denoise_view(view, step) for view in views)
 
+        def denoise(levels: np.ndarray) -> np.ndarray:
+            return step(np.ascontiguousarray(levels))
 
-def _denoise_view(view: View, step: Step) -> View:
-    return _change_region(view, lambda levels: step(np.ascontiguousarray(levels)))
+        return lambda views: tuple(_change_region(view, denoise) for view in views)
 
 
 def _change_region(view: View, change: Callable[[np.ndarray], np.ndarray]) -> View:

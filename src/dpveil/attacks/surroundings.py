@@ -140,7 +140,7 @@ def background_features(
 
     The thumbnail is 0 to 1, and 0 where all is hidden; colours are square roots of shares.
     """
-    open_, image = ~hidden, _as_rgb(image)
+    open_, image = ~hidden, np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))
     seen = np.where(open_[..., None], image, 0).astype(np.float32)
     weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -164,7 +164,3 @@ def _gradients(image: np.ndarray, hidden: np.ndarray) -> np.ndarray:
 
 def _hog() -> Any:
     return cv2.HOGDescriptor((64, 64), (16, 16), (8, 8), (8, 8), 8)
-
-
-def _as_rgb(image: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

@@ -9,6 +9,7 @@ import json
 import multiprocessing
 import os
 import platform
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -40,6 +41,7 @@ FORMAT: Final = "dpveil.run/1"
 FINISHED: Final = "finished"
 """What says whether a run was: missing in those of earlier versions, which list no cells until then."""
 MOST_CELLS: Final = 100_000
+KEY: Final = re.compile(r"[0-9a-f]{64}")  # the name of a cell
 
 
 def begin(folder: Path, keys: Sequence[str]) -> list[str]:
@@ -75,16 +77,12 @@ def about_of(folder: Path) -> dict[str, Any]:
         if (
             not fits
             or type(done) is not bool
-            or not all(isinstance(key, str) and _is_key(key) for key in keys)
+            or not all(isinstance(key, str) and KEY.fullmatch(key) for key in keys)
         ):
             raise ValueError
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError(f"{folder / ABOUT} is not that of a run", hint="give the folder of a run") from error
     return {**found, FINISHED: done}
-
-
-def _is_key(text: str) -> bool:
-    return len(text) == 64 and set(text) <= set("0123456789abcdef")
 
 
 def read_run_file(path: Path) -> bytes:
@@ -175,7 +173,8 @@ def run(
         step()
     for _ in _compute_jobs(missing, folder, processes):
         step()
-    return [cell for job in jobs for cell in read_cells(job, folder)]
+    found = [read_cell(folder, key) for job in jobs for key in job.keys]
+    return [cell for cell in found if cell is not None]
 
 
 def count(jobs: Sequence[Job], folder: Path) -> int:
@@ -185,12 +184,6 @@ def count(jobs: Sequence[Job], folder: Path) -> int:
 
 def _path(folder: Path, key: str) -> Path:
     return folder / CELLS / f"{key}.json"
-
-
-def read_cells(job: Job, folder: Path) -> list[Cell]:
-    """Return the cells of a job that is finished; raises `DataError` if one is missing or damaged."""
-    found = [read_cell(folder, key) for key in job.keys]
-    return [cell for cell in found if cell is not None]
 
 
 def read_cell(folder: Path, key: str) -> Cell | None:

@@ -82,11 +82,11 @@ def rows(cells: Sequence[Cell]) -> list[Row]:
         if len(group) > 1:
             made.append(_row(group[0], STRONGEST, strongest(comparable_cells(group)), None))
     tests = sum(row.bound is not None for row in made)
-    return [replace(row, above=_exceeds_bound(row, tests)) for row in made]
 
+    def exceeds_bound(row: Row) -> bool:
+        return row.bound is not None and exceeds(row.success, row.bound, int(row.values["releases"]), tests)
 
-def _exceeds_bound(row: Row, tests: int) -> bool:
-    return row.bound is not None and exceeds(row.success, row.bound, int(row.values["releases"]), tests)
+    return [replace(row, above=exceeds_bound(row)) for row in made]
 
 
 def _rate(cell: Cell) -> tuple[float, float, float]:

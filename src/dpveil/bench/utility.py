@@ -355,17 +355,14 @@ def measure_all(
         one = UTILITIES[name]
         if one.alone is not None:
             alone[name] = tuple(
-                None if b is None else _round_value(one.alone(_match_channels(a, b), b)) for a, b in pairs
+                None if b is None else _round_value(one.alone(np.broadcast_to(a, b.shape), b))
+                for a, b in pairs
             )
         if one.together is not None:
             there = [(a, b) for a, b in pairs if b is not None]
             value = one.together([a for a, _ in there], [b for _, b in there]) if there else None
             together[name] = _round_value(value)
     return alone, together
-
-
-def _match_channels(photo: Image, release: Image) -> Image:
-    return photo if photo.shape == release.shape else np.broadcast_to(photo, release.shape)
 
 
 def _round_value(value: float | None) -> float | None:
