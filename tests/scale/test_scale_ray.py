@@ -76,7 +76,7 @@ def test_the_command_line_skips_what_is_finished_without_reading_it(cluster, tmp
         "--method",
         "dp-pix",
     ]
-    call += ["--epsilon", "1", "--block", "8", "--json"]
+    call += ["--epsilon", "1", "--block", "8", "--jobs", "1", "--json"]
 
     def counts():
         code = run(call)

@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import service_client
 from service_client import kill, photo, server, upload, workers
 
-CLIENTS, EACH = 4, 3
+CLIENTS, EACH = 4, 2
 """Clients that ask at the same time, and new keys for each in a round."""
 PATIENCE = 60
 """Seconds within which a process that was killed has to be gone."""
