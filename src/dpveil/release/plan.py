@@ -386,10 +386,11 @@ def place_all(method: Method, photo: Photo, found: Sequence[Region]) -> Placemen
     errors = {one: error for one in found if (error := _why_too_near(method, photo, one))}
     near = [one.label + ("" if one.score is None else f" (score {one.score:.2f})") for one in errors]
     rest = [str(one.origin.number) for one in found if one not in errors]
+    kept = " and ".join(dict.fromkeys(error.kept for error in errors.values()))
+    are = "is" if len(near) == 1 else "are"
     raise RegionError(
-        f"{' and '.join(dict.fromkeys(error.kept for error in errors.values()))} stays, and too near to be"
-        f" replaced beside it: {', '.join(near)}",
-        hint="replace all of these" + f", or the others alone: {{only}} {','.join(rest)}" * bool(rest),
+        f"{', '.join(near)} {are} too near to {kept} to be replaced while that stays",
+        hint=f"replace the others alone with {{only}} {','.join(rest)}, or all" if rest else "replace all",
         arguments={"only": "only"},
     )
 

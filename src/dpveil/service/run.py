@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import ipaddress
+import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -220,6 +221,8 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host.strip("[]"), port), family=family)
     except OSError as error:
-        problem = f"cannot listen at {host}, port {port} ({error.strerror})"
+        # of Python's own text, as of a port that is taken, the end repeats the address; names have none
+        why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+        problem = f"cannot listen at {host}, port {port} ({why})"
         hint = "stop what listens there, or choose another {port}"
         raise OutputError(problem, hint=hint, arguments={"port": "port"}) from error
