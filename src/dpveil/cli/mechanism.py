@@ -63,14 +63,10 @@ def built(
     query = {key: number(value) for key, value in given.items() if value is not None}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
-    return build(name, **query, range=_range(allowed, gaps), relation=relation)
-
-
-def _range(text: str | None, gaps: list[str] | None = None) -> Range:
-    if text is None:
+    if allowed is None:
         hint = f"what is publicly known of the answer; {HINT}"
         raise InvalidParameter("--range", None, "is missing", hint=hint)
-    return Range.parse(text, gaps or ())
+    return build(name, **query, range=Range.parse(allowed, gaps or ()), relation=relation)
 
 
 def _source(seed: int | None) -> BitSource:
@@ -78,10 +74,12 @@ def _source(seed: int | None) -> BitSource:
 
 
 def _numbers(text: str | None, name: str) -> list[Any] | None:
-    parts = [part.strip() for part in (text or "").split(",")]
-    if text is not None and not all(parts):
+    if text is None:
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts):
         raise InvalidParameter(name, text, "is not a list of numbers", hint="such as 0,1,2.5")
-    return None if text is None else [number(part) for part in parts]
+    return [number(part) for part in parts]
 
 
 def _tell(guarantee: Guarantee, first: Mapping[str, object], warnings: Sequence[str]) -> None:
@@ -200,7 +198,7 @@ def query_command(
         Text,
         typer.Option("--range", metavar="LOW:HIGH", help="Publicly known range; other values are clipped."),
     ] = None,
-    epsilon: Annotated[Text, typer.Option(metavar="E", help="The budget. No default.")] = None,
+    epsilon: Epsilon = None,
     mechanism: Annotated[
         Text, typer.Option(metavar="NAME", help="See `dpveil mechanism list`. Default: the least error.")
     ] = None,
@@ -310,7 +308,7 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
         if name in taken and taken[name].default is inspect.Parameter.empty and name not in given:
             raise InvalidParameter(f"--{name}", None, "is missing", hint=hint)
     words = dict.fromkeys(("categories", "by-categories"), lambda text: text.split(","))
-    read: dict[str, Any] = {"range": _range, "bins": _bins, **words}
+    read: dict[str, Any] = {"range": Range.parse, "bins": _bins, **words}
     read |= dict.fromkeys(("groups", "by", "equals", "mechanism", "relation"), str)
     return {name.replace("-", "_"): read.get(name, number)(text) for name, text in given.items()}
 
@@ -335,6 +333,12 @@ def _tell_answer(answer: Answer, column: str) -> None:
     _tell(answer.guarantee, {**told, "about": answer.guarantee.scope.covers}, answer.warnings)
 
 
+COUNTED = {
+    "epsilon": "for one record, as counted over the whole table",
+    "per_distance": "for each sensitivity between two answers",
+    "overall": "for any two answers",
+}
+"""What a certificate of a whole table states."""
 WIDE = 12  # columns shown on a terminal; the JSON document has all of them
 
 
@@ -367,16 +371,9 @@ def matrix_command(
     chosen = built(mechanism, range_, gap, relation, **query)
     given = {"responses": _numbers(responses, "responses"), "answers": _numbers(answers, "answers")}
     rows, columns = (chosen.numbers(name, points) for name, points in given.items())
-    for name, points in (("responses", rows), ("answers", columns)):
-        if any(a >= b for a, b in pairwise(points)):
-            hint = "each larger than the last, such as 0,1,2"
-            raise InvalidParameter(name, None, "are not in order", hint=hint)
     matrix = chosen.matrix(responses=rows, answers=columns).tolist()
     found = chosen.certificate
-    counted = None
-    if found is not None:
-        names = ("epsilon", "per_distance", "overall")
-        counted = {name: float_above(getattr(found, name)) for name in names}
+    counted = None if found is None else {n: float_above(getattr(found, n)) for n in COUNTED}
     if json:
         document = {
             "matrix": matrix,
@@ -398,12 +395,10 @@ def matrix_command(
     say.table(lines, numbers=True)
     if len(columns) > WIDE:
         say.answer(f"and {len(columns) - WIDE} more answers: choose with --answers, or take --json")
-    if counted is None:
-        say.answer("\ncertificate   none: the law has no end, and its proof takes the place of a table")
-        return exits.DONE
-    say.answer(f"\ncertificate   {counted['epsilon']:.9g} for one record, as counted over the whole table")
-    say.answer(f"              {counted['per_distance']:.9g} for each sensitivity between two answers")
-    say.answer(f"              {counted['overall']:.9g} for any two answers")
+    told = ["none: the law has no end, and its proof takes the place of a table"]
+    if counted is not None:
+        told = [f"{counted[name]:.9g} {about}" for name, about in COUNTED.items()]
+    say.answer("\ncertificate   " + "\n              ".join(told))
     return exits.DONE
 
 

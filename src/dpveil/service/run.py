@@ -222,7 +222,7 @@ def _listener(host: str, port: int) -> socket.socket:
         return socket.create_server((host.strip("[]"), port), family=family)
     except OSError as error:
         # of Python's own text, as of a port that is taken, the end repeats the address; names have none
-        why = os.strerror(error.errno) if (error.errno or 0) > 0 else error.strerror
+        why = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
         problem = f"cannot listen at {host}, port {port} ({why})"
         hint = "stop what listens there, or choose another {port}"
         raise OutputError(problem, hint=hint, arguments={"port": "port"}) from error
