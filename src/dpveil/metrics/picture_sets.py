@@ -1,4 +1,4 @@
-"""Fréchet distance between normal distributions with the means and covariances of two sets."""
+"""How far apart two sets of pictures are, by features of theirs: clusters, bins, and distances of sets."""
 
 from __future__ import annotations
 
@@ -96,13 +96,6 @@ class Binned:
         """The share of bins that are different, NDB/K: about 0.05 for a set like the reference."""
         return float(self.different.mean())
 
-    @property
-    def divergence(self) -> float:
-        """The Jensen-Shannon divergence of the shares, in nats: from 0 to ln 2."""
-        middle = (self.reference + self.shares) / 2
-        parts = [_entropy(one) for one in (middle, self.reference, self.shares)]
-        return max(0.0, parts[0] - (parts[1] + parts[2]) / 2)
-
 
 @dataclass(frozen=True, eq=False)
 class Bins:
@@ -152,53 +145,6 @@ def different(one: Int64[np.ndarray, " k"], two: Int64[np.ndarray, " k"]) -> Boo
     pooled = (one + two) / (n + m)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / m))
     return np.asarray(np.abs(one / n - two / m) > -ndtri(LEVEL / 2) * error)
-
-
-def _entropy(shares: Float64[np.ndarray, " k"]) -> float:
-    some = shares[shares > 0]
-    return float(-(some * np.log(some)).sum())
-
-
-SHARE: Final = 0.05  # share of strangers that lie within the threshold, by its definition
-BATCH: Final = 256
-
-
-@dataclass(frozen=True, eq=False)
-class Nearest:
-    """For each row its nearest training face and their Euclidean distance; `threshold` for strangers."""
-
-    rows: Int64[np.ndarray, " n"]
-    distances: Float64[np.ndarray, " n"]
-    threshold: float
-
-    @property
-    def share(self) -> float:
-        """The share of rows nearer to a training face than all but 5 % of strangers: 0.05 by chance."""
-        return float((self.distances < self.threshold).mean())
-
-
-def memorised(made: Rows, training: Rows, strangers: Rows, *, share: float = SHARE) -> Nearest:
-    """Return how near made faces are to those in training; all three are sets of the same features.
-
-    `strangers` are real faces that are not in training, of the same kind. The threshold is the `share`
-    quantile of their distances to the nearest training face. Use features in which smooth pictures are not
-    near to everything, such as embeddings. Raises `InvalidParameter`.
-    """
-    if not 0 < share < 1:
-        raise InvalidParameter("share", share, "is not between 0 and 1", hint="such as 0.05")
-    known = check_rows("training", training)
-    rows, distances = nearest(check_rows("made", made, known.shape[1]), known)
-    _, others = nearest(check_rows("strangers", strangers, known.shape[1]), known)
-    return Nearest(rows, distances, float(np.quantile(others, share)))
-
-
-def nearest(rows: Rows, references: Rows) -> tuple[Int64[np.ndarray, " n"], Float64[np.ndarray, " n"]]:
-    """Return for each row the nearest reference and its Euclidean distance."""
-    from scipy.spatial.distance import cdist
-
-    parts = [rows[first : first + BATCH] for first in range(0, len(rows), BATCH)]
-    found = [(far.argmin(axis=1), far.min(axis=1)) for far in (cdist(part, references) for part in parts)]
-    return np.concatenate([one for one, _ in found]), np.concatenate([far for _, far in found])
 
 
 PROJECTIONS: Final = 512
