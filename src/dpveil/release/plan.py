@@ -281,7 +281,7 @@ class Plan:
         if self.photo.blocks is not None:
             image, blocks = keep_blocks(self.photo, image, self.placement.regions)
         image.flags.writeable = False
-        notes = (*self.remarks, *self.doubts, *words.blanked_note(drawn.blanked))
+        notes = (*self.remarks, *words.blanked_note(drawn.blanked))
         return Release(image, certificate, notes, drawn.again, paid, blocks, drawn.blanked)
 
     def _certificate(self, quote: Quote | None, bits: str) -> Certificate:

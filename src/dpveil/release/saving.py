@@ -274,9 +274,9 @@ class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, what
-    was not searched for in it, and which places may show a face that was missed; they are for the owner of
-    the original, and are never saved. `again` shows the image with its faces in another pose, if anything
-    can: see `render`. `paid` is the debit in a ledger.
+    was not searched for in it, or may have been missed; they are for the owner of the original, and are never
+    saved. `again` shows the image with its faces in another pose, if anything can: see `render`. `paid` is
+    the debit in a ledger.
     `blocks` are those of an original JPEG that hold nothing of a region: a release that is a JPEG keeps them.
     So many faces are `blanked`: small ones at the side, in whose places only the background goes on.
     """
