@@ -21,7 +21,7 @@ from dpveil.errors import NoRegion, RegionError
 from dpveil.faces import Attributes
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces, find
+from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.boxes import box_around, box_within
 from dpveil.regions.detectors import Detector
@@ -204,7 +204,7 @@ def test_no_face_releases_nothing(fake, photo):
     assert "if_none whole" not in str(refusal.value)  # which draws one large face
     assert {"if_none", "method", "regions"} <= refusal.value.arguments.keys()
     with pytest.raises(NoRegion):
-        find(photo, ["whole", Faces()])
+        dpveil.plan(photo, regions=["whole", Faces()], **SPENDING)
 
 
 # What certificates say
