@@ -238,7 +238,7 @@ def test_a_plan_covers_what_it_replaces() -> None:
 
 
 def test_digests_come_back_from_json() -> None:
-    assert Covered.parse(of().to_json()) == of()
+    assert Covered.from_json(of().to_json()) == of()
 
 
 def test_a_representation_has_no_digest() -> None:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, cast
+from typing import Annotated, ClassVar, Final
 
-from dpveil.core.envelope import (
-    PUBLISHABLE,
-    UNREADABLE,
-    Envelope,
-    Signature,
-    malformed_error,
-    parse,
-    stated_composition,
-    stated_signature,
-    this_tool,
-)
-from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope, count_noun
-from dpveil.core.numbers import Distance, Json
-from dpveil.core.origin import REDUCED, Origin
-from dpveil.core.parameters import check_count
-from dpveil.core.region import Box, RegionRecord
-from dpveil.errors import CertificateError
+from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, malformed_error, parse, this_tool
+from dpveil.core.guarantee import Guarantee, count_noun
+from dpveil.core.numbers import Json
+from dpveil.core.origin import REDUCED
+from dpveil.core.parameters import CEILING
+from dpveil.core.received import Parameters, between, check_fields, one_of, read
+from dpveil.core.region import RegionRecord
+from dpveil.errors import CertificateError, InvalidParameter
 
 OTHERS: Final = "others"
 """The `if_none` by which what one finder does not find is passed over where another finds something."""
@@ -34,9 +25,6 @@ MOST_REGIONS: Final = 10_000
 FEW_COLOURS: Final = "the source's few colours may show what is hidden"
 """The objection to releases of sources whose palette or bit depth escapes (`shown_by_colours`)."""
 MANIFEST: Final = "c2pa"  # the kind of manifest that may be part of a picture's file
-CHANNELS: Final = (1, 3)  # numbers of channels of grey and colour photos
-NO_SENTENCES: Final = Scope("")
-"""The scope of a guarantee as a certificate states it: who shows it makes the sentences."""
 
 
 def shown_by_colours(regions: Iterable[RegionRecord]) -> bool:
@@ -49,31 +37,23 @@ class Output:
     """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
 
     `manifest` is "c2pa" if a C2PA manifest is part of the file, else None. `metadata` has the texts that the
-    file's EXIF states, which its reader compares. Raises `InvalidParameter` for sizes below 1, and
-    `CertificateError` for other than 1 or 3 channels and for other manifests.
+    file's EXIF states, which its reader compares.
     """
 
     sha256: str
     format: str
-    width: int
-    height: int
-    channels: int
-    manifest: str | None = None
+    width: Annotated[int, between(1, CEILING)]
+    height: Annotated[int, between(1, CEILING)]
+    channels: Annotated[int, one_of(1, 3)]
+    manifest: Annotated[str, one_of(MANIFEST)] | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in ("width", "height", "channels"):
-            check_count(getattr(self, name), name)
-        if self.channels not in CHANNELS:
-            raise CertificateError(f"the certificate is malformed: no photo has {self.channels} channels")
-        if self.manifest not in (None, MANIFEST):
-            raise CertificateError("the certificate is malformed: its file has another kind of manifest")
+        check_fields(self)
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        names = ("sha256", "format", "width", "height", "channels")
-        held: dict[str, Json] = {"manifest": self.manifest, "metadata": dict(self.metadata)}
-        return {name: getattr(self, name) for name in names} | {n: text for n, text in held.items() if text}
+        return {name: value for name, value in vars(self).items() if value}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +76,7 @@ class Certificate(Envelope):
     kind: ClassVar[str] = "photo"
 
     method: str | None
-    parameters: Mapping[str, Json]
+    parameters: Parameters
     request: tuple[str, ...]
     guarantees: tuple[Guarantee, ...]
     regions: tuple[RegionRecord, ...]
@@ -105,7 +85,7 @@ class Certificate(Envelope):
     accountant: str
     bits: str
     missing: tuple[str, ...] = ()
-    if_none: str | None = None
+    if_none: Annotated[str, one_of(OTHERS)] | None = None
     post_processing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
     pose: tuple[float, float] | None = None
@@ -119,8 +99,6 @@ class Certificate(Envelope):
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
-        if self.if_none not in (None, OTHERS):
-            raise CertificateError("the certificate is malformed: no release is made if_none so")
         if max(map(len, (self.regions, self.request, self.missing, self.post_processing))) > MOST_REGIONS:
             raise CertificateError(
                 f"there are more than {MOST_REGIONS:,} regions or steps",
@@ -194,7 +172,7 @@ class Certificate(Envelope):
             "strength": self.strength,
             "guarantees": [guarantee.numbers() for guarantee in self.guarantees],
             "regions": [region.to_json() for region in self.regions],
-            "composition": stated_composition(self.composition),
+            "composition": None if self.composition is None else self.composition.numbers(),
             "accountant": self.accountant,
             "output": None if self.output is None else self.output.to_json(),
             **{name: value for name, value in given.items() if value is not None},
@@ -203,7 +181,7 @@ class Certificate(Envelope):
 
 def parse_certificate(text: str) -> Certificate:
     """Return the certificate of a photo of which `text` is the canonical form; see `parse`."""
-    return parse(text, Certificate, _certificate)
+    return parse(text, Certificate)
 
 
 def parse_guarantee(data: object) -> Guarantee:
@@ -212,92 +190,9 @@ def parse_guarantee(data: object) -> Guarantee:
     >>> parse_guarantee({})
     Traceback (most recent call last):
     ...
-    dpveil.errors.CertificateError: the certificate is malformed: it states no guarantee: get an intact ...
+    dpveil.errors.CertificateError: the certificate is malformed: its guarantee.kind is missing: get an ...
     """
     try:
-        return _guarantee(data)
-    except CertificateError:
-        raise
-    except UNREADABLE as error:
-        raise malformed_error("it states no guarantee") from error
-
-
-def _certificate(data: dict[str, Any]) -> Certificate:
-    pose = tuple(_list(data["pose"])) if "pose" in data else None
-    return Certificate(
-        method=None if data["method"] is None else _text(data["method"]),
-        parameters=_parameters(_object(data["parameters"])),
-        request=_texts(data["request"]),
-        guarantees=tuple(_guarantee(entry) for entry in _list(data["guarantees"])),
-        composition=None if data["composition"] is None else _guarantee(data["composition"]),
-        accountant=_text(data["accountant"]),
-        bits=_text(data["bits"]),
-        post_processing=_texts(data["post_processing"]),
-        pose=None if pose is None else (float(pose[0]), float(pose[1])),
-        terms={name: _text(terms) for name, terms in _object(data.get("terms", {})).items()},
-        columns=_texts(data.get("columns", [])),
-        output=None if data["output"] is None else _output(_object(data["output"])),
-        tool=data["tool"],
-        regions=tuple(
-            RegionRecord(Box(*_list(region["box"])), Origin.from_json(region["origin"]), region["masked"])
-            for region in map(_object, _list(data["regions"]))
-        ),
-        strength=None if data["strength"] is None else _text(data["strength"]),
-        missing=_texts(data["missing"]),
-        if_none=_text(data["if_none"]) if "if_none" in data else None,
-        signature=stated_signature(data),
-    )
-
-
-def _parameters(data: dict[str, Any]) -> dict[str, Json]:
-    if any(isinstance(value, list | dict) for value in data.values()):
-        raise malformed_error("a parameter is not a single value")
-    return data
-
-
-def _output(data: dict[str, Any]) -> Output:
-    needed = {name: data[name] for name in ("width", "height", "channels")}
-    manifest = _text(data["manifest"]) if "manifest" in data else None
-    texts = {name: _text(text) for name, text in _object(data.get("metadata", {})).items()}
-    return Output(_text(data["sha256"]), _text(data["format"]), **needed, manifest=manifest, metadata=texts)
-
-
-def _guarantee(data: Any) -> Guarantee:
-    relation = _object(_object(data)["relation"])
-    if _text(data["kind"]) not in KINDS:
-        raise malformed_error("a guarantee is of an unknown kind")
-    numbers: dict[str, Any] = {name: data[name] for name in KINDS[data["kind"]]}
-    if "broken_by" in numbers:
-        numbers["broken_by"] = _texts(numbers["broken_by"])
-    if "metric" in numbers:
-        numbers["metric"] = _text(numbers["metric"])
-    if "distance" in data:
-        numbers["distance"] = Distance.from_json(_object(data["distance"]))
-    scope = NO_SENTENCES
-    if "scope" in data:
-        words = _object(data["scope"])
-        scope = Scope(_text(words["covers"]), _texts(words["in_the_clear"]))
-    between = Relation(_text(relation["name"]), relation.get("m"))
-    return Guarantee(kind=data["kind"], relation=between, scope=scope, **numbers)
-
-
-def _of_kind(value: Any, kind: type, what: str) -> Any:
-    if not isinstance(value, kind):
-        raise malformed_error(what)
-    return value
-
-
-def _object(value: object) -> dict[str, Any]:
-    return cast(dict[str, Any], _of_kind(value, dict, "an object is expected"))
-
-
-def _list(value: object) -> list[Any]:
-    return cast(list[Any], _of_kind(value, list, "a list is expected"))
-
-
-def _text(value: object) -> str:
-    return cast(str, _of_kind(value, str, "a text is not text"))
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(_text(entry) for entry in _list(value))
+        return read(Guarantee, data, "guarantee")
+    except InvalidParameter as error:
+        raise malformed_error(error) from error

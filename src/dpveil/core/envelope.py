@@ -10,21 +10,19 @@ import hashlib
 import json
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
-from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
+from dpveil.core.received import MOST_SHOWN, matching, of_type, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, fill_words
 
 CONTEXT: Final = b"dpveil certificate, signature 1\0"
 """Begins every signed message, so that a signature of a certificate is not one of anything else."""
 KEY_BYTES: Final = 32
-VALUE_BYTES: Final = 64
-HEXADECIMAL: Final = re.compile(r"[0-9a-f]*")
 
 
 def fingerprint(public_key: bytes) -> str:
@@ -36,17 +34,12 @@ def fingerprint(public_key: bytes) -> str:
 class Signature:
     """A certificate's signature: the signer's public key (32 bytes) and the signature's value (64 bytes).
 
-    Both are lower-case hexadecimal. Raises `CertificateError` for other lengths and letters.
+    Both are lower-case hexadecimal.
     """
 
-    public_key: str
-    value: str
-
-    def __post_init__(self) -> None:
-        given: list[tuple[object, int]] = [(self.public_key, KEY_BYTES), (self.value, VALUE_BYTES)]
-        for text, size in given:
-            if not isinstance(text, str) or len(text) != 2 * size or not HEXADECIMAL.fullmatch(text):
-                raise malformed_error(f"its signature does not have {size} bytes in hexadecimal")
+    public_key: Annotated[str, matching("[0-9a-f]{64}", "public key in hexadecimal")]
+    value: Annotated[str, matching("[0-9a-f]{128}", "signature in hexadecimal")]
+    algorithm: Annotated[str, one_of("ed25519")] = "ed25519"
 
     @property
     def signer(self) -> str:
@@ -64,10 +57,6 @@ class Signature:
         except InvalidSignature:
             return False
         return True
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
-        return {"algorithm": "ed25519", "public_key": self.public_key, "value": self.value}
 
 
 def message(text: str) -> bytes:
@@ -119,21 +108,10 @@ def notes_with_options(notes: Iterable[str], options: Mapping[str, str]) -> tupl
 
 SCHEMA: Final = "dpveil.certificate/1"
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")  # the name and version of this program
-HASH: Final = re.compile(r"[0-9a-f]{64}")
+COMPUTED: Final = ("schema", "kind", "publishable", "checksum")  # members that are never read
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of the composed guarantee with which a release may be published."""
 MOST_BYTES: Final = 1 << 24  # largest certificate in bytes; 10 000 regions take up to 10 MB
-UNREADABLE: Final = (
-    DPVeilError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-)
-"""What building a certificate from JSON that anybody wrote may raise."""
 
 
 @cache
@@ -145,8 +123,7 @@ def this_tool() -> str:
 class Envelope(ABC):
     """A certificate of one kind: frozen data, of which `to_text` is the canonical form, byte for byte.
 
-    `composition` is what everything released costs together, None if nothing is promised, and `strength` its
-    rating. `signature` is None for a certificate that is not signed: it shows inconsistency, not forgery.
+    `signature` is None for a certificate that is not signed: it shows inconsistency, not forgery.
     """
 
     kind: ClassVar[str]
@@ -162,6 +139,27 @@ class Envelope(ABC):
     def members(self) -> dict[str, Json]:
         """Return what is stated about this kind of release."""
 
+    @classmethod
+    def of_members(cls, data: Mapping[str, Any]) -> Self:
+        """Return the certificate with these members, which anybody may have written, and opens nothing.
+
+        Raises `InvalidParameter`. Members that follow from others are not read: the text is compared.
+        """
+        return read_object(cls, data)
+
+    @classmethod
+    def from_json(cls, data: Any, where: str = "") -> Self:
+        """Return the certificate of a received object; raises `CertificateError` and `InvalidParameter`."""
+        given = of_type(dict, data, where)
+        if given.get("schema") != SCHEMA:
+            hint = f"this version reads {SCHEMA}; a newer one may read it"
+            raise CertificateError("the certificate has another schema", hint=hint)
+        if given.get("kind") != cls.kind:
+            raise CertificateError(f"the certificate is not that of a {cls.kind}", hint=INTACT)
+        if not TOOL.fullmatch(str(given.get("tool"))):
+            raise CertificateError("the certificate was not written by dpveil", hint=INTACT)
+        return cls.of_members({name: each for name, each in given.items() if name not in COMPUTED})
+
     @property
     def publishable(self) -> bool:
         """Whether there are no `objections` to publishing the release."""
@@ -172,7 +170,7 @@ class Envelope(ABC):
         data: dict[str, Json] = {"schema": SCHEMA, "kind": self.kind, "tool": self.tool}
         data |= {"publishable": self.publishable, **self.members()}
         if self.signature is not None:
-            data["signature"] = self.signature.to_json()
+            data["signature"] = dict(vars(self.signature))
         return data | {"checksum": checksum(data)}
 
     def to_text(self) -> str:
@@ -191,36 +189,20 @@ class Envelope(ABC):
 Sealed = TypeVar("Sealed", bound=Envelope)
 
 
-def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Sealed]) -> Sealed:
+def parse(text: str, kind: type[Sealed]) -> Sealed:
     """Return the certificate of which `text`, which anybody may have written, is the canonical form.
 
-    `build` makes one from the JSON object; it checks what it takes, and opens nothing. The result is written
-    again and compared, so that no member is left over, missing or not what the others give. Raises
-    `CertificateError` for any other text, and `MissingPlugin`. Who reads a file limits it to MOST_BYTES.
+    It is written again and compared, so that no member is left over, missing or not what the others give.
+    Raises `CertificateError` for any other text, and `MissingPlugin`. Who reads a file limits it to
+    MOST_BYTES.
     """
     try:
-        data = json.loads(text)
-        if data["schema"] != SCHEMA:
-            hint = f"this version reads {SCHEMA}; a newer one may read it"
-            raise CertificateError("the certificate has another schema", hint=hint)
-        if data["kind"] != kind.kind:
-            raise CertificateError(f"the certificate is not that of a {kind.kind}", hint=INTACT)
-        if not isinstance(data["tool"], str) or not TOOL.fullmatch(data["tool"]):
-            raise CertificateError("the certificate was not written by dpveil", hint=INTACT)
-        built = build(data)
+        built = kind.from_json(json.loads(text))
         as_written = built.to_text()
     except (CertificateError, MissingPlugin):
         raise
-    except UNREADABLE as error:
-        # what is wrong is not quoted: it is untrusted
-        fault = "a value is of another kind than dpveil writes"
-        if isinstance(error, InvalidParameter):
-            fault = f"its {error.name} is not as dpveil writes it"
-        elif type(error) is KeyError:
-            fault = f"it has no {error.args[0]!r}"
-        elif isinstance(error, json.JSONDecodeError | RecursionError):
-            fault = "it is not the JSON of one"
-        raise malformed_error(fault) from error
+    except (DPVeilError, ValueError, ArithmeticError, RecursionError, MemoryError) as error:
+        raise malformed_error(error) from error
     if as_written != text:
         raise CertificateError(
             "the certificate was edited: its text or checksum is not what dpveil wrote",
@@ -229,27 +211,13 @@ def parse(text: str, kind: type[Sealed], build: Callable[[dict[str, Any]], Seale
     return built
 
 
-def malformed_error(fault: str) -> CertificateError:
-    """Return the error of a certificate with this fault."""
-    return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
-
-
-def check_hash(value: object) -> str:
-    """Return `value` if it is a SHA-256 in hexadecimal; raises `CertificateError`."""
-    if not isinstance(value, str) or not HASH.fullmatch(value):
-        raise malformed_error("a SHA-256 is none")
-    return value
-
-
-def stated_signature(data: Mapping[str, Any]) -> Signature | None:
-    """Return the signature that a certificate's JSON object states, if any."""
-    given = data.get("signature")
-    return None if given is None else Signature(given["public_key"], given["value"])
-
-
-def stated_composition(total: Guarantee | None) -> Json:
-    """Return the JSON of a composed guarantee, without sentences."""
-    return None if total is None else total.numbers()
+def malformed_error(error: Exception) -> CertificateError:
+    """Return the error of a certificate that cannot be read; a value is told if its reader made it short."""
+    why = "it is not the JSON of one"
+    if isinstance(error, InvalidParameter):
+        given = "" if error.value is None else f", and is {error.value!r}"
+        why = f"its {error.name} {error.problem}" + given * (len(given) <= 2 * MOST_SHOWN)
+    return CertificateError(f"the certificate is malformed: {why}", hint=INTACT)
 
 
 def checksum(data: Mapping[str, Json]) -> str:

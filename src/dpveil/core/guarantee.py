@@ -144,7 +144,7 @@ class Guarantee:
 
     kind: str
     relation: Relation
-    scope: Scope = field(compare=False)
+    scope: Scope = field(default=Scope(""), compare=False)
     epsilon: Fraction | None = None
     delta: Fraction | None = None
     rho: Fraction | None = None
@@ -158,7 +158,7 @@ class Guarantee:
         *,
         kind: str,
         relation: Relation,
-        scope: Scope,
+        scope: Scope = Scope(""),
         epsilon: Number | None = None,
         delta: Number | None = None,
         rho: Number | None = None,
@@ -220,14 +220,12 @@ class Guarantee:
         data: dict[str, Json] = {"kind": self.kind, "relation": self.relation.to_json()}
         for name in KINDS[self.kind]:
             value = getattr(self, name)
-            data[name] = to_json(value) if isinstance(value, Fraction) else _as_json_value(value)
+            data[name] = to_json(value) if isinstance(value, Fraction) else value
+            if isinstance(value, tuple):
+                data[name] = [*value]
         measured = {} if self.distance is None else {"distance": self.distance.to_json()}
         return data | measured
 
     def to_json(self) -> dict[str, Json]:
         """Return the numbers with the sentences of the scope, for who is shown them."""
         return self.numbers() | {"scope": self.scope.to_json()}
-
-
-def _as_json_value(value: str | tuple[str, ...] | None) -> Json:
-    return list(value) if isinstance(value, tuple) else value

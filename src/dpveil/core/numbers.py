@@ -6,7 +6,6 @@ import ctypes
 import math
 import re
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
@@ -193,6 +192,9 @@ class Distance:
         return {"name": self.name, "settings": dict(self.settings)}
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Distance:
-        """Return the distance that `to_json` wrote; raises `InvalidParameter`, `KeyError` and `TypeError`."""
-        return cls.of(data["name"], **data["settings"])
+    def from_json(cls, data: Any, where: str) -> Distance:
+        """Return the distance that `to_json` wrote; raises `InvalidParameter` for anything else."""
+        try:
+            return cls.of(data["name"], **data["settings"])
+        except (KeyError, TypeError) as error:
+            raise InvalidParameter(where, None, "is no distance") from error

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Final
 
 from dpveil.core.numbers import Json
-from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter
+from dpveil.core.parameters import CEILING
+from dpveil.core.received import at_most, between, check_fields, matching
 
 WHOLE: Final = "whole"
 BOX: Final = "box"
@@ -73,33 +72,18 @@ class Origin:
     'face 2, grown to the JPEG blocks'
     """
 
-    kind: str = BOX
-    finder: str = ""
-    number: int | None = None
+    kind: Annotated[str, matching(KIND, "noun of at most 40 lower-case letters")] = BOX
+    finder: Annotated[str, at_most(MOST_LETTERS)] = ""
+    number: Annotated[int, between(1, CEILING)] | None = None
     found: bool = False
     outlined: bool = False
-    grown_to: str | None = None
+    grown_to: Annotated[str, matching(CODEC, "name of a format")] | None = None
     escapes: bool = False
     fallback: bool = False
-    cell: tuple[int, ...] | None = None
+    cell: tuple[Annotated[int, between(-MOST_CELL, MOST_CELL)], ...] | None = None
 
     def __post_init__(self) -> None:
-        given: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
-        kind, finder, codec = given["kind"], given["finder"], given["grown_to"]
-        if not isinstance(kind, str) or not KIND.fullmatch(kind):
-            hint = "a noun of at most 40 lower-case letters, such as licence plate"
-            raise InvalidParameter("kind of region", str(kind), "is not a noun", hint=hint)
-        if not isinstance(finder, str) or len(finder) > MOST_LETTERS:
-            raise InvalidParameter("finder", None, f"is not a text of at most {MOST_LETTERS:,} letters")
-        if self.number is not None:
-            check_count(self.number, "number")
-        if codec is not None and not (isinstance(codec, str) and CODEC.fullmatch(codec)):
-            raise InvalidParameter("grown_to", str(codec), "is not the name of a format")
-        if self.cell is not None and not all(type(n) is int and abs(n) <= MOST_CELL for n in self.cell):
-            raise InvalidParameter("cell", None, "is not a tuple of whole numbers")
-        for name in ("found", "outlined", "escapes", "fallback"):
-            if not isinstance(given[name], bool):
-                raise InvalidParameter(name, None, "is neither true nor false")
+        check_fields(self)  # a plug-in's finder may have made it
 
     @property
     def name(self) -> str:
@@ -122,13 +106,5 @@ class Origin:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate: the kind, and every field that is not its default."""
-        usual = {field.name: field.default for field in fields(self)}
-        values = {name: getattr(self, name) for name in usual}
-        told = {n: value for n, value in values.items() if n == "kind" or value != usual[n]}
-        return told if self.cell is None else told | {"cell": list(self.cell)}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Origin:
-        """Return the origin that `to_json` wrote; raises `InvalidParameter` and `TypeError`."""
-        cell = data.get("cell")
-        return cls(**data) if cell is None else cls(**{**data, "cell": tuple(cell)})
+        given = {n: value for n, value in vars(self).items() if n == "kind" or value != getattr(Origin, n)}
+        return given if self.cell is None else given | {"cell": [*self.cell]}

@@ -5,15 +5,16 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Final, Self
 
 import numpy as np
 
+from dpveil.core import received
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import Relation
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
-from dpveil.core.parameters import check_count
+from dpveil.core.parameters import CEILING
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
 
@@ -40,6 +41,11 @@ class Box:
 
     def __str__(self) -> str:
         return f"{self.x},{self.y},{self.w},{self.h}"
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Self:
+        """Return the box of a received list of four numbers."""
+        return cls(*received.read(tuple[int, int, int, int], data, where))
 
     def inside(self, width: int, height: int) -> bool:
         """Whether the whole box lies in a photo of this size, in pixels."""
@@ -210,11 +216,7 @@ class RegionRecord:
 
     box: Box
     origin: Origin = Origin()
-    masked: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.masked is not None:
-            check_count(self.masked, "masked")
+    masked: Annotated[int, received.between(1, CEILING)] | None = None
 
     @property
     def label(self) -> str:
@@ -262,8 +264,7 @@ class RegionRecord:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        box = [self.box.x, self.box.y, self.box.w, self.box.h]
-        return {"box": list(box), "masked": self.masked, "origin": self.origin.to_json()}
+        return {"box": [*vars(self.box).values()], "masked": self.masked, "origin": self.origin.to_json()}
 
 
 VECTORS: Final = "singular-values"
@@ -315,12 +316,12 @@ class Covered:
         return {"photo": self.photo.hex(), "pixels": self.pixels.hex()}
 
     @classmethod
-    def parse(cls, data: Mapping[str, Any]) -> Covered:
-        """Return what `to_json` wrote; raises `ValueError` for anything else."""
-        try:
-            return cls(bytes.fromhex(data["photo"]), bytes.fromhex(data["pixels"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError("no digests") from error
+    def from_json(cls, data: object, where: str = "covered") -> Covered:
+        """Return what `to_json` wrote; raises `InvalidParameter` for anything else."""
+        stated = received.read(Mapping[str, received.Hash], data, where)  # type: ignore[type-abstract]
+        if {*stated} != {"photo", "pixels"}:
+            raise InvalidParameter(where, None, "has other members")
+        return cls(**{name: bytes.fromhex(each) for name, each in stated.items()})
 
 
 def _digest(header: object, data: np.ndarray) -> bytes:

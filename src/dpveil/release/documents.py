@@ -2,30 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from dpveil.accounting.compose import compose, union
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import Certificate, parse_certificate
-from dpveil.core.envelope import (
-    PUBLISHABLE,
-    Envelope,
-    Signature,
-    canonical,
-    check_hash,
-    parse,
-    stated_composition,
-    stated_signature,
-    this_tool,
-)
+from dpveil.core.certificate import Certificate
+from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, LINKED, TEXT
-from dpveil.errors import INTACT, CertificateError, UnsupportedRelation
+from dpveil.core.received import Check, Hash, between, one_of, read_object
+from dpveil.errors import INTACT, CertificateError, InvalidParameter, UnsupportedRelation
 from dpveil.io.document import DPI, Sheet
 from dpveil.release.keys import PublicKey
 from dpveil.release.words import in_short, kind_of
@@ -38,6 +29,7 @@ NO_SUM: Final = "no sum over its pages"
 """The objection to documents of which a page is a copy, or whose pages' promises cannot be added."""
 MOST_NAMED: Final = 4  # most pages that are named by their numbers
 TEXT_STAYS: Final = "text was not looked for, and stays readable"
+COUNTED: Final = Check(lambda pages: 0 < len(pages) <= MOST_PAGES, "are too many, or none")
 MALFORMED: Final = "the certificate is no document's, or is malformed"
 
 
@@ -178,9 +170,47 @@ class DocumentCertificate(Envelope):
                 {"page": page.number, "bytes": page.size, "certificate": page.certificate.to_json()}
                 for page in self.pages
             ],
-            "composition": stated_composition(self.composition),
+            "composition": None if self.composition is None else self.composition.numbers(),
             "strength": self.strength,
         }
+
+    @classmethod
+    def of_members(cls, data: Mapping[str, Any]) -> DocumentCertificate:
+        """Return the certificate with these members; raises `InvalidParameter`."""
+        stated = read_object(_Stated, data)
+        pages = tuple(Page(each.page, each.bytes, each.certificate) for each in stated.pages)
+        if any(one.number >= other.number for one, other in pairwise(pages)):
+            raise InvalidParameter("pages", None, "are not in order")
+        file = stated.output
+        about = {"tool": stated.tool, "signature": stated.signature}
+        return cls(sha256=file.sha256, size=file.bytes, dpi=file.dpi, pages=pages, **about)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _File:
+    sha256: Hash
+    format: str
+    bytes: Annotated[int, between(1, 1 << 53)]
+    dpi: Annotated[int, one_of(*DPI)]
+
+
+@dataclass(frozen=True)
+class _Page:
+    page: Annotated[int, between(1, 1 << 53)]
+    bytes: Annotated[int, between(1, 1 << 53)]
+    certificate: Certificate
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A document's certificate as it is written; what follows from its pages is not read."""
+
+    output: _File
+    pages: Annotated[tuple[_Page, ...], COUNTED]
+    tool: str
+    composition: Any
+    strength: Any
+    signature: Signature | None = None
 
 
 def pages_text(numbers: Sequence[int]) -> str:
@@ -230,32 +260,4 @@ def number_of(name: str) -> int:
 
 def parse_document(text: str) -> DocumentCertificate:
     """Return the certificate of a document of which `text` is the canonical form; see `parse`."""
-    return parse(text, DocumentCertificate, _document)
-
-
-def _document(data: dict[str, Any]) -> DocumentCertificate:
-    output = data["output"]
-    if not all(map(_counts, (output["bytes"], output["dpi"]))) or output["dpi"] not in DPI:
-        raise ValueError("no size")
-    if not 0 < len(data["pages"]) <= MOST_PAGES:
-        raise ValueError("no number of pages")
-    pages = tuple(
-        Page(each["page"], each["bytes"], parse_certificate(canonical(each["certificate"])))
-        for each in data["pages"]
-    )
-    if not all(_counts(page.number) and _counts(page.size) for page in pages):
-        raise ValueError("no number of a page")
-    if any(one.number >= other.number for one, other in pairwise(pages)):
-        raise ValueError("no order of pages")
-    return DocumentCertificate(
-        sha256=check_hash(output["sha256"]),
-        size=output["bytes"],
-        dpi=output["dpi"],
-        pages=pages,
-        tool=data["tool"],
-        signature=stated_signature(data),
-    )
-
-
-def _counts(number: object) -> bool:
-    return type(number) is int and 0 < number < 1 << 53
+    return parse(text, DocumentCertificate)

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from dpveil import errors
 from dpveil.batch.report import (
@@ -39,6 +39,7 @@ from dpveil.batch.state import stamp_of
 from dpveil.batch.tasks import check_apart
 from dpveil.core.numbers import keep_freed
 from dpveil.core.parameters import check_count
+from dpveil.core.received import one_of, read
 from dpveil.core.urls import Url
 from dpveil.datasets.releaser import ENDS, KEY, RELEASES, Cache, Releaser
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, OutputError, PhotoError, UsageError
@@ -64,7 +65,7 @@ class Row:
 
     key: str
     stamp: str
-    status: str
+    status: Annotated[str, one_of(*STATUSES)]
     release: str = ""
     error: str = ""
     problem: str = ""
@@ -96,10 +97,9 @@ class Row:
     def parse(cls, line: str) -> Row | None:
         """Return the row of a line that `to_line` wrote, or None: a process may be killed while it writes."""
         try:
-            row = cls(**json.loads(line))
-        except (ValueError, TypeError):
+            return read(cls, json.loads(line))
+        except ValueError:  # as `InvalidParameter` is
             return None
-        return row if row.status in STATUSES else None
 
 
 FOLDER: Final = "outcomes"

@@ -11,7 +11,7 @@ from dpveil.core.certificate import parse_guarantee
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.region import Covered
-from dpveil.errors import AlreadyPaid, BudgetRefused, RegionsDiffer, UsageError, nearest
+from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import check_subject
 from dpveil.service.keys import Caller
@@ -51,8 +51,8 @@ class Budget:
             raise UsageError("a copy without protection cannot be paid for", hint="leave copy out of if_none")
         guarantee = parse_guarantee(planned["total"])
         try:
-            covered = Covered.parse(planned.get("covered"))  # type: ignore[arg-type]
-        except ValueError as error:
+            covered = Covered.from_json(planned.get("covered"))
+        except InvalidParameter as error:
             raise WorkerEnded from error  # the worker may have been taken over
         try:
             return self.ledger.debit(subject, guarantee, _unit(caller, key), covered=covered)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Final, Protocol
+from typing import Annotated, Any, ClassVar, Final, Protocol
 
 import numpy as np
 
@@ -16,19 +16,10 @@ from dpveil.accounting.meaning import strength
 from dpveil.codecs.base import Crops
 from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import SEEDED
-from dpveil.core.envelope import (
-    MOST_BYTES,
-    PUBLISHABLE,
-    Envelope,
-    Signature,
-    check_hash,
-    parse,
-    stated_composition,
-    stated_signature,
-    this_tool,
-)
+from dpveil.core.envelope import MOST_BYTES, PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
+from dpveil.core.received import Hash, Parameters, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
 from dpveil.io.folders import DATA_SET
@@ -92,7 +83,7 @@ class SetCertificate(Envelope):
         return {
             "method": METHOD,
             "parameters": self.plan.parameters(),
-            "composition": stated_composition(self.composition),
+            "composition": self.composition.numbers(),
             "strength": self.strength,
             "accountant": ACCOUNTANT,
             "bits": self.bits,
@@ -104,25 +95,35 @@ class SetCertificate(Envelope):
         """The SHA-256 of the canonical text, by which a ledger knows the set."""
         return hashlib.sha256(self.to_text().encode()).hexdigest()
 
+    @classmethod
+    def of_members(cls, data: Mapping[str, Any]) -> SetCertificate:
+        """Return the certificate with these members; raises `InvalidParameter` and `CertificateError`."""
+        stated = read_object(_Stated, data)
+        plan = Plan.stated(stated.parameters)
+        if sorted(stated.files) != sorted([SHEET, *map(picture_name, range(1, plan.pictures + 1))]):
+            raise CertificateError("the certificate lists other files than its pictures", hint=INTACT)
+        about = {"tool": stated.tool, "signature": stated.signature}
+        return cls(plan=plan, bits=stated.bits, files=stated.files, **about)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A data set's certificate as it is written; what follows from its parameters is not read."""
+
+    parameters: Parameters
+    bits: Annotated[str, one_of(SECURE, SEEDED_BITS)]
+    files: Mapping[str, Hash]
+    tool: str
+    method: Any
+    composition: Any
+    strength: Any
+    accountant: Any
+    signature: Signature | None = None
+
 
 def parse_set(text: str) -> SetCertificate:
     """Return the certificate of a data set of which `text` is the canonical form; see `parse`."""
-    return parse(text, SetCertificate, _set)
-
-
-def _set(data: dict[str, Any]) -> SetCertificate:
-    if data["bits"] not in (SECURE, SEEDED_BITS):
-        raise ValueError("an unknown word")
-    made = SetCertificate(
-        plan=Plan.stated(data["parameters"]),
-        bits=data["bits"],
-        files={name: check_hash(digest) for name, digest in data["files"].items()},
-        tool=data["tool"],
-        signature=stated_signature(data),
-    )
-    if sorted(made.files) != sorted([SHEET, *map(picture_name, range(1, made.plan.pictures + 1))]):
-        raise CertificateError("the certificate lists other files than its pictures", hint=INTACT)
-    return made
+    return parse(text, SetCertificate)
 
 
 ACROSS: Final = 16  # pictures in a row of the contact sheet

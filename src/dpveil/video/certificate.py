@@ -10,52 +10,34 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 from dpveil.catalogue import method_from_certificate
-from dpveil.core.envelope import (
-    PUBLISHABLE,
-    Envelope,
-    Signature,
-    check_hash,
-    parse,
-    stated_composition,
-    stated_signature,
-    this_tool,
-)
+from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, parse, this_tool
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json, exact, to_json
-from dpveil.core.origin import FACE, KIND, WHOLE
-from dpveil.errors import CertificateError, InvalidParameter
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.origin import FACE, WHOLE
+from dpveil.core.received import Check, Hash, Parameters, at_most, between, one_of, read_object
+from dpveil.errors import InvalidParameter
 from dpveil.io import MAX_PIXELS
 from dpveil.noise.bits import SECURE, SEEDED, UNKNOWN
 from dpveil.postprocessing import step_from_certificate as stated_step
 from dpveil.release.saving import CLIPS
 from dpveil.release.words import bit_cautions
-from dpveil.video.facts import ENDS, MOST_FRAMES, MOST_TRACKS, TrackRecord, check_text, check_whole_number
+from dpveil.video.facts import MOST_FRAMES, MOST_TRACKS, Text, TrackRecord
 from dpveil.video.quote import ClipQuote, draws_faces
 
 BITS: Final = (SECURE, SEEDED, UNKNOWN)
-LONGEST: Final = 10**9  # clips are shorter than so many seconds
+SHORT: Final = Check(lambda seconds: 0 <= seconds < 10**9, "are not those of a clip")
 
 
 @dataclass(frozen=True)
 class ClipOutput:
-    """The file of a released clip: SHA-256 of its bytes, format, and seconds from first to last frame.
+    """The file of a released clip: SHA-256 of its bytes, format, and seconds from first to last frame."""
 
-    Raises `InvalidParameter` for values that no released clip has, and `TypeError` for other types.
-    """
-
-    sha256: str
-    format: str
-    seconds: Fraction
-
-    def __post_init__(self) -> None:
-        check_hash(self.sha256)
-        if self.format not in CLIPS.values():
-            raise InvalidParameter("format", None, "is unknown", hint=f"one of {', '.join(CLIPS)}")
-        if not 0 <= self.seconds < LONGEST:
-            raise InvalidParameter("seconds", None, "are out of range")
+    sha256: Hash
+    format: Annotated[str, one_of(*CLIPS.values())]
+    seconds: Annotated[Fraction, SHORT]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +106,7 @@ class VideoCertificate(Envelope):
             "tracks": [track.to_json() for track in quote.tracks],
             "rasters": [None if size is None else list(size) for size in quote.sizes],
             "guarantees": [guarantee.numbers() for guarantee in quote.guarantees],
-            "composition": stated_composition(self.composition),
+            "composition": self.composition.numbers(),
             "strength": self.strength,
             "accountant": quote.accountant,
             "output": {
@@ -139,82 +121,86 @@ class VideoCertificate(Envelope):
             **({"terms": dict(self.terms)} if self.terms else {}),
         }
 
+    @classmethod
+    def of_members(cls, data: Mapping[str, Any]) -> VideoCertificate:
+        """Return the certificate with these members; raises `InvalidParameter` and `MissingPlugin`."""
+        stated = read_object(_Stated, data)
+        file = stated.output
+        quote = ClipQuote(
+            method=method_from_certificate(stated.method, stated.parameters),
+            tracks=stated.tracks,
+            sizes=stated.rasters,
+            request=stated.request,
+            post_processing=tuple(stated_step(each).description for each in stated.post_processing),
+            audio=file.audio,
+            width=file.width,
+            height=file.height,
+            frames=file.frames,
+        )
+        _check(quote)
+        output = ClipOutput(file.sha256, file.format, file.seconds)
+        about = {"terms": stated.terms, "tool": stated.tool, "signature": stated.signature}
+        return cls(quote=quote, bits=stated.bits, output=output, **about)  # type: ignore[arg-type]
+
+
+Whole = Annotated[int, between(1, MAX_PIXELS)]
+Listed = at_most(MOST_TRACKS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _File(ClipOutput):
+    """What a certificate states of the file, and of its frames."""
+
+    width: Whole
+    height: Whole
+    frames: Annotated[int, between(1, MOST_FRAMES)]
+    audio: bool
+
+
+@dataclass(frozen=True)
+class _Stated:
+    """A clip's certificate as it is written; what follows from its tracks is not read."""
+
+    method: str
+    parameters: Parameters
+    request: Annotated[tuple[Text, ...], Listed]
+    post_processing: Annotated[tuple[str, ...], Listed]
+    bits: str
+    tracks: Annotated[tuple[TrackRecord, ...], Listed]
+    rasters: Annotated[tuple[tuple[Whole, Whole] | None, ...], Listed]
+    output: _File
+    tool: str
+    guarantees: Any
+    composition: Any
+    strength: Any
+    accountant: Any
+    terms: Mapping[str, Text] = field(default_factory=dict)
+    signature: Signature | None = None
+
 
 def parse_certificate(text: str) -> VideoCertificate:
     """Return the certificate of a clip of which `text` is the canonical form; see `parse`.
 
     Guarantees are computed again from method, parameters, tracks and sizes.
     """
-    return parse(text, VideoCertificate, _certificate)
+    return parse(text, VideoCertificate)
 
 
-def _certificate(data: Mapping[str, Any]) -> VideoCertificate:
-    output = data["output"]
-    return VideoCertificate(
-        quote=_quote(data, output),
-        bits=data["bits"],
-        output=ClipOutput(output["sha256"], output["format"], exact(output["seconds"], "seconds")),
-        terms={name: check_text(terms, "terms") for name, terms in data.get("terms", {}).items()},
-        tool=data["tool"],
-        signature=stated_signature(data),
-    )
-
-
-def _quote(data: Mapping[str, Any], output: Mapping[str, Any]) -> ClipQuote:
-    width, height = (check_whole_number(output[name], name, 1, MAX_PIXELS) for name in ("width", "height"))
-    if width * height > MAX_PIXELS:
-        raise CertificateError(f"the certificate is of a clip of more than {MAX_PIXELS:,} pixels a frame")
-    frames = check_whole_number(output["frames"], "frames", 1, MOST_FRAMES)
-    for name in ("tracks", "rasters", "request", "post_processing"):
-        if not isinstance(data[name], list) or len(data[name]) > MOST_TRACKS:
-            raise CertificateError(
-                f"the certificate has more than {count_noun(MOST_TRACKS, 'entry')} of {name}"
-            )
-    if not isinstance(output["audio"], bool):
-        raise ValueError("neither with nor without sound")
-    method = method_from_certificate(data["method"], data["parameters"])
-    quote = ClipQuote(
-        method=method,
-        tracks=_tracks(data["tracks"], frames),
-        sizes=tuple(None if size is None else _size(size, width, height) for size in data["rasters"]),
-        request=tuple(check_text(each, "request") for each in data["request"]),
-        post_processing=tuple(stated_step(each).description for each in data["post_processing"]),
-        audio=output["audio"],
-        width=width,
-        height=height,
-        frames=frames,
-    )
-    _check_sizes(quote)
-    return quote
-
-
-def _tracks(listed: list[Any], frames: int) -> tuple[TrackRecord, ...]:
-    tracks = tuple(TrackRecord(**each) for each in listed)
-    before = 0
-    for track in tracks:
-        before = check_whole_number(track.number, "number", before + 1, MOST_FRAMES)
-        check_whole_number(track.first, "first", 0, check_whole_number(track.last, "last", 0, frames - 1))
-        if track.person is not None:
-            check_whole_number(track.person, "person", 1, MOST_FRAMES)
-        if not KIND.fullmatch(track.kind) or track.end not in ENDS or not isinstance(track.visible, bool):
-            raise ValueError("a track that cannot be")
-    return tracks
-
-
-def _size(size: list[Any], width: int, height: int) -> tuple[int, int]:
-    across, down = size
-    return check_whole_number(across, "width", 1, width), check_whole_number(down, "height", 1, height)
-
-
-def _check_sizes(quote: ClipQuote) -> None:
-    for group, size in zip(quote.persons, quote.sizes, strict=True):
+def _check(quote: ClipQuote) -> None:
+    """Raise `InvalidParameter` for tracks and rasters that no clip has."""
+    size, before = (quote.width, quote.height), 0
+    possible = quote.width * quote.height <= MAX_PIXELS and bool(quote.persons)
+    possible &= all(each is None or (each[0] <= size[0] and each[1] <= size[1]) for each in quote.sizes)
+    possible &= len(quote.sizes) == len(quote.persons)
+    for track in quote.tracks:
+        possible &= before < track.number and track.first <= track.last < quote.frames
+        before = track.number
+    for group, raster in zip(quote.persons, quote.sizes, strict=False):
         kind = group[0].kind
-        if any(track.kind != kind for track in group):
-            raise ValueError("one person of two kinds")
+        possible &= all(track.kind == kind for track in group)
         crop = draws_faces(quote.method) and kind != WHOLE
-        if (size is None and not crop) or (size is not None and crop and kind == FACE):
-            raise ValueError("a raster where a crop is read, or none where it is")
-        if kind == WHOLE and size != (quote.width, quote.height):
-            raise ValueError("less than the whole picture")
-    if not quote.persons:
-        raise ValueError("nothing is replaced")
+        # a face's crop has no raster, what covers something else in a crop's place may have one
+        possible &= crop if raster is None else not (crop and kind == FACE)
+        possible &= kind != WHOLE or raster == size
+    if not possible:
+        raise InvalidParameter("tracks", None, "and rasters are those of no clip")

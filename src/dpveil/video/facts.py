@@ -11,18 +11,51 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Final
+from typing import Annotated, Final, Self
 
 import numpy as np
 
 from dpveil.core.arrays import UInt8
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE, KIND, OBJECT, WHOLE, Origin
+from dpveil.core.received import (
+    Check,
+    Hash,
+    at_most,
+    between,
+    fault,
+    matching,
+    of_type,
+    one_of,
+    read_object,
+)
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
-from dpveil.io.names import escape_text
 
 FIXED: Final = (WHOLE, BOX, OBJECT)  # kinds of regions whose place a user gives, and no pixel
+BY_HAND: Final = {
+    "text": "text by hand",
+    **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
+}
+"""The finder of a track that a user added, by its kind."""
+OTHERS: Final = "detected by hand"  # that of other kinds, which methods that draw faces cover
+MOST_TRACKS: Final = 10_000
+MOST_KEYS: Final = 200_000
+MOST_FRAMES: Final = 10_000_000
+MOST_TICKS: Final = 1 << 62  # times are below this, in units of the clip's time base
+FARTHEST: Final = 1 << 20  # boxes of keys are within so many pixels of the corner of the picture
+MOST_LETTERS: Final = 10_000  # longest text of a plan, in characters
+LONGEST_NAME: Final = 255
+APART: Final = "/\\\0" if os.name == "posix" else "/\\:\0"  # characters that no name without folders has
+Text = Annotated[str, at_most(MOST_LETTERS), Check(str.isprintable, "is no printable text")]
+Count = Annotated[int, between(1, MOST_FRAMES)]  # numbers of tracks, persons and frames
+LOST: Final = "lost"
+MERGED: Final = "merged"
+ENDS: Final = ("left", "cut", "end", MERGED, LOST)
+"""How a track ends: its object left the picture, the shot ended, the clip ended, another track goes on in its
+place, or nothing of that."""
+End = Annotated[str, one_of(*ENDS)]
+Noun = Annotated[str, matching(KIND, "kind of region, such as face, text or box")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,16 +68,16 @@ class Facts:
     names in words what a release leaves out of the file, such as "2 subtitle streams".
     """
 
-    sha256: str
-    format: str
-    codec: str
-    width: int
-    height: int
-    time_base: Fraction
-    start: int
-    steps: tuple[tuple[int, int], ...]
+    sha256: Hash
+    format: Text
+    codec: Text
+    width: Annotated[int, between(1, MAX_PIXELS)]
+    height: Annotated[int, between(1, MAX_PIXELS)]
+    time_base: Annotated[Fraction, Check(lambda unit: unit > 0, "is not above 0, such as 1/90000")]
+    start: Annotated[int, between(-MOST_TICKS, MOST_TICKS)]
+    steps: tuple[tuple[Annotated[int, between(1, MOST_TICKS)], Count], ...]
     audio: bool
-    dropped: tuple[str, ...] = ()
+    dropped: tuple[Text, ...] = ()
 
     @property
     def frames(self) -> int:
@@ -124,13 +157,6 @@ def clock(seconds: float) -> str:
     return f"{start}:{rest // 100:02d}.{rest % 100:02d}"
 
 
-LOST: Final = "lost"
-MERGED: Final = "merged"
-ENDS: Final = ("left", "cut", "end", MERGED, LOST)
-"""How a track ends: its object left the picture, the shot ended, the clip ended, another track goes on in its
-place, or nothing of that."""
-
-
 @dataclass(frozen=True)
 class Key:
     """Where an object is in one frame: a box in whole pixels, which may reach beyond the picture.
@@ -139,13 +165,13 @@ class Key:
     too, positive towards the right of the picture; None if it is not known.
     """
 
-    frame: int
-    x: int
-    y: int
-    w: int
-    h: int
-    roll: int = 0
-    yaw: int | None = None
+    frame: Annotated[int, between(0, MOST_FRAMES)]
+    x: Annotated[int, between(-FARTHEST, FARTHEST)]
+    y: Annotated[int, between(-FARTHEST, FARTHEST)]
+    w: Annotated[int, between(1, FARTHEST)]
+    h: Annotated[int, between(1, FARTHEST)]
+    roll: Annotated[int, between(-180, 180)] = 0
+    yaw: Annotated[int, between(-90, 90)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,14 +183,22 @@ class Track:
     says. `end` is one of `ENDS`.
     """
 
-    number: int
-    kind: str
-    finder: str
-    keys: tuple[Key, ...]
-    end: str
-    score: float | None = None
-    person: int | None = None
+    number: Count
+    kind: Noun
+    finder: Text
+    keys: Annotated[tuple[Key, ...], Check(bool, "are missing: give at least one place")]
+    end: End
+    score: Annotated[float, between(0, 1)] | None = None
+    person: Count | None = None
     visible: bool = False
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Self:
+        """Return the track of a plan; who adds one by hand may leave out what a finder says."""
+        given = of_type(dict, data, where)
+        kind = str(given.get("kind"))
+        finder = kind if kind in FIXED else BY_HAND.get(kind, OTHERS)
+        return read_object(cls, {"finder": finder, "end": "left", **given}, where)
 
     @property
     def first(self) -> int:
@@ -181,12 +215,12 @@ class Track:
 class TrackRecord:
     """A track as certificates state it: when it is seen, and not where."""
 
-    number: int
-    kind: str
-    person: int | None
-    first: int
-    last: int
-    end: str
+    number: Count
+    kind: Noun
+    person: Count | None
+    first: Annotated[int, between(0, MOST_FRAMES)]
+    last: Annotated[int, between(0, MOST_FRAMES)]
+    end: End
     visible: bool
 
     @classmethod
@@ -200,119 +234,48 @@ class TrackRecord:
         return dict(vars(self))
 
 
-MOST_TRACKS: Final = 10_000
-MOST_KEYS: Final = 200_000
-MOST_FRAMES: Final = 10_000_000
-MOST_TICKS: Final = 1 << 62  # times are below this, in units of the clip's time base
-FARTHEST: Final = 1 << 20  # boxes of keys are within so many pixels of the corner of the picture
-MOST_LETTERS: Final = 10_000  # longest text of a plan, in characters
-LONGEST_NAME: Final = 255
-APART: Final = "/\\\0" if os.name == "posix" else "/\\:\0"  # characters that no name without folders has
-SHOWN: Final = 60  # most characters of a value that an error repeats
-
-
-def field_error(name: str, value: object, problem: str, hint: str = "") -> InvalidParameter:
-    """Return the error about a field, with its value made short and printable."""
-    if isinstance(value, str):
-        text = escape_text(value)
-        value = text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
-    elif value is not None and not isinstance(value, bool | int | float):
-        value = None
-    return InvalidParameter(name, value, problem, hint=hint)
-
-
-def check_whole_number(value: object, name: str, least: int, most: int) -> int:
-    """Return a whole number between two others, inclusive; raises `InvalidParameter`."""
-    whole = isinstance(value, int) and not isinstance(value, bool)
-    if not whole or not least <= value <= most:  # type: ignore[operator]
-        shown = value if not whole or abs(value) < 10**18 else None  # type: ignore[arg-type]
-        raise field_error(name, shown, "is out of range", f"write a whole number from {least:,} to {most:,}")
-    return value  # type: ignore[return-value]
-
-
 def check_name(value: object) -> str:
     """Return the name of a clip without folders, which is looked up beside its plan; raises otherwise."""
     hint = "write the name of the clip without its folder, such as clip.mp4"
     if not isinstance(value, str) or not value.strip(". "):
-        raise field_error("clip", value, "is no name of a file", hint)
+        raise fault("clip", value, "is no name of a file", hint)
     if any(mark in value for mark in APART) or not value.isprintable() or len(value) > LONGEST_NAME:
-        raise field_error("clip", value, "is no name of a file in the folder of the plan", hint)
+        raise fault("clip", value, "is no name of a file in the folder of the plan", hint)
     return value
 
 
-def check_facts(facts: Facts) -> None:
-    """Raise `InvalidParameter` for facts that no clip has."""
-    check_whole_number(facts.width, "width", 1, MAX_PIXELS)
-    check_whole_number(facts.height, "height", 1, MAX_PIXELS // facts.width)
-    if facts.time_base <= 0:
-        unit = "it is a unit in seconds, such as 1/90000"
-        raise field_error("time_base", str(facts.time_base), "is out of range", unit)
-    check_whole_number(facts.start, "start", -MOST_TICKS, MOST_TICKS)
-    for at, (step, count) in enumerate(facts.steps):
-        check_whole_number(step, f"steps[{at}]", 1, MOST_TICKS)
-        check_whole_number(count, f"steps[{at}]", 1, MOST_FRAMES)
-    check_whole_number(facts.frames, "frames", 1, MOST_FRAMES)
-
-
-def check_cuts(cuts: Sequence[int], frames: int) -> None:
-    """Raise `InvalidParameter` unless cuts are first frames of shots, in order."""
-    for at, (before, cut) in enumerate(pairwise([0, *cuts])):
-        check_whole_number(cut, f"cuts[{at}]", before + 1, frames - 1)
+def check_size(facts: Facts, cuts: Sequence[int]) -> None:
+    """Raise `InvalidParameter` for sizes that no clip has, and unless cuts are first frames of shots."""
+    if facts.width * facts.height > MAX_PIXELS or facts.frames > MOST_FRAMES:
+        raise InvalidParameter("clip", None, "is larger than any that is read")
+    if any(before >= cut for before, cut in pairwise([0, *cuts, facts.frames])) and cuts:
+        raise InvalidParameter("cuts", None, f"are not in order, from 1 to {facts.frames - 1:,}")
 
 
 def check_tracks(tracks: Sequence[Track], frames: int) -> None:
     """Raise `InvalidParameter` for tracks that cannot be, `RegionError` if none of them is replaced."""
-    check_whole_number(len(tracks), "tracks", 0, MOST_TRACKS)
     numbers: set[int] = set()
     kinds: dict[int, Track] = {}
     for at, track in enumerate(tracks):
         where = f"tracks[{at}]"
-        _check_track(track, frames, where)
+        places = [-1, *(key.frame for key in track.keys), frames]
+        if any(before >= after for before, after in pairwise(places)):
+            raise InvalidParameter(f"{where}.keys", None, f"are not in order of frames below {frames:,}")
+        if track.kind == FACE and Origin(FACE, track.finder).faceless:
+            hint = "write faces by hand, or the kind of what is covered there"
+            raise fault(f"{where}.finder", track.finder, "finds no faces, and this is one", hint)
         if track.number in numbers:
-            raise field_error(f"{where}.number", track.number, "is given to two tracks", "give each its own")
+            raise fault(f"{where}.number", track.number, "is given to two tracks", "give each its own")
         numbers.add(track.number)
         if track.person is not None:
             other = kinds.setdefault(track.person, track)
             if other.kind != track.kind:
                 problem = f"is of track {other.number}, a {other.kind}, and of track {track.number}, which is"
                 hint = "link one kind"
-                raise field_error(f"{where}.person", track.person, f"{problem} a {track.kind}", hint)
-    check_whole_number(sum(len(track.keys) for track in tracks), "keys", 0, MOST_KEYS)
+                raise fault(f"{where}.person", track.person, f"{problem} a {track.kind}", hint)
+    if len(tracks) > MOST_TRACKS or sum(len(track.keys) for track in tracks) > MOST_KEYS:
+        raise InvalidParameter("tracks", len(tracks), f"are too many, or have more than {MOST_KEYS:,} keys")
     if all(track.visible for track in tracks):
         problem = "no track is replaced" if tracks else "there is no track"
         hint = "let one not be visible" if tracks else "add one, or analyze the clip again"
         raise RegionError(f"{problem}, so that the clip would be copied", hint=hint)
-
-
-def _check_track(track: Track, frames: int, where: str) -> None:
-    check_whole_number(track.number, f"{where}.number", 1, MOST_FRAMES)
-    if track.person is not None:
-        check_whole_number(track.person, f"{where}.person", 1, MOST_FRAMES)
-    if not KIND.fullmatch(check_text(track.kind, f"{where}.kind")):
-        raise field_error(f"{where}.kind", track.kind, "is no kind of region", "such as face, text or box")
-    if track.kind == FACE and Origin(FACE, check_text(track.finder, f"{where}.finder")).faceless:
-        hint = "write faces by hand, or the kind of what is covered there"
-        raise field_error(f"{where}.finder", track.finder, "finds no faces, and this is one", hint)
-    if track.end not in ENDS:
-        raise field_error(f"{where}.end", track.end, "is unknown", f"one of {', '.join(ENDS)}")
-    if track.score is not None and not 0 <= track.score <= 1:
-        raise field_error(f"{where}.score", None, "is not from 0 to 1")
-    if not track.keys:
-        raise field_error(f"{where}.keys", None, "are missing", "give at least one place")
-    before = -1
-    for index, key in enumerate(track.keys):
-        name = f"{where}.keys[{index}]"
-        check_whole_number(key.frame, f"{name}.frame", before + 1, frames - 1)
-        before = key.frame
-        for field, least in (("x", -FARTHEST), ("y", -FARTHEST), ("w", 1), ("h", 1)):
-            check_whole_number(getattr(key, field), f"{name}.{field}", least, FARTHEST)
-        check_whole_number(key.roll, f"{name}.roll", -180, 180)
-        if key.yaw is not None:
-            check_whole_number(key.yaw, f"{name}.yaw", -90, 90)
-
-
-def check_text(value: object, name: str) -> str:
-    """Return a printable text that is not too long; raises `InvalidParameter`."""
-    if not isinstance(value, str) or len(value) > MOST_LETTERS or not value.isprintable():
-        raise field_error(name, value, "is no printable text")
-    return value

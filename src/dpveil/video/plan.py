@@ -8,21 +8,21 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json, exact
+from dpveil.core.numbers import Json
 from dpveil.core.origin import WHOLE
 from dpveil.core.parameters import Parameter
+from dpveil.core.received import at_most, fault, one_of, read
 from dpveil.core.region import VECTORS, Covered
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, TooWeak, UnknownName, suggestion
@@ -36,18 +36,15 @@ from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.facts import (
-    FIXED,
     MOST_TRACKS,
     Facts,
     Key,
+    Text,
     Track,
     TrackRecord,
-    check_cuts,
-    check_facts,
     check_name,
-    check_text,
+    check_size,
     check_tracks,
-    field_error,
 )
 from dpveil.video.places import Scene
 from dpveil.video.quote import CROP, ClipQuote, Draw, draws_faces, draws_of, size_of
@@ -91,13 +88,8 @@ class VideoPlan:
 
     def __post_init__(self) -> None:
         check_name(self.clip)
-        check_facts(self.facts)
-        check_cuts(self.cuts, self.facts.frames)
+        check_size(self.facts, self.cuts)
         check_tracks(self.tracks, self.facts.frames)
-        for at, text in enumerate(self.request):
-            check_text(text, f"request[{at}]")
-        if len(self.request) > MOST_TRACKS:
-            raise InvalidParameter("request", len(self.request), "has too many parts")
         if self.keep_audio and not self.facts.audio:
             raise InvalidParameter(
                 "keep_audio", True, "is asked of a clip without sound", hint="leave it out"
@@ -362,17 +354,6 @@ def _unit(nonce: str) -> str:
 
 
 MOST_BYTES: Final = 1 << 25
-HASH: Final = re.compile(r"[0-9a-f]{64}")
-BY_HAND: Final = {
-    "text": "text by hand",
-    **{kind: f"{kind}s by hand" for kind in ("face", "plate", "code", "eye")},
-}
-"""The finder of a track that a user added, by its kind."""
-OTHERS: Final = "detected by hand"  # that of other kinds, which methods that draw faces cover
-CLIP: Final = "name sha256 format codec width height time_base start steps audio dropped"
-PLAN: Final = "schema clip method parameters request post_processing keep_audio cuts tracks"
-TRACK: Final = "number kind finder score person visible end keys"
-KEY: Final = "frame x y w h roll yaw"
 
 
 def read_plan(path: str | Path) -> VideoPlan:
@@ -397,8 +378,7 @@ def parse_plan(text: str) -> VideoPlan:
     Raises errors of `dpveil.errors`, one line each, that name the field and its value.
     """
     try:
-        data = json.loads(text)
-        return _plan(_object(data, "", PLAN, {"schema", "clip", "method", "tracks"}))
+        return _plan(read(_Stated, json.loads(text)))
     except DPVeilError:
         raise
     except json.JSONDecodeError as error:
@@ -408,88 +388,44 @@ def parse_plan(text: str) -> VideoPlan:
         raise InvalidParameter("plan", None, "is not the JSON of a plan", hint=AGAIN) from error
 
 
-def _plan(data: Mapping[str, Any]) -> VideoPlan:
-    if data["schema"] != SCHEMA:
-        raise field_error("schema", data["schema"], "is not one of a plan", f"this version reads {SCHEMA}")
-    clip = _object(data["clip"], "clip", CLIP, {*CLIP.split()} - {"dropped"})
-    if not isinstance(clip["sha256"], str) or not HASH.fullmatch(clip["sha256"]):
-        raise field_error("sha256", clip["sha256"], "is no SHA-256", AGAIN)
-    dropped = _of(list, clip.get("dropped", []), "dropped")
-    facts = Facts(
-        sha256=clip["sha256"],
-        format=check_text(clip["format"], "format"),
-        codec=check_text(clip["codec"], "codec"),
-        width=clip["width"],
-        height=clip["height"],
-        time_base=exact(check_text(clip["time_base"], "time_base"), "time_base"),
-        start=clip["start"],
-        steps=tuple((step, count) for step, count in _of(list, clip["steps"], "steps")),
-        audio=_of(bool, clip["audio"], "audio"),
-        dropped=tuple(check_text(each, f"dropped[{at}]") for at, each in enumerate(dropped)),
-    )
-    tracks = _of(list, data["tracks"], "tracks")
-    steps = _of(list, data.get("post_processing", []), "post_processing")
+@dataclass(frozen=True)
+class _Stated:
+    """A plan as its file states it; a person who edits it may leave out what has a default."""
+
+    schema: Annotated[str, one_of(SCHEMA)]
+    clip: Mapping[str, Any]  # its name, and `Facts`
+    method: str
+    tracks: tuple[Track, ...]
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    request: Annotated[tuple[Text, ...], at_most(MOST_TRACKS)] = ()
+    post_processing: tuple[Text, ...] = ()
+    keep_audio: bool = False
+    cuts: tuple[int, ...] = ()
+
+
+def _plan(stated: _Stated) -> VideoPlan:
+    clip = dict(stated.clip)
     return VideoPlan(
-        clip=clip["name"],
-        facts=facts,
-        method=_method(data["method"], data.get("parameters", {})),
-        tracks=tuple(_track(each, f"tracks[{at}]") for at, each in enumerate(tracks)),
-        cuts=tuple(_of(list, data.get("cuts", []), "cuts")),
-        request=tuple(_of(list, data.get("request", []), "request")),
-        post_processing=tuple(stated_step(check_text(step, "post_processing")) for step in steps),
-        keep_audio=_of(bool, data.get("keep_audio", False), "keep_audio"),
+        clip=check_name(clip.pop("name", None)),
+        facts=read(Facts, clip, "clip"),
+        method=_method(stated.method, stated.parameters),
+        tracks=stated.tracks,
+        cuts=stated.cuts,
+        request=stated.request,
+        post_processing=tuple(stated_step(step) for step in stated.post_processing),
+        keep_audio=stated.keep_audio,
     )
 
 
-def _track(value: object, where: str) -> Track:
-    data = _object(value, where, TRACK, {"number", "kind", "keys"})
-    keys = tuple(
-        Key(**_object(each, f"{where}.keys[{at}]", KEY, {"frame", "x", "y", "w", "h"}))
-        for at, each in enumerate(_of(list, data["keys"], f"{where}.keys"))
-    )
-    kind = check_text(data["kind"], f"{where}.kind")
-    if data.get("score") is not None and not isinstance(data["score"], int | float):
-        raise field_error(f"{where}.score", None, "is not a number")
-    return Track(
-        number=data["number"],
-        kind=kind,
-        finder=data.get("finder", kind if kind in FIXED else BY_HAND.get(kind, OTHERS)),
-        end=data.get("end", "left"),
-        keys=keys,
-        score=data.get("score"),
-        person=data.get("person"),
-        visible=_of(bool, data.get("visible", False), f"{where}.visible"),
-    )
-
-
-def _method(name: object, parameters: object) -> Method:
+def _method(name: str, parameters: Mapping[str, Any]) -> Method:
     """Return a method by name; parameters that are left out have their defaults, and none names a file."""
-    if not isinstance(name, str) or name not in METHODS:
-        raise UnknownName("method", escape_text(str(name))[:60], METHODS)
+    if name not in METHODS:
+        raise UnknownName("method", escape_text(name)[:60], METHODS)
     kind = METHODS[name]
     names = {each.name: inspect.getattr_static(kind, each.name) for each in fields(kind)}
     known = {each: static for each, static in names.items() if isinstance(static, Parameter)}
-    given = _object(parameters, "parameters", " ".join(known), set())
-    return build(name, {n: None if v is None else known[n].stated(v) for n, v in given.items()})
-
-
-def _object(value: object, where: str, names: str, needed: set[str]) -> dict[str, Any]:
-    data, known, before = _of(dict, value, where or "plan"), names.split(), f"{where}." if where else ""
-    for name in data:
-        if name not in known:
-            hint = f"{suggestion(name, known)}its fields are {', '.join(known)}"
-            raise field_error(f"{before}{escape_text(name)[:60]}", data[name], "is unknown", hint)
-    for name in known:
-        if name in needed and name not in data:
-            raise field_error(f"{before}{name}", None, "is missing")
-    return data
-
-
-JSON_TYPES: Final = {dict: "an object", list: "a list", bool: "true or false"}
-Type = TypeVar("Type")
-
-
-def _of(kind: type[Type], value: object, where: str) -> Type:
-    if not isinstance(value, kind):
-        raise field_error(where, value, f"is not {JSON_TYPES[kind]}")
-    return value
+    for given in parameters:
+        if given not in known:
+            hint = f"{suggestion(given, known)}its fields are {', '.join(known)}"
+            raise fault(f"parameters.{escape_text(given)[:60]}", parameters[given], "is unknown", hint)
+    return build(name, {n: None if v is None else known[n].stated(v) for n, v in parameters.items()})
