@@ -155,7 +155,6 @@ def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:
 
 
 def _budgets(method: type[Method]) -> list[list[str]]:
-    """Return the sets of parameters by which a privacy budget can be given, the usual one first."""
     if method.budgets:
         return [list(names) for names in method.budgets]
     required = [name for name in BUDGETS if name in inspect.signature(method).parameters]

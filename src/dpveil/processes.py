@@ -142,7 +142,6 @@ class Channel:
         return unpack_message(said, contents) if len(contents) == size else None
 
     def _read_exactly(self, size: int) -> bytes:
-        """Return so many bytes, in memory as they arrive, or fewer at the end."""
         parts: list[bytes] = []
         while size:
             parts.append(part := self.reads.read(min(size, PIECE)))
@@ -301,7 +300,6 @@ class Child:
         raise self._reason(heard, f"{seconds:g} s" if late.is_set() else "")
 
     def _reason(self, heard: Message | None, late: str) -> Ended:
-        """End the process; return what ended it."""
         raised = heard[0].get("raised") if heard is not None and isinstance(heard[0], dict) else None
         with suppress(subprocess.TimeoutExpired):
             self.process.wait(1)

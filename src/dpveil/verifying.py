@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpveil.io import MAX_PIXELS, is_present
+from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.folders import DATA_SET, MANY, PDF, is_data_set, is_folder
 from dpveil.io.names import check_path
-from dpveil.release.saving import certificate_path, image_path, is_clip
-from dpveil.release.verification import Trusted, Verification, check_requirements, judge
+from dpveil.release.saving import certificate_from, certificate_path, image_path, is_clip
+from dpveil.release.verification import Trusted, Verification, check_requirements, examine, judge
 from dpveil.release.verification import verify as verify_photo
 
 if TYPE_CHECKING:
@@ -41,11 +42,10 @@ def verify(
     wanted, document = check_requirements(at_least, trust), _document_of(given)
     folder = given.parent if given.name == DATA_SET else given
     if is_data_set(folder):
-        from dpveil.synthesis.saving import read_set
+        from dpveil.synthesis.saving import SetCertificate, set_problems
 
-        certificate, problems = read_set(folder)
-        status = "inconsistent" if problems else "consistent"
-        return judge(SetVerification(folder, status, problems, certificate), *wanted)
+        stated = partial(certificate_from, partial(read_untrusted, folder / DATA_SET), SetCertificate)
+        return judge(examine(SetVerification, folder, stated, partial(set_problems, folder)), *wanted)
     if is_folder(given) and not is_present(certificate_path(given)):
         why = "it is a folder: give each file in it, or use the command dpveil verify"
         return Verification(given, "unchecked", (why,))
@@ -95,7 +95,6 @@ class SetVerification(Verification):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes about a consistent set, made from its certificate's data; else empty."""
         if self.status != "consistent" or self.certificate is None:
             return ()
         pictures = f"a data set of {self.certificate.plan.pictures:,} pictures"

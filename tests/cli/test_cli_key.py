@@ -8,6 +8,7 @@ from PIL import Image
 
 from chains import chain
 from dpveil.cli import key as cli_key
+from dpveil.core.certificate import Certificate
 from dpveil.release.keys import SigningKey
 from dpveil.release.saving import read_certificate
 
@@ -96,7 +97,7 @@ def test_a_rerun_skips_what_its_own_key_signed(folder, shell):
     assert (code, "not one that this key signed" in err) == (1, True)
     assert obfuscate(shell, "--sign", "bob.key", "--force")[0] == 0
     bob = SigningKey.read(folder / "bob.key").public
-    assert read_certificate(folder / "out.png").signature.public_key == bob.data.hex()
+    assert read_certificate(folder / "out.png", Certificate).signature.public_key == bob.data.hex()
 
 
 def test_encrypted_keys_take_their_passphrase_from_the_environment_or_the_terminal(

@@ -10,6 +10,7 @@ import tarfile
 import pytest
 from made_faces import faces, source_of, train
 
+import dpveil
 from dpveil.assets import save
 from dpveil.bench.items import PhotoFile
 from dpveil.cli import synthesize
@@ -20,7 +21,6 @@ from dpveil.io.folders import DATA_SET
 from dpveil.ledger import Reservation
 from dpveil.synthesis import Simulator
 from dpveil.synthesis import plan as of_set
-from dpveil.synthesis.saving import read_set
 from people_made import folder
 
 FEW = ("--epsilon", "100", "--delta", "1e-6", "--crop", "middle", "--pictures", "5")
@@ -70,7 +70,7 @@ def test_a_seed_makes_the_set_again_and_is_said(made, tmp_path):
     err = made("--seed", "7")[2]
     assert text_of(tmp_path) == first
     assert "NOT FOR PUBLICATION" in err
-    assert not read_set(tmp_path / "made")[0].publishable
+    assert not dpveil.verify(tmp_path / "made").publishable
 
 
 def test_nothing_of_names_or_photos_is_in_the_set(made, tmp_path):
@@ -273,7 +273,7 @@ def test_an_interrupt_after_the_payment_waits_for_the_set(made, shell, tmp_path,
         130,
         "dpveil: interrupted: the set was paid, and made is complete",
     )
-    assert not read_set(tmp_path / "made")[1]
+    assert dpveil.verify(tmp_path / "made").status == "consistent"
     code, answer, _ = shell("ledger", "check", "made", "--ledger", URL)
     assert (code, "paid by album" in answer) == (0, True)
 

@@ -566,7 +566,7 @@ LIES: dict[str, tuple[int, Edit, str]] = {
     "the request does not say so": (PASSED, lambda d: d.pop("if_none"), "edited"),
     "another way": (PASSED, lambda d: d.update(if_none="copy"), "malformed"),
     "a way that no certificate states": (PASSED, lambda d: d.update(if_none="others+whole"), "malformed"),
-    "no way": (PASSED, lambda d: d.update(if_none=None), "malformed"),
+    "no way": (PASSED, lambda d: d.update(if_none=None), "edited"),
     "a way that is no text": (PASSED, lambda d: d.update(if_none=["others"]), "malformed"),
     "nothing is missing": (PASSED, lambda d: d.update(missing=[]), "no region is of it"),
     "what nobody asked for": (PASSED, lambda d: d.update(missing=["faces", "hats"]), "was not asked for"),

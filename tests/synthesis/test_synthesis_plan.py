@@ -15,12 +15,12 @@ from made_faces import faces, source_of, train
 
 from dpveil.accounting import zcdp_delta, zcdp_rho
 from dpveil.codecs import PCA
-from dpveil.core.envelope import canonical, checksum
+from dpveil.core.envelope import canonical, checksum, parse
 from dpveil.errors import CertificateError, InvalidParameter, NoiseError
 from dpveil.noise import SeededBits
 from dpveil.synthesis import Plan, Simulator, evolve
 from dpveil.synthesis.plan import SHEET, picture_name
-from dpveil.synthesis.saving import SetCertificate, parse_set
+from dpveil.synthesis.saving import SetCertificate
 from dpveil.synthesis.simulator import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 
 CODEC = f"pca 100 sha256:{64 * '0'}"
@@ -193,7 +193,7 @@ PLACES = places(json.loads(written()))
 
 @pytest.mark.parametrize("bits", ["secure", "seeded"])
 def test_what_is_written_is_read(bits):
-    found = parse_set(written(bits=bits))
+    found = parse(written(bits=bits), SetCertificate)
     assert (found.plan, found.bits, found.files, found.to_text()) == (PLAN, bits, FILES, written(bits=bits))
     assert found.publishable is (bits == "secure")
     assert any("NOT FOR PUBLICATION" in text for text in found.warnings) is (bits == "seeded")
@@ -214,7 +214,7 @@ def test_no_value_in_any_place_does_more_than_be_refused(path, value):
     except ValueError:  # NaN and infinities, which no JSON has
         text = json.dumps(data)
     try:
-        found = parse_set(text)
+        found = parse(text, SetCertificate)
     except CertificateError:
         return
     assert found.to_text() == text
@@ -230,7 +230,7 @@ def test_nothing_may_be_missing(path):
     del held[path[-1]]
     data = data if path == ("checksum",) else data | {"checksum": checksum(data)}
     with pytest.raises(CertificateError):
-        parse_set(canonical(data))
+        parse(canonical(data), SetCertificate)
 
 
 # Figures of the page on synthetic data sets: those of the code, and those that the benchmark recorded.

@@ -143,7 +143,6 @@ class LaplaceAccount(Account):
         return laplace_rho(self.scale, self.shifts)
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return the smallest ε of pure composition, zCDP and privacy loss distributions."""
         return laplace_epsilon(self.scale, self.shifts, delta)
 
 
@@ -159,9 +158,7 @@ class ZeroConcentrated(Account):
 
     @property
     def rho(self) -> Fraction:
-        """ρ."""
         return self.spent
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return ε by the tight conversion of `zcdp_epsilon`."""
         return zcdp_epsilon(self.spent, delta)

@@ -123,7 +123,6 @@ def compose(guarantees: Parts) -> Guarantee:
 
 
 def _check(guarantees: object) -> None:
-    """Raise `InvalidParameter` unless `guarantees` is a non-empty sequence of guarantees."""
     parts = guarantees if isinstance(guarantees, Sequence) else [guarantees]
     wrong = [part for part in parts if not isinstance(part, Guarantee)]
     if parts is not guarantees or wrong:

@@ -221,7 +221,6 @@ class MetricAtDistance:
     share: float | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object; an infinite factor is null."""
         factor = None if math.isinf(self.factor) else self.factor
         return {"d": self.distance, "factor": factor, "success": self.success, "share": self.share}
 
@@ -258,7 +257,6 @@ class MetricMeaning:
         return odds, usual, WORDS
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object."""
         return {
             "epsilon": float_above(self.guarantee.epsilon or Fraction(0)),
             "metric": self.guarantee.metric,
@@ -303,7 +301,6 @@ def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> Me
 
 
 def _largest_epsilons(distance: Fraction) -> dict[str, float]:
-    """Return the largest ε of each strength at a distance, rounded down."""
     if distance == 0:
         return {}
     far = float_above(distance)

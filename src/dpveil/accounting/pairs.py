@@ -191,17 +191,14 @@ class DrawsAccount(Account):
 
     @property
     def draws(self) -> int:
-        """The total number of draws."""
         return sum(count for _, count in self.parts)
 
     @property
     def pure(self) -> Fraction:
-        """The sum over all draws."""
         return sum((pair.pure * count for pair, count in self.parts), Fraction(0))
 
     @property
     def rho(self) -> Fraction:
-        """The sum over all draws."""
         return sum((pair.rho * count for pair, count in self.parts), Fraction(0))
 
     def epsilon(self, delta: Fraction) -> Fraction:

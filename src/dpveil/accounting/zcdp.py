@@ -164,7 +164,6 @@ def _best_gap(rho: float, epsilon: float) -> float:
 
 
 def _log_delta(rho: float, epsilon: float) -> float:
-    """Return log δ in floating point, for guesses."""
     rho = max(rho, SMALLEST_RHO)
     gap = _best_gap(rho, epsilon)
     return gap * ((1 + gap) * rho - epsilon) - math.log(gap) - (1 + gap) * math.log1p(1 / gap)

@@ -71,7 +71,6 @@ def card_text(card: Card, words: CardWords, file: str, digest: str) -> str:
 
 
 def _block(*lines: str) -> list[str]:
-    """Return the lines followed by an empty one, or nothing if there are none."""
     return [*lines, ""] if lines else []
 
 
@@ -80,5 +79,4 @@ def _rows(values: Mapping[str, Json]) -> list[str]:
 
 
 def _on_one_line(text: str) -> str:
-    """Return the text on one line."""
     return " ".join(text.split())

@@ -114,7 +114,6 @@ class OnnxRuntime(Engine):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Whether the package onnxruntime is installed."""
         return find_spec("onnxruntime") is not None
 
     @classmethod
@@ -123,13 +122,11 @@ class OnnxRuntime(Engine):
         session(contents, _threads())
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
-        """Return the outputs for an image of any size."""
         found = session(self._contents, self._threads or _threads())
         return list(found.run(self._outputs, {found.get_inputs()[0].name: image}))
 
 
 def _threads() -> int:
-    """Return how many threads OpenCV is set to."""
     return max(1, cv2.getNumThreads())
 
 
@@ -218,16 +215,13 @@ class OpenCV(Engine):
 
     @classmethod
     def is_installed(cls) -> bool:
-        """Return True: dpveil requires OpenCV."""
         return True
 
     @classmethod
     def check(cls, contents: bytes) -> None:
-        """Load the network; raises `cv2.error`."""
         cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
-        """Return the outputs for an image."""
         net = self._net(image.shape)
         net.setInput(image)
         outputs = self._outputs or net.getUnconnectedOutLayersNames()

@@ -69,7 +69,6 @@ class Network:
 
     @cached_property
     def is_ours(self) -> bool:
-        """Whether it is one of `OURS`."""
         return sha256(self.contents).hexdigest() in OURS
 
     @cached_property
@@ -107,7 +106,6 @@ class Network:
         return out
 
     def _engine(self) -> Engine:
-        """Return this thread's engine with the network loaded."""
         held: WeakKeyDictionary[Network, Engine] | None = getattr(ENGINES, "held", None)
         if held is None:
             held = ENGINES.held = WeakKeyDictionary()

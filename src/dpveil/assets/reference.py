@@ -103,7 +103,6 @@ class Reference:
 
     @classmethod
     def built_in(cls, kind: Kind) -> Reference:
-        """Return the reference to the built-in choice of `kind`."""
         return cls(kind.built_in, "", None, kind)
 
     @classmethod
@@ -174,7 +173,6 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
-    """Return the error for a file that does not exist, or a `word` that stands for none."""
     words = [known for known in (DEFAULT * bool(kind.default), kind.built_in) if known]
     hint = suggestion(str(path).lower(), words) + kind.hint
     if word:
@@ -196,7 +194,6 @@ class AssetField(Parameter[object, Reference]):
         self.kind = kind
 
     def check(self, value: object) -> Reference:
-        """Return the reference to the file; raises as `Reference.of`."""
         return Reference.of(value, self.kind)
 
     def stated(self, value: Json) -> Reference:

@@ -49,7 +49,6 @@ def installed_path(name: str) -> Path | None:
 
 @cache
 def _package_folders(package: str) -> tuple[str, ...]:
-    """Return the folders of an installed package, or none."""
     spec = find_spec(package)
     return tuple((spec.submodule_search_locations if spec else None) or ())
 
@@ -109,7 +108,6 @@ class Stored(ABC):
         return encode_file(self)[1]
 
     def with_card(self, card: Card) -> Self:
-        """Return the same contents with another card."""
         return replace(self, card=card)  # type: ignore[type-var]
 
 

@@ -23,6 +23,7 @@ from typing import Any, BinaryIO, Final
 from weakref import finalize
 
 from dpveil.batch.state import Stamp, name_hash, stage_of
+from dpveil.core.certificate import Certificate
 from dpveil.core.photo import Photo
 from dpveil.core.urls import Url
 from dpveil.errors import CertificateError, InvalidParameter, UsageError
@@ -325,7 +326,7 @@ def _split_sample(name: str) -> tuple[str, str]:
 
 def _stated_columns(read: Read) -> tuple[str, ...]:
     try:
-        return certificate_from(read).columns
+        return certificate_from(read, Certificate).columns
     except CertificateError:  # whoever verifies the release says what is wrong
         return ()
 

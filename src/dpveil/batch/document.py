@@ -16,7 +16,7 @@ from dpveil.batch.archive_inputs import ARCHIVES, Release, archive_of
 from dpveil.batch.remote_output import write
 from dpveil.core.certificate import parse_certificate
 from dpveil.core.urls import Status
-from dpveil.errors import INTACT, CertificateError, OutputError, UnknownName
+from dpveil.errors import CertificateError, OutputError, UnknownName
 from dpveil.io import MAX_PIXELS, is_present, most_bytes, read_untrusted
 from dpveil.io.document import pieces, png_of, stream_of
 from dpveil.io.folders import PDF, is_link
@@ -24,9 +24,9 @@ from dpveil.io.names import escape_text, show_path
 from dpveil.io.unreadable import COPY, COPY_AGAIN, LINK, Refused, Unread
 from dpveil.io.untrusted import open_untrusted
 from dpveil.io.writing import flush_folder, temporary_path
-from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page, parse_document
+from dpveil.release.documents import MOST_BYTES, DocumentCertificate, Page
 from dpveil.release.keys import SigningKey, trusted_keys
-from dpveil.release.saving import ReleaseFiles, certificate_path
+from dpveil.release.saving import ReleaseFiles, certificate_from, certificate_path
 from dpveil.release.verification import FORGED, Trusted, Verification, verify_pair
 
 FILE_ALTERED: Final = ("was changed after its release, or is not the one of its certificate", COPY_AGAIN)
@@ -103,12 +103,11 @@ def released_pages(path: Path, dpi: int, numbers: Sequence[int], most: int) -> I
 
 def _read_certificate(path: Path) -> DocumentCertificate:
     try:
-        return parse_document(read_untrusted(certificate_path(path), MOST_BYTES).decode())
+        read = partial(read_untrusted, certificate_path(path))
+        return certificate_from(read, DocumentCertificate, MOST_BYTES)
     except CertificateError as error:
         told = error.message.removeprefix("the certificate ")
         raise Refused(f"has a certificate that {told}", error.hint) from error
-    except UnicodeDecodeError as error:
-        raise Refused("has a certificate that is no text", INTACT) from error
 
 
 def _check(file: BinaryIO, status: os.stat_result | Status, stated: DocumentCertificate, most: int) -> None:

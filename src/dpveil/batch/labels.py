@@ -497,7 +497,7 @@ class Labels:
         report.wrote.append(WRITTEN.format(count_noun(len(pairs), "photo"), show_path(place)))
 
     def _release(self, task: Task, output: Path) -> Released:
-        certificate = read_certificate(output)
+        certificate = read_certificate(output, Certificate)
         made, boxes = certificate.output, tuple(record.box for record in certificate.regions)
         size = (0, 0) if made is None else (made.width, made.height)
         name = PurePosixPath(PurePath(os.path.relpath(output, self.out)).as_posix())

@@ -143,7 +143,7 @@ def released_again(choices: Choices) -> str:
 def _other_files(output: Path, choices: Choices) -> list[str]:
     """Return the parameters by which an earlier release had other trained files, if all else is the same."""
     try:
-        stated: dict[str, Any] = read_certificate(output).settings
+        stated: dict[str, Any] = read_certificate(output, Certificate).settings
     except DPVeilError:
         return []
     asked: dict[str, Any] = choices.settings

@@ -117,7 +117,6 @@ def prefix(folder: Path, out: Path) -> str:
 
 
 def _exclusion_reason(found: Verification) -> str:
-    """Return why a file has no place in a card; empty if it has one."""
     stated = found.certificate
     if found.status == "unprotected":
         return "it is a copy of the original and carries no guarantee"

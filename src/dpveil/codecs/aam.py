@@ -69,7 +69,6 @@ class Mesh:
 
     @cached_property
     def _ends(self) -> Points:
-        """The points of the mean shape, followed by those of the border."""
         return np.concatenate([self.rest, _border(self.height, self.width)])
 
     @cached_property
@@ -177,7 +176,6 @@ class Mesh:
 
 
 def _border(height: int, width: int) -> Points:
-    """Return the corners of the border and the points between them, clockwise from the top left."""
     along = np.arange(ON_A_SIDE + 1) / (ON_A_SIDE + 1)
     zero, one = np.zeros_like(along), np.ones_like(along)
     x = np.concatenate([along, one, 1 - along, zero])
@@ -187,7 +185,6 @@ def _border(height: int, width: int) -> Points:
 
 
 def _clip_to_border(points: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Return points clipped to lie inside the border."""
     size = np.array([width, height])
     return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
 
@@ -214,7 +211,6 @@ def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) ->
 
 
 def _sample_bilinear(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
-    """Return a picture's levels at one position for each pixel, bilinearly; its edge is extended."""
     x, y = at.astype(np.float32).T.reshape(2, *picture.shape[:2])
     levels = picture.astype(np.float32)
     found = cv2.remap(levels, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
@@ -243,7 +239,6 @@ class ShapeSpace:
     reach: Float64[np.ndarray, "2 k"]
 
     def parameters(self, shapes: Shapes) -> Parameters:
-        """Return the least-squares parameters of shapes."""
         moves = (shapes - self.mesh.rest).reshape(len(shapes), self.basis.shape[1])
         found: Parameters = moves @ self.basis.T
         return found
@@ -291,13 +286,11 @@ class ShapeSpace:
 
     @property
     def features_seen(self) -> int:
-        """The number of features of a crop."""
         rows, columns = self._feature_size
         return 2 * rows * columns + 1
 
     @property
     def _feature_size(self) -> tuple[int, int]:
-        """Rows and columns of the downscaled crop from which features are computed."""
         ratio = min(1.0, SEEN / max(self.mesh.height, self.mesh.width))
         return max(2, round(ratio * self.mesh.height)), max(2, round(ratio * self.mesh.width))
 
@@ -310,7 +303,6 @@ class ShapeSpace:
 
 
 def _small(crops: Crops, rows: int, columns: int) -> Float32[np.ndarray, "n h w"]:
-    """Return the crops in grey, downscaled to this size in pixels."""
     out = np.empty((len(crops), rows, columns), np.float32)
     for crop, small in zip(crops, out, strict=True):
         grey = crop[..., 0] if crop.shape[2] == 1 else cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY)
@@ -359,7 +351,6 @@ class AAM(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of coordinates, of shape and texture together."""
         return self.of_shape + self.texture.length
 
     @property
@@ -382,7 +373,6 @@ class AAM(StoredCodec):
         return self.space.mesh.from_rest(self.texture.decode(codes[:, self.of_shape :]), shapes)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: shapes, regressions, texture, and statistics."""
         mesh = self.space.mesh
         return {
             **{TEXTURE + name: value for name, value in self.texture.tensors().items()},
@@ -396,7 +386,6 @@ class AAM(StoredCodec):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         rest, basis, reach = (tensors[name].astype(np.float64) for name in ("rest", "basis", "reach"))
         triangles, steps = tensors["triangles"].astype(np.int64), tensors["steps"].astype(np.float32)

@@ -203,11 +203,9 @@ class StoredCodec(Stored, Codec):
     hint: ClassVar[str] = "make one: dpveil train pca IMAGES... --out model.safetensors"
 
     def facts(self) -> dict[str, Json]:
-        """Return the canvas, for the file's header."""
         return {"canvas": list(self.canvas)}
 
     def card_words(self) -> CardWords:
-        """Return the model card's sections about the codec."""
         height, width, channels = self.canvas
         distances = self.statistics.pair_distances().mean
         return CardWords(

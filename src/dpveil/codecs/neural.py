@@ -55,7 +55,6 @@ class EncoderDecoder(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of components."""
         return len(self.basis)
 
     def _encode(self, crops: Crops) -> Codes:
@@ -74,7 +73,6 @@ class EncoderDecoder(StoredCodec):
         return decode_crops(self.decoder, given, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: networks, basis and statistics."""
         return {
             "encoder": np.frombuffer(self.encoder.contents, np.uint8),
             "decoder": np.frombuffer(self.decoder.contents, np.uint8),
@@ -86,7 +84,6 @@ class EncoderDecoder(StoredCodec):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = square_of(facts)
         mean, basis = (tensors[name].astype(np.float32) for name in ("mean", "basis"))
         energy = tensors["energy"].astype(np.float64)

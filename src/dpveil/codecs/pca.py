@@ -54,7 +54,6 @@ class Factors:
 
     @property
     def variances(self) -> Float64[np.ndarray, "k m"]:
-        """The variance of every coordinate in each component."""
         found: Float64[np.ndarray, "k m"] = (self.loadings**2).sum(axis=2) + self.noises
         return found
 
@@ -94,7 +93,6 @@ class Factors:
         return type(self)(self.weights, *few)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of a file."""
         few = {name: getattr(self, name).astype(np.float32) for name in NAMES[1:]}
         return {"weights": self.weights, **few}
 
@@ -149,7 +147,6 @@ class Dictionary(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of atoms."""
         return len(self.atoms)
 
     def _encode(self, crops: Crops) -> Codes:
@@ -161,13 +158,11 @@ class Dictionary(StoredCodec):
         return pictures_of(rows, len(codes), self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: mean, atoms as 16-bit floats, and statistics."""
         stored = self.atoms.astype(np.float16)
         return {"mean": self.mean, "atoms": stored, **self.statistics.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         mean, atoms = (tensors[name].astype(np.float32) for name in ("mean", "atoms"))
         if mean.shape != (prod(canvas),) or atoms.ndim != 2 or atoms.shape[1:] != mean.shape:
@@ -230,7 +225,6 @@ class PCA(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of components."""
         return len(self.components)
 
     def _encode(self, crops: Crops) -> Codes:
@@ -246,13 +240,11 @@ class PCA(StoredCodec):
         return pictures_of(rows, len(codes), self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: mean, components as 16-bit floats, and statistics."""
         stored = self.components.astype(np.float16)
         return {"mean": self.mean, "components": stored, **self.statistics.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         mean, components = (tensors[name].astype(np.float32) for name in ("mean", "components"))
         if mean.shape != (prod(canvas),) or components.ndim != 2 or components.shape[1:] != mean.shape:
@@ -294,12 +286,10 @@ class Mixture(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of principal components."""
         return len(self.components)
 
     @property
     def prior(self) -> Factors:
-        """The public distribution of codes."""
         return self.factors
 
     def samples(self, count: int, bits: BitSource) -> Crops:
@@ -320,12 +310,10 @@ class Mixture(StoredCodec):
         return self._eigenfaces._decode(codes)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: those of eigenfaces, and the mixture."""
         return {**self._eigenfaces.tensors(), **self.factors.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         own = PCA.of_file(facts, tensors, card)
         factors = Factors.of_tensors(tensors, own.length)
         return cls(own.mean, own.components, factors, own.statistics, own.canvas, card)

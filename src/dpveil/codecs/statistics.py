@@ -121,7 +121,6 @@ def interpolate_distances(
 
 
 def _unit(places: Places) -> Places:
-    """Return the codes scaled to length 1; the centre stays 0."""
     length = np.linalg.norm(places, axis=1, keepdims=True)
     return places / np.where(length > 0, length, 1)
 
@@ -157,12 +156,10 @@ class Bounds:
 
     @property
     def width(self) -> Float64[np.ndarray, " m"]:
-        """The length of each side."""
         width: Float64[np.ndarray, " m"] = self.high - self.low
         return width
 
     def clip(self, codes: Codes) -> Codes:
-        """Return the codes clipped to the box."""
         clipped: Codes = np.clip(codes, self.low, self.high)
         return clipped
 
@@ -215,13 +212,11 @@ class Statistics:
         return cls(quantiles, distances, column_energy, spread)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: all but the energy, which follows from the decoder."""
         kept = {"quantiles": self.quantiles, "apart": self.distances}
         return kept if self.deviations is None else {**kept, "deviations": self.deviations}
 
     @property
     def length(self) -> int:
-        """The number of coordinates of a code."""
         return len(self.column_energy)
 
     def bounds(self, clip: Number = 0) -> Bounds:

@@ -162,7 +162,6 @@ class UpConv(StoredCodec):
 
     @property
     def length(self) -> int:
-        """The number of outputs of the identity layer."""
         return int(self.identities.shape[1])
 
     @cached_property
@@ -180,7 +179,6 @@ class UpConv(StoredCodec):
         return np.array(found).reshape(len(crops), self.length)
 
     def codes_of(self, rows: Rows) -> Codes:
-        """Return the identity layer's outputs, n × m."""
         return np.where(rows > 0, rows, SLOPE * rows)
 
     @cached_property
@@ -227,7 +225,6 @@ class UpConv(StoredCodec):
         return decode_crops(self.decoder, given, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: network, people, embedding (axes as 16-bit floats), statistics."""
         return {
             "decoder": np.frombuffer(self.decoder.contents, np.uint8),
             "identities": self.identities,
@@ -240,7 +237,6 @@ class UpConv(StoredCodec):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = square_of(facts)
         side = canvas[0]
         names = ("identities", "gallery", "mean", "axes")

@@ -52,7 +52,6 @@ class Output:
         check_fields(self)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return {name: value for name, value in vars(self).items() if value}
 
 
@@ -159,7 +158,6 @@ class Certificate(Envelope):
         }
 
     def members(self) -> dict[str, Json]:
-        """Return what is stated about a photo."""
         given: dict[str, Json] = {
             "if_none": self.if_none,
             "pose": None if self.pose is None else list(self.pose),

@@ -43,7 +43,6 @@ class Signature:
 
     @property
     def signer(self) -> str:
-        """The fingerprint of the signer's public key."""
         return fingerprint(bytes.fromhex(self.public_key))
 
     def fits(self, text: str) -> bool:
@@ -78,7 +77,6 @@ class Note(str):
     settings: Mapping[str, str]
 
     def __new__(cls, form: str, **settings: str) -> Note:
-        """Return the note about these settings."""
         note = super().__new__(cls, fill_words(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
         note.form, note.settings = form, settings
         return note
@@ -162,11 +160,9 @@ class Envelope(ABC):
 
     @property
     def publishable(self) -> bool:
-        """Whether there are no `objections` to publishing the release."""
         return not self.objections
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object."""
         data: dict[str, Json] = {"schema": SCHEMA, "kind": self.kind, "tool": self.tool}
         data |= {"publishable": self.publishable, **self.members()}
         if self.signature is not None:
@@ -174,7 +170,6 @@ class Envelope(ABC):
         return data | {"checksum": checksum(data)}
 
     def to_text(self) -> str:
-        """Return the canonical text."""
         return canonical(self.to_json())
 
     def unsigned_text(self) -> str:

@@ -112,7 +112,6 @@ class Relation:
         return self.name if self.m is None else f"m-pixels (m = {self.m})"
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return {"name": self.name} | ({} if self.m is None else {"m": self.m})
 
 
@@ -124,7 +123,6 @@ class Scope:
     in_the_clear: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return {"covers": self.covers, "in_the_clear": list(self.in_the_clear)}
 
 
@@ -199,7 +197,6 @@ class Guarantee:
 
     @property
     def formal(self) -> bool:
-        """Whether there is a formal guarantee."""
         return self.kind != "heuristic"
 
     def __str__(self) -> str:
@@ -227,5 +224,4 @@ class Guarantee:
         return data | measured
 
     def to_json(self) -> dict[str, Json]:
-        """Return the numbers with the sentences of the scope, for who is shown them."""
         return self.numbers() | {"scope": self.scope.to_json()}

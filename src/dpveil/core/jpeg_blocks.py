@@ -149,7 +149,6 @@ class JpegBlocks:
 
 
 def _wider(mask: Bool[np.ndarray, "h w"], axis: int) -> Bool[np.ndarray, "h w"]:
-    """Return a mask with one more pixel at both ends along an axis."""
     along, wider = np.moveaxis(mask, axis, 0), np.moveaxis(mask.copy(), axis, 0)
     wider[1:] |= along[:-1]
     wider[:-1] |= along[1:]

@@ -184,11 +184,9 @@ class Distance:
 
     @classmethod
     def of(cls, name: str, /, **settings: Any) -> Distance:
-        """Return the distance with these settings, sorted by name."""
         return cls(name, tuple(sorted(settings.items())))
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return {"name": self.name, "settings": dict(self.settings)}
 
     @classmethod

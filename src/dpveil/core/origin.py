@@ -87,7 +87,6 @@ class Origin:
 
     @property
     def name(self) -> str:
-        """What the region is called, in short."""
         name = self.kind if self.number is None else f"{self.kind} {self.number}"
         if self.kind == WHOLE:
             name = "whole photo, as no region was found" if self.fallback else "whole photo"
@@ -105,6 +104,5 @@ class Origin:
         return f"{self.name}, grown to the {self.grown_to} blocks"
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate: the kind, and every field that is not its default."""
         given = {n: value for n, value in vars(self).items() if n == "kind" or value != getattr(Origin, n)}
         return given if self.cell is None else given | {"cell": [*self.cell]}

@@ -91,7 +91,6 @@ class Positive(Value[Number, Fraction]):
     """A rational number above zero, such as ε or ρ; exact, with no default."""
 
     def check(self, value: Number) -> Fraction:
-        """Return `value` as a positive rational."""
         return positive(value, self.name)
 
 
@@ -99,7 +98,6 @@ class OptionalPositive(Value[Number | None, Fraction | None]):
     """A rational number above zero, or None where another parameter is given instead."""
 
     def check(self, value: Number | None) -> Fraction | None:
-        """Return `value` as a positive rational, or None."""
         return None if value is None else positive(value, self.name)
 
 
@@ -107,7 +105,6 @@ class Probability(Value[Number, Fraction]):
     """A rational number strictly between 0 and 1; exact, with no default."""
 
     def check(self, value: Number) -> Fraction:
-        """Return `value` as a rational in (0, 1)."""
         return probability(value, self.name)
 
 
@@ -115,7 +112,6 @@ class OptionalProbability(Value[Number | None, Fraction | None]):
     """A rational number strictly between 0 and 1, or None."""
 
     def check(self, value: Number | None) -> Fraction | None:
-        """Return `value` as a rational in (0, 1), or None."""
         return None if value is None else probability(value, self.name)
 
 
@@ -127,7 +123,6 @@ class Between(Value[Number, Fraction]):
         self.low, self.high = exact(low), exact(high)
 
     def check(self, value: Number) -> Fraction:
-        """Return `value` as a rational within the range."""
         number = exact(value, self.name)
         if not self.low <= number <= self.high:
             span = f"{to_json(self.low)} and {to_json(self.high)}"
@@ -145,7 +140,6 @@ class Whole(Value[int, int]):
         self.low, self.high = low, high
 
     def check(self, value: int) -> int:
-        """Return `value` as an int within the range."""
         given: object = value
         if (
             isinstance(given, bool)
@@ -167,7 +161,6 @@ class Count(Value[int, int]):
         self.low, self.high = low, high
 
     def check(self, value: int) -> int:
-        """Return `value` as an int within the range."""
         return check_count(value, self.name, low=self.low, high=self.high)
 
 
@@ -177,7 +170,6 @@ class OptionalCount(Value[int | None, int | None]):
     metavar = "N"
 
     def check(self, value: int | None) -> int | None:
-        """Return `value` as a positive int."""
         return check_count(value, self.name)
 
 
@@ -208,7 +200,6 @@ class OneOf(Value[str | None, str | None]):
         self.words = words
 
     def check(self, value: str | None) -> str | None:
-        """Return `value` if it is one of the words."""
         if value not in self.words:
             hint = f"{suggestion(str(value), self.words)}write {self.hint}"
             raise InvalidParameter(self.name, value, "is unknown", hint=hint)
@@ -221,7 +212,6 @@ class Flag(Value[bool, bool]):
     metavar = ""
 
     def check(self, value: bool) -> bool:
-        """Return `value` if it is a bool."""
         if not isinstance(value, bool):
             raise InvalidParameter(self.name, value, "is not true or false", hint="give True or False")
         return value

@@ -148,7 +148,6 @@ def check_fields(made: Any) -> None:
 
 @cache
 def _members(kind: Hashable) -> dict[str, tuple[Any, bool]]:
-    """Return the type of each field of a dataclass, and whether it has no default."""
     given: Any = kind
     types, found = get_type_hints(given, include_extras=True), [one for one in fields(given) if one.init]
     return {one.name: (types[one.name], one.default is one.default_factory is MISSING) for one in found}

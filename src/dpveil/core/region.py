@@ -44,7 +44,6 @@ class Box:
 
     @classmethod
     def from_json(cls, data: object, where: str) -> Self:
-        """Return the box of a received list of four numbers."""
         return cls(*received.read(tuple[int, int, int, int], data, where))
 
     def inside(self, width: int, height: int) -> bool:
@@ -52,7 +51,6 @@ class Box:
         return self.x >= 0 and self.y >= 0 and self.x + self.w <= width and self.y + self.h <= height
 
     def overlaps(self, other: Box) -> bool:
-        """Whether the two boxes have a pixel in common."""
         across = self.x < other.x + other.w and other.x < self.x + self.w
         return across and self.y < other.y + other.h and other.y < self.y + self.h
 
@@ -144,7 +142,6 @@ class Region:
 
     @property
     def label(self) -> str:
-        """What the region is called."""
         return self.origin.in_words()
 
     @property
@@ -220,7 +217,6 @@ class RegionRecord:
 
     @property
     def label(self) -> str:
-        """What the region is called."""
         return self.origin.in_words()
 
     @property
@@ -263,7 +259,6 @@ class RegionRecord:
         return "" if origin.escapes in due else "does not say what its format spreads"
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate."""
         return {"box": [*vars(self.box).values()], "masked": self.masked, "origin": self.origin.to_json()}
 
 
@@ -312,7 +307,6 @@ class Covered:
         )
 
     def to_json(self) -> dict[str, str]:
-        """Return both in hexadecimal, for the process that pays."""
         return {"photo": self.photo.hex(), "pixels": self.pixels.hex()}
 
     @classmethod

@@ -163,7 +163,7 @@ class Cache:
             there = _files_present(path)
         if not there:
             return None
-        certificate = read_certificate(path)
+        certificate = read_certificate(path, Certificate)
         output = certificate.output
         if output is None or not certificate.guarantees:
             raise CertificateError(f"{show_path(path)} is no release", hint=REMEDY)
@@ -368,7 +368,6 @@ class Releaser:
         return hashlib.sha256(hashlib.sha256(settings).digest() + content).digest()
 
     def _check_stored(self, stored: Stored, photo: Photo) -> Stored:
-        """Return a stored release if it is what would be drawn today; raises `DPVeilError` if it is not."""
         stated = stored.certificate
         output = stated.output
         if (
@@ -395,7 +394,6 @@ class Releaser:
 
 
 def _open_ledger(ledger: Budget | str | None) -> Budget | None:
-    """Return a ledger that is given by its URL as an open one, which this process keeps open."""
     return _by_url(ledger) if isinstance(ledger, str) else ledger
 
 

@@ -92,7 +92,6 @@ class Cost:
         return cls(*map(int, parts))
 
     def to_json(self) -> dict[str, Json]:
-        """Return Σε and Σδ of pure and approximate releases, and Σρ of others, as numbers."""
         return {
             "epsilon": to_json(Fraction(self.epsilon, UNIT)),
             "delta": to_json(Fraction(self.delta, DELTA_UNIT)),
@@ -143,7 +142,6 @@ class Total:
         return cls(Cost.parse(cost), read_relation(relation))
 
     def to_json(self) -> dict[str, Json]:
-        """Return the sums and the relation in words of a command line."""
         return {**self.cost.to_json(), "relation": self.relation_text() or None}
 
 

@@ -197,7 +197,6 @@ class Database:
         return ""
 
     def close(self) -> None:
-        """Close the connection; using it again opens it again."""
         with self.lock:
             opened, self._connection = self._connection, None
             if opened is not None:
@@ -206,7 +205,6 @@ class Database:
 
     @contextmanager
     def _as_ledger_error(self) -> Iterator[None]:
-        """Turn errors of the database, its driver and the system into `LedgerError`."""
         try:
             yield
         except self.errors as error:

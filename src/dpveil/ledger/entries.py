@@ -145,7 +145,6 @@ class Entry:
         return getattr(self.event, "unit", None), sha256 if part is None else photo_name(part.photo)
 
     def to_json(self) -> dict[str, Json]:
-        """Return number, time, kind and what happened, in names for readers."""
         told = {NAMED.get(name, name): value for name, value in fields(self.event).items()}
         return {"number": self.number, "time": self.time, "kind": self.kind, **told}
 

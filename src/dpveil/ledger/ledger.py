@@ -113,7 +113,6 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close its file; using it again opens it again."""
         self._database.close()
 
     @property
@@ -319,7 +318,6 @@ class Ledger:
         covered: Covered | None,
         other_regions: bool,
     ) -> Debit:
-        """Return the debit that a release asks for, whose draw is not known yet."""
         name, cost = check_subject(subject), Total.of(guarantee)
         part = part_of(self._secret, covered, other_regions)
         return Debit(name, unit_of(self._secret, name, key), 1, cost, part)
@@ -387,7 +385,6 @@ class Reservation:
 
 
 def _account(row: Balance, held: Iterable[Reserved]) -> Account:
-    """Return the account of a subject's row, with the reservations of it and those below it."""
     below = (each.cost for each in held if is_under(each.subject, row.subject))
     return Account(row.subject, row.spent, sum(below, Total()), tuple(row.limits), known=not row.new)
 

@@ -231,7 +231,6 @@ class Limit:
         return f"limit {self.in_words()}, left {told}"
 
     def to_json(self, used: Cost | None = None) -> dict[str, Json]:
-        """Return the limit, with what is left beside what was `used`, and by how much that exceeds it."""
         numbers: dict[str, Json] = {name: to_json(value) for name, value in self.amounts.items()}
         told = {"kind": self.kind, **numbers, "relation": self.slot[1] or None}
         if used is None:

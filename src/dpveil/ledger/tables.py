@@ -112,7 +112,6 @@ class Tables:
         return found
 
     def of_file(self, sha256: str) -> list[Stored]:
-        """Return what is stored about a file."""
         found = [e.event for e in self._entries("WHERE sha256 = :sha256 ORDER BY number", sha256=sha256)]
         if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
             raise damage_error("entries are listed under another file")

@@ -147,7 +147,6 @@ def block_law(variance: Fraction, block_bits: int, blocks: int) -> Law:
 
 
 def _shares(weights: list[Interval], precision: int) -> list[Interval]:
-    """Return the weights divided by their sum, as intervals in units of 2^-precision."""
     least, most = sum(low for low, _ in weights), sum(high for _, high in weights)
     certain = 1 << precision
     return [

@@ -43,7 +43,6 @@ class Page:
 
     @property
     def name(self) -> str:
-        """What its picture is called."""
         return page_name(self.number)
 
     @property
@@ -98,7 +97,6 @@ class DocumentCertificate(Envelope):
 
     @cached_property
     def strength(self) -> str | None:
-        """The strength of the sum; None if there is none."""
         return None if self.composition is None else strength(self.composition)
 
     @property
@@ -108,7 +106,6 @@ class DocumentCertificate(Envelope):
 
     @property
     def protected(self) -> list[Page]:
-        """The other pages."""
         return [page for page in self.pages if page.certificate.guarantees]
 
     @property
@@ -137,7 +134,6 @@ class DocumentCertificate(Envelope):
         return "; ".join([*said, *self._exposure_lines()])
 
     def _exposure_lines(self) -> Iterator[str]:
-        """Yield how much of the pages is replaced, and what was not found, or not looked for."""
         drawn = self.protected
         missing: dict[str, list[int]] = {}
         for page in drawn:
@@ -163,7 +159,6 @@ class DocumentCertificate(Envelope):
         return self.signature is not None and self.signature.public_key in [key.data.hex() for key in keys]
 
     def members(self) -> dict[str, Json]:
-        """Return what is stated about a document."""
         return {
             "output": {"sha256": self.sha256, "format": "pdf", "bytes": self.size, "dpi": self.dpi},
             "pages": [
@@ -176,7 +171,6 @@ class DocumentCertificate(Envelope):
 
     @classmethod
     def of_members(cls, data: Mapping[str, Any]) -> DocumentCertificate:
-        """Return the certificate with these members; raises `InvalidParameter`."""
         stated = read_object(_Stated, data)
         pages = tuple(Page(each.page, each.bytes, each.certificate) for each in stated.pages)
         if any(one.number >= other.number for one, other in pairwise(pages)):

@@ -40,7 +40,6 @@ class Need:
     noise_scale: float | None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object."""
         budget: Json = None if self.budget is None else dict(self.budget)
         return {"budget": budget, "noise_scale": self.noise_scale}
 
@@ -51,7 +50,6 @@ def _numbers(method: Method) -> dict[str, float]:
 
 
 def _need(method: Method, name: str, size: Size) -> Need:
-    """Return what it takes to reach the strength `name` on a region of this size."""
     budget = budget_for(method, name, size)
     if budget is None:
         return Need(name, None, None)
@@ -134,7 +132,6 @@ class Explanation:
     metric: MetricMeaning | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object that `dpveil explain --json` prints."""
         return {
             "method": self.method.name,
             "parameters": self.method.parameters(),
@@ -194,7 +191,6 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
 
 
 def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
-    """Return the same noise's guarantees of other kinds: pure ε, ρ, and (ε, δ) at its δ or 10^-6."""
     account = method.account(**size)
     if account is None:
         return ()

@@ -76,7 +76,6 @@ class PublicKey:
 
     @property
     def pem(self) -> bytes:
-        """The PEM file of the key."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
         from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -219,7 +218,6 @@ def is_private(path: str | Path, *, argument: str) -> bool:
 
 
 def _private_contents(path: str | Path, argument: str) -> bytes:
-    """Return a private key's file; raises `InvalidParameter` if others may read it, or if it is another."""
     contents = public_contents(path, argument)
     label = _label(contents)
     if label.endswith(b"PUBLIC KEY"):

@@ -143,7 +143,6 @@ class Marker:
 
 
 def _signer(private: object, path: str | Path) -> tuple[str, Callable[[bytes], bytes]]:
-    """Return a key's algorithm, as the C2PA library names it, and the function that signs with it."""
     from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePrivateKey
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature

@@ -112,7 +112,6 @@ class SearchResult:
 
 
 def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion:
-    """Return the first error, with a further remedy if something else was `found`; or all, if `passing`."""
     error, *more = errors
     if passing and more:
         message = ", and ".join(dict.fromkeys(each.message for each in errors))
@@ -163,7 +162,6 @@ class Plan:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each region, parallel to `regions`."""
         return () if self.quote is None else self.quote.guarantees
 
     @property
@@ -430,7 +428,6 @@ def check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
 
 
 def _growth_notes(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
-    """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
     pairs = zip(asked, placed, strict=True)

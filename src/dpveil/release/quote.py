@@ -106,7 +106,6 @@ class Quote:
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each region, in their order."""
         return tuple(self._promise(record) for record in self.regions)
 
     @cached_property

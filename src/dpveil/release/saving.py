@@ -8,14 +8,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.certificate import MANIFEST, Certificate, Output, parse_certificate
-from dpveil.core.envelope import MOST_BYTES
+from dpveil.core.certificate import MANIFEST, Certificate, Output
+from dpveil.core.envelope import MOST_BYTES, Sealed, parse
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.jpeg_blocks import JpegBlocks
 from dpveil.core.region import Covered
@@ -191,10 +192,10 @@ class ReleaseFiles:
             yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
 
 
-def certificate_from(read: Read) -> Certificate:
-    """Return a certificate, whose content is untrusted; raises `CertificateError`."""
+def certificate_from(read: Read, kind: type[Sealed], most: int = MOST_BYTES) -> Sealed:
+    """Return a certificate, whose content is untrusted; raises `CertificateError`, and `MissingPlugin`."""
     try:
-        return parse_certificate(read(MOST_BYTES).decode())
+        return parse(read(most).decode(), kind)
     except Refused as refusal:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:
@@ -257,8 +258,8 @@ def is_release(path: Path) -> bool:
     return image is not None and is_present(certificate_path(image))
 
 
-def read_certificate(image: Path) -> Certificate:
-    """Return the certificate beside an image file; its content is untrusted.
+def read_certificate(image: Path, kind: type[Sealed]) -> Sealed:
+    """Return the certificate beside a file, such as an image; its content is untrusted.
 
     Raises `CertificateError` if there is none, or it cannot be read or parsed.
     """
@@ -266,7 +267,7 @@ def read_certificate(image: Path) -> Certificate:
     if not is_present(beside):
         missing = "has no certificate" if is_present(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
-    return certificate_from(lambda most: read_untrusted(beside, most))
+    return certificate_from(partial(read_untrusted, beside), kind)
 
 
 @dataclass(frozen=True, eq=False)
@@ -448,7 +449,7 @@ def _finish(folder: Path, found: Sequence[Path]) -> None:
         image = image_path(beside)
         if image is not None and not os.path.lexists(image):
             with suppress(CertificateError):
-                if (output := read_certificate(image).output) is not None:
+                if (output := read_certificate(image, Certificate).output) is not None:
                     without[output.sha256] = image, output
     pixels = max((output.width * output.height for _, output in without.values()), default=0)
     for path in _regular_files(found) if without else ():

@@ -5,18 +5,17 @@ inconsistency, not forgery.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import INTACT, CertificateError, DPVeilError
+from dpveil.errors import INTACT, DPVeilError
 from dpveil.io import MAX_PIXELS, is_present, read_untrusted
 from dpveil.io.names import check_path, escape_text
 from dpveil.io.unreadable import Refused
@@ -103,7 +102,6 @@ class Verification:
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each."""
         return () if self.certificate is None else self.certificate.objections
 
     @property
@@ -184,21 +182,34 @@ def verify(
 
     That is `dpveil.verify` of a photo.
     """
-    given = Path(check_path(path, "give the name of a released image"))
-    wanted = check_requirements(at_least, trust)
-    image = image_path(given)
-    if image is None:
-        problem = "the name is that of no image's certificate"
-        return judge(Verification(given, "inconsistent", (problem,)), *wanted)
 
-    def contents(most: int) -> bytes:
-        if not is_present(image):
-            raise Refused("is missing", INTACT)
-        return read_untrusted(image, most)
+    def photo(image: Path) -> Verification:
+        def contents(most: int) -> bytes:
+            if not is_present(image):
+                raise Refused("is missing", INTACT)
+            return read_untrusted(image, most)
 
-    pair = ReleaseFiles(image, contents, partial(read_untrusted, certificate_path(image)))
-    found = _verify(pair, partial(read_certificate, image), max_pixels)
-    if found.certificate is None and not is_present(certificate_path(image)):
+        pair = ReleaseFiles(image, contents, partial(read_untrusted, certificate_path(image)))
+        return _examine_photo(pair, partial(read_certificate, image, Certificate), max_pixels)
+
+    return verify_file(path, photo, Verification, at_least=at_least, trust=trust)
+
+
+def verify_file(
+    path: str | Path,
+    examine_file: Callable[[Path], Found],
+    kind: type[Found],
+    *,
+    at_least: str | None,
+    trust: Trusted,
+) -> Found:
+    """Return what `examine_file` finds of a file that `path` names, or its certificate, judged."""
+    given = Path(check_path(path, "give the name of a released file"))
+    wanted, file = check_requirements(at_least, trust), image_path(given)
+    if file is None:
+        return judge(kind(given, "inconsistent", ("the name is that of no file's certificate",)), *wanted)
+    found = examine_file(file)
+    if found.certificate is None and not is_present(certificate_path(file)):
         found = replace(found, status="missing")
     return judge(found, *wanted)
 
@@ -212,7 +223,9 @@ def verify_pair(
 ) -> Verification:
     """Return whether an image fits its certificate, as `verify` does, wherever the two are."""
     wanted = check_requirements(at_least, trust)
-    return judge(_verify(pair, partial(certificate_from, pair.certificate), max_pixels), *wanted)
+    return judge(
+        _examine_photo(pair, partial(certificate_from, pair.certificate, Certificate), max_pixels), *wanted
+    )
 
 
 def check_requirements(
@@ -234,40 +247,53 @@ def too_weak(found: Verification, least: str | None) -> str:
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
-def _verify(pair: ReleaseFiles, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
-    image = pair.path
+def examine(
+    kind: type[Found], path: Path, stated: Callable[[], Any], problems: Callable[[Any], Iterable[str]]
+) -> Found:
+    """Return what is found of a release whose certificate `stated` reads; `problems` tell what is wrong.
+
+    These are read one by one, until there are too many: nothing that is wrong with its files is raised.
+    """
+    certificate = None
     try:
         certificate = stated()
-    except CertificateError as error:
-        return Verification(image, "inconsistent", (str(error),))
-    problems = _at_most(_problem_lines(_problems(pair, certificate, max_pixels)))
-    sound = "consistent" if certificate.guarantees else "unprotected"
-    if problems:
-        return Verification(image, "inconsistent", problems, certificate)
+        found = _first_lines(problems(certificate))
+    except DPVeilError as error:
+        found = (escape_text(str(error)),)
+    except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
+        found = (f"{UNFORESEEN} ({type(error).__name__})",)
+    return kind(path, "inconsistent" if found else "consistent", found, certificate)
+
+
+def _examine_photo(pair: ReleaseFiles, stated: Callable[[], Certificate], max_pixels: int) -> Verification:
+    found = examine(Verification, pair.path, stated, lambda made: _problems(pair, made, max_pixels))
+    certificate = found.certificate
+    if certificate is None or found.problems:
+        return found
     certificate = with_sentences(certificate)
     few = certificate.composition is not None and few_only(certificate.composition) in certificate.warnings
-    return Verification(image, sound, (), certificate, few)
+    status = "consistent" if certificate.guarantees else "unprotected"
+    return replace(found, status=status, certificate=certificate, few_only=few)
 
 
-def _problem_lines(problems: Iterator[str]) -> Iterator[str]:
-    """Yield problems as they are found, each in one line; an exception on the way becomes the last one."""
+def _first_lines(problems: Iterable[str]) -> tuple[str, ...]:
+    """Return the first problems, one line each, and "and more" if there are others; an error is the last."""
+    lines: list[str] = []
     try:
-        yield from map(escape_text, problems)
+        for problem in problems:
+            if len(lines) == MOST_PROBLEMS:
+                return (*lines, "and more")
+            lines.append(escape_text(problem))
     except DPVeilError as error:
-        yield escape_text(f"{UNFORESEEN}: {error.message}")
-    except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
-        yield f"{UNFORESEEN} ({type(error).__name__})"
-
-
-def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
-    """Return the first problems, and "and more" if there are others, which are not computed."""
-    first = tuple(islice(problems, MOST_PROBLEMS))
-    return (*first, "and more") if next(problems, None) else first
+        lines.append(escape_text(f"{UNFORESEEN}: {error.message}"))
+    except Exception as error:  # noqa: BLE001  as above
+        lines.append(f"{UNFORESEEN} ({type(error).__name__})")
+    return tuple(lines)
 
 
 def contradictions(certificate: Certificate) -> tuple[str, ...]:
     """Return what is wrong with a certificate alone, one line each; its image is not looked at."""
-    return _at_most(_problem_lines(_problems(None, certificate, MAX_PIXELS)))
+    return _first_lines(_problems(None, certificate, MAX_PIXELS))
 
 
 def _problems(pair: ReleaseFiles | None, certificate: Certificate, max_pixels: int) -> Iterator[str]:

@@ -139,7 +139,6 @@ def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, 
 
 
 def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:
-    """Return which traces of a region lie outside of it, if any do."""
     kinds = {"PDF": PAGE_TRACES, **dict.fromkeys(REDUCED, REDUCED_TRACES)}
     traces = kinds.get(codec, TRACES.format(codec))
     vouched = (VOUCHED.format(traces),) * (codec in BLOCKLESS)
@@ -390,7 +389,6 @@ FACES_TOO: Final = (
 
 
 def _about(place: str, many: str, rest: str) -> tuple[str, str, str]:
-    """Return what is told of a region that was found: its place, how many there are, and what stays."""
     count = f"how many {many} were found, and that none was found elsewhere"
     return f"position and size of {place}, {SAME}", count, f"{OUTSIDE}, with {rest}"
 
@@ -482,7 +480,6 @@ def passed_notes(requests: Sequence[str]) -> tuple[str, ...]:
 
 
 def _passed_over(requests: Sequence[str]) -> dict[tuple[str, str], None]:
-    """Return what is so of each request that is passed over, and what follows from that, each once."""
     told = []
     for request in requests:
         word = request.partition(" ")[0]
@@ -542,7 +539,6 @@ def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str,
 
 
 def _numbers_text(numbers: Sequence[int]) -> str:
-    """Return "1", "1 and 2", and so on, with the number of those that are too many to name."""
     named = list(map(str, numbers[:MOST_NAMED]))
     named += [f"{len(numbers) - MOST_NAMED} more"] * (len(numbers) > MOST_NAMED)
     return " and ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)

@@ -82,7 +82,6 @@ class Row:
 
     @property
     def failure(self) -> Failure | None:
-        """Why nothing was released, or None."""
         if self.status == RELEASED:
             return None
         kind = getattr(errors, self.error, DPVeilError)
@@ -171,7 +170,6 @@ class Log:
         self._path = path
 
     def add(self, rows: list[Row]) -> None:
-        """Append these rows; raises `OutputError`."""
         try:
             make_folder(self._path.parent)
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC

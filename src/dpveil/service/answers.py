@@ -25,7 +25,6 @@ class JSONResponse(responses.JSONResponse):
     """JSON as `encode_json`."""
 
     def render(self, content: Any) -> bytes:
-        """Return the bytes of a value."""
         return encode_json(content)
 
 

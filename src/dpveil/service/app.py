@@ -208,7 +208,6 @@ async def certificate(parts: Using, caller: Asking, id: str) -> Response:  # noq
 
 
 def _download_header(result: Result, ending: str = "") -> dict[str, str]:
-    """Return the header that names a download: the service knows no name of the photo, and tells none."""
     name = f"release-{result.id[:8]}.{result.format}{ending}"
     return {"content-disposition": f'attachment; filename="{name}"'}
 
@@ -318,7 +317,6 @@ async def figures(parts: Using, caller: Asking) -> Response:
 
 
 async def _answer(request: Request, error: Exception) -> Response:
-    """Answer an error; one that nobody expected goes on to `Guard`, which logs it."""
     return refusal(error if isinstance(error, DPVeilError) else FAILURE)
 
 

@@ -110,7 +110,6 @@ class Budget:
         return self.ledger is None or bool(self.ledger.paid_for(sha256))
 
     def close(self) -> None:
-        """Close the ledger."""
         if self.ledger is not None:
             self.ledger.close()
 

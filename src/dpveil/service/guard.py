@@ -85,7 +85,6 @@ class Share:
         self.held.now += size
 
     def free(self) -> None:
-        """Give everything back."""
         self.held.now -= self.size
         self.size = 0
 
@@ -119,7 +118,6 @@ class Guard:
         self.app, self.hosts, self.limits, self.metrics = app, frozenset(hosts), limits, metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

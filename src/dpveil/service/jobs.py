@@ -77,7 +77,6 @@ class Order:
     share: Share
 
     def free(self) -> None:
-        """Let go of the photo."""
         self.photo = b""
         self.share.free()
 
@@ -133,7 +132,6 @@ class Jobs:
         return result, new
 
     async def wait(self, id_: str, seconds: float) -> None:
-        """Wait until a job is over, or the time is."""
         if seconds and (job := self._jobs.get(id_)) is not None:
             await asyncio.wait([job.task], timeout=seconds)
 
@@ -176,7 +174,6 @@ class Jobs:
         return {}
 
     async def close(self) -> None:
-        """Cancel what is not paid for, and finish the rest."""
         self.closing = True
         jobs = [*self._jobs.values()]
         for job in jobs:
@@ -225,7 +222,6 @@ class Jobs:
             await self.results(self.store.fail, id_, json.dumps(problem(error)))
 
     async def _release(self, job: Job, order: Order) -> None:
-        """Plan, pay, draw and keep; the worker is free once it has drawn."""
         async with AsyncExitStack() as stack:
             if format_of_release(order.photo):
                 job.folder = stack.enter_context(work_folder())

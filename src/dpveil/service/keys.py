@@ -165,7 +165,6 @@ class KeyFile:
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
-    """Return what changes with a file's contents; None if there is no file."""
     try:
         status = path.stat()
     except OSError:

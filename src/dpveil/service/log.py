@@ -47,7 +47,6 @@ class OneLine(logging.Formatter):
     """Writes a record as one JSON object; of an exception its type and where it was raised, no values."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line = {"time": f"{moment}.{int(record.msecs):03d}Z", "level": record.levelname.lower()}
         told = getattr(record, "told", {"event": "server", "message": record.getMessage()[:300]})

@@ -182,14 +182,12 @@ def _release_clip(
 
 
 def _without_paths(text: str, names: Mapping[str, str]) -> str:
-    """Return a text with files called by what they are: a path would tell of the host."""
     for path, name in names.items():
         text = text.replace(path, name)
     return text
 
 
 def _error_of(kind: type[BaseException], message: str, hint: str) -> DPVeilError:
-    """Return an error of that class, or of the nearest that takes a message and a hint."""
     plain = (one for one in kind.__mro__ if one.__init__ is DPVeilError.__init__)  # type: ignore[misc]
     error: type[DPVeilError] = next(plain, DPVeilError)
     return error(message, hint=hint)

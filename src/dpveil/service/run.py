@@ -168,7 +168,6 @@ class _Server(uvicorn.Server):
             self.told(self.servers[0].sockets[0].getsockname()[1])
 
     async def shutdown(self, sockets: Any = None) -> None:
-        """Stop."""
         closing = asyncio.create_task(self.service.jobs.close())
         await super().shutdown(sockets=sockets)
         await closing

@@ -135,7 +135,6 @@ class Request:
 
 
 def _method(name: object, parameters: dict[str, Any]) -> Method:
-    """Return the method, none of whose parameters opens a file."""
     if name is not None and (not isinstance(name, str) or name not in METHODS):
         raise UnknownName("method", str(name)[:100], METHODS)
     kind = METHODS[name or USUAL]
@@ -186,7 +185,6 @@ def _is_box(regions: list[Any]) -> bool:
 
 
 def _region(spec: object) -> str:
-    """Return a region as text that `parse` cannot take for the name of a file."""
     text = ",".join(map(str, spec)) if isinstance(spec, list) and _is_box(spec) else spec
     if not isinstance(text, str) or not (text.strip() in TABLE or BOX.fullmatch(text)):
         shown = str(text)[:100]

@@ -96,7 +96,6 @@ class Store:
             raise OutputError(problem, hint=hint) from error
 
     def close(self) -> None:
-        """Close the database."""
         self._base.close()
 
     def mac(self, *parts: str | bytes) -> bytes:
@@ -156,7 +155,6 @@ class Store:
         return not full
 
     def free(self, size: int) -> None:
-        """Give back what `has_room` kept."""
         self._room -= size
 
     def check_disk(self, id_: str, size: int) -> None:
@@ -223,7 +221,6 @@ class Store:
         self.used += len(problem) - int(before[0])
 
     def unfinished_ids(self) -> list[str]:
-        """Return the names of all results that are neither done nor failed."""
         which = "SELECT id FROM results WHERE state IN (?, ?)"
         return [str(id_) for (id_,) in self._base.execute(which, [WORKING, KEPT])]
 
@@ -259,7 +256,6 @@ class Store:
         return int(found[0]), int(found[1])
 
     def note_fetched(self, id_: str) -> None:
-        """Note that a release was downloaded."""
         self._base.execute("UPDATE results SET fetched = 1 WHERE id = ?", [id_])
 
     def delete(self, id_: str) -> None:
@@ -267,7 +263,6 @@ class Store:
         self._forget("id = ? AND state IN (?, ?)", [id_, DONE, FAILED])
 
     def sweep(self) -> None:
-        """Forget what has expired."""
         self._forget(EXPIRED, [time.time(), DONE, FAILED])
 
     def _forget(self, which: str, values: Sequence[Any]) -> int:
@@ -280,7 +275,6 @@ class Store:
 
 
 def _open_database(path: str | Path, ledger: str) -> tuple[sqlite3.Connection, bytes]:
-    """Return the database at `path`, made if there is none, and its own secret."""
     if path != MEMORY:
         Path(path).touch(0o600)  # nobody else reads it; SQLite's other files take its mode
         if Path(path).is_dir():  # SQLite would not say why it cannot

@@ -105,7 +105,6 @@ def _explain(settings: dict[str, Any]) -> dict[str, Json]:
 
 
 def _short(planned: Plan, told: dict[str, Json]) -> dict[str, Json]:
-    """Return what is told of a plan, if a message can hold it; raises `RegionError`."""
     if len(json.dumps(told)) > MOST_JSON - 100:
         problem = f"the plan of {count_noun(len(planned.regions), 'region')} is longer than the service tells"
         raise RegionError(problem, hint="protect a larger region around them, or whole")
@@ -130,7 +129,6 @@ def _release(told: dict[str, Any], contents: bytes) -> Iterator[Parts]:
 
 
 def _notes(remarks: Sequence[str]) -> list[Json]:
-    """Return notes that are short enough to be kept; the last one says if there were more."""
     kept: list[Json] = [*remarks]
     while len(json.dumps(kept)) > MOST_NOTES - 100:
         kept = kept[: len(kept) // 2]

@@ -67,7 +67,6 @@ class Workers:
 
     @property
     def replaced(self) -> int:
-        """How many workers ended or were killed."""
         return self._pool.deaths
 
     async def start(self) -> None:
@@ -103,6 +102,5 @@ class Workers:
             self._free.release()
 
     def end(self) -> None:
-        """End all workers, of which none is in use."""
         self._threads.shutdown()
         self._pool.end()

@@ -123,7 +123,6 @@ class Plan:
 
     @property
     def rho(self) -> Fraction:
-        """What all rounds together cost under zCDP."""
         return self.rounds * Fraction(REPLACED, 2 * self.variance)
 
     @property
@@ -138,7 +137,6 @@ class Plan:
 
     @property
     def chosen(self) -> int:
-        """The number of candidates: the given one, or that of the rule."""
         return self.candidates or min(MOST, int(self.people / (MARGIN * self.noise)))
 
     @property
@@ -239,7 +237,6 @@ def _check_votes(plan: Plan, photos: Embedded, people: Int64[np.ndarray, " n"]) 
 
 
 def _choose_codes(codes: Codes, votes: Votes, count: int, plan: Plan, bits: BitSource) -> Codes:
-    """Return `count` codes, each as often as its share of the noisy votes, up to one more or less."""
     ends = np.cumsum(shares(votes, THRESHOLD * plan.noise * UNIT))
     places: Float64[np.ndarray, " count"] = (np.arange(count) + uniforms(1, bits)) / count
     return np.asarray(codes[np.searchsorted(ends, places).clip(0, len(codes) - 1)])

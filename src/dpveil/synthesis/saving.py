@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Protocol
 
@@ -16,7 +15,7 @@ from dpveil.accounting.meaning import strength
 from dpveil.codecs.base import Crops
 from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import SEEDED
-from dpveil.core.envelope import MOST_BYTES, PUBLISHABLE, Envelope, Signature, parse, this_tool
+from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.received import Hash, Parameters, one_of, read_object
@@ -58,28 +57,23 @@ class SetCertificate(Envelope):
 
     @property
     def composition(self) -> Guarantee:
-        """What the set promises each person."""
         return self.plan.guarantee
 
     @property
     def strength(self) -> str:
-        """Strong, moderate, weak or practically none."""
         return strength(self.plan.guarantee)
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the set should not be published, in a few words each; empty if it may be."""
         reasons = {"practically none": self.strength not in PUBLISHABLE, "seeded bits": self.bits != SECURE}
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What whoever uses the set has to know."""
         due = {LEARNED: True, LABELS: True, FAINT: self.plan.faint, SEEDED: self.bits == SEEDED_BITS}
         return tuple(text for text, holds in due.items() if holds)
 
     def members(self) -> dict[str, Json]:
-        """Return what is stated about a data set."""
         return {
             "method": METHOD,
             "parameters": self.plan.parameters(),
@@ -97,7 +91,6 @@ class SetCertificate(Envelope):
 
     @classmethod
     def of_members(cls, data: Mapping[str, Any]) -> SetCertificate:
-        """Return the certificate with these members; raises `InvalidParameter` and `CertificateError`."""
         stated = read_object(_Stated, data)
         plan = Plan.stated(stated.parameters)
         if sorted(stated.files) != sorted([SHEET, *map(picture_name, range(1, plan.pictures + 1))]):
@@ -121,17 +114,11 @@ class _Stated:
     signature: Signature | None = None
 
 
-def parse_set(text: str) -> SetCertificate:
-    """Return the certificate of a data set of which `text` is the canonical form; see `parse`."""
-    return parse(text, SetCertificate)
-
-
 ACROSS: Final = 16  # pictures in a row of the contact sheet
 DOWN: Final = 16  # most rows of the contact sheet
 LARGEST: Final = 1 << 26  # largest file of a set, in bytes
 PICTURE_PIXELS: Final = 1 << 20  # most pixels of a picture
 SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS  # most pixels of the contact sheet
-MOST_PROBLEMS: Final = 20  # most problems that are reported
 
 
 class Payment(Protocol):
@@ -191,26 +178,12 @@ def sheet(pictures: Crops) -> UInt8[np.ndarray, "H W 3"]:
     return np.ascontiguousarray(lines.reshape(rows * height, ACROSS * width, channels))
 
 
-def read_set(folder: Path) -> tuple[SetCertificate | None, tuple[str, ...]]:
-    """Return the certificate of a data set, and in what the folder is not what it describes, a line each.
+def set_problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
+    """Yield in what the folder of a data set is not what its certificate describes; raises nothing.
 
-    The promise is computed again from the settings, and every file is compared with its hash; a file that is
-    not listed is a problem. Nothing in the folder can raise an error.
+    The promise was computed again from the settings. Every file is compared with its hash, and one that is
+    not listed is a problem.
     """
-    try:
-        certificate = parse_set(read_untrusted(folder / DATA_SET, MOST_BYTES).decode())
-    except Refused as refusal:
-        return None, (f"the certificate {refusal.problem}",)
-    except UnicodeDecodeError:
-        return None, (f"the certificate is not UTF-8 text: {INTACT}",)
-    except CertificateError as error:
-        return None, (error.message,)
-    found = _problems(folder, certificate)
-    first = tuple(islice(found, MOST_PROBLEMS))
-    return certificate, (*first, "and more") if next(found, None) else first
-
-
-def _problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
     if not certificate.signature_fits():
         yield "its signature is not one of this certificate by the key that it names"
     try:

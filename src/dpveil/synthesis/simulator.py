@@ -131,7 +131,6 @@ class Simulator:
         return np.zeros(self.codec.length) if prior is None else prior.weights @ prior.means
 
     def pictures(self, codes: Codes) -> Crops:
-        """Return the pictures of codes, n × s × s × 3."""
         return self.codec.decode(codes)
 
     def embed(self, crop: UInt8[np.ndarray, "s s 3"]) -> Embedded:

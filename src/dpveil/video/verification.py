@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from dpveil.core.envelope import MOST_BYTES
 from dpveil.core.guarantee import count_noun
-from dpveil.errors import INTACT, ClipError, DPVeilError, UsageError
-from dpveil.io import is_present, read_untrusted
-from dpveil.io.names import check_path, escape_text
-from dpveil.io.unreadable import LINK, Refused
-from dpveil.release.saving import CLIPS, certificate_path, image_path
-from dpveil.release.verification import (
-    FORGED,
-    UNFORESEEN,
-    Trusted,
-    Verification,
-    check_requirements,
-    judge,
-)
+from dpveil.errors import ClipError, UsageError
+from dpveil.io import is_present
+from dpveil.io.unreadable import LINK
+from dpveil.release.saving import CLIPS, read_certificate
+from dpveil.release.verification import FORGED, Trusted, Verification, examine, verify_file
 from dpveil.release.words import bit_cautions, few_only, verdict
-from dpveil.video.certificate import VideoCertificate, parse_certificate
+from dpveil.video.certificate import VideoCertificate
 from dpveil.video.containers import Source, pyav
 from dpveil.video.decoding import MAX_PIXELS
 from dpveil.video.reading import Clip
@@ -101,34 +93,13 @@ def verify_clip(path: str | Path, *, at_least: str | None = None, trust: Trusted
     two files are opened, and neither may be a link. Problems of the files are listed in the result, one
     line each. `at_least` and `trust` are as in `dpveil.verify`.
     """
-    given = Path(check_path(path, "give the name of a released clip"))
-    least, trusted = check_requirements(at_least, trust)
-    clip = image_path(given)
-    if clip is None:
-        problem = "the name is that of no clip's certificate"
-        return judge(ClipVerification(given, "inconsistent", (problem,)), least, trusted)
-    return judge(_verify(clip), least, trusted)
 
+    def clip(file: Path) -> ClipVerification:
+        stated = partial(read_certificate, file, VideoCertificate)
+        found = examine(ClipVerification, file, stated, partial(_problems, file))
+        return replace(found, unread=not found.problems and not can_read_clips())
 
-def _verify(clip: Path) -> ClipVerification:
-    beside = certificate_path(clip)
-    if not is_present(beside):
-        problem = "the file has no certificate" if is_present(clip) else "the file does not exist"
-        return ClipVerification(clip, "missing", (f"{problem}: only what dpveil released can be verified",))
-    try:
-        certificate = parse_certificate(read_untrusted(beside, MOST_BYTES).decode())
-        problems = tuple(map(escape_text, _problems(clip, certificate)))
-    except Refused as refusal:
-        return ClipVerification(clip, "inconsistent", (f"the certificate {refusal.problem}",))
-    except UnicodeDecodeError:
-        return ClipVerification(clip, "inconsistent", (f"the certificate is not UTF-8 text: {INTACT}",))
-    except DPVeilError as error:
-        return ClipVerification(clip, "inconsistent", (escape_text(str(error)),))
-    except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
-        return ClipVerification(clip, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",))
-    if problems:
-        return ClipVerification(clip, "inconsistent", problems, certificate)
-    return ClipVerification(clip, "consistent", (), certificate, unread=not can_read_clips())
+    return verify_file(path, clip, ClipVerification, at_least=at_least, trust=trust)
 
 
 def _problems(clip: Path, certificate: VideoCertificate) -> Iterator[str]:

@@ -151,7 +151,6 @@ def outlines(region: Region) -> list[Any]:
 
 
 def _kept_faces(planned: Plan, settings: Mapping[str, Any]) -> list[Json]:
-    """Return the faces that are left as they are, placed as if they were replaced."""
     if not settings.get(KEPT):
         return []
     rest = {name: value for name, value in settings.items() if name != KEPT}
@@ -176,7 +175,6 @@ def _box(region: Region) -> list[Json]:
 
 
 def _sentences(planned: Plan) -> dict[str, Json]:
-    """Return sentences and figures for people; percentages are rounded up, for they are bounds."""
     if planned.total is None or planned.quote is None:
         return {}
     total = planned.total
