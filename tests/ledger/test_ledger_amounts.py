@@ -134,11 +134,11 @@ def test_limits_are_read_as_they_were_written_and_nothing_else_is() -> None:
         Limit.concentrated(3, "1e-6"),
     ):
         entry: dict[str, Any] = limit.entry()
-        assert Limit.parse(entry) == limit
+        assert Limit.from_json(entry) == limit
         for name in entry:
             for wrong in (-1, 0, 1.5, True, "3", [], {}, 10**70):
                 with pytest.raises(ValueError, match="no"):
-                    Limit.parse({**entry, name: wrong})
+                    Limit.from_json({**entry, name: wrong})
 
 
 def test_subjects_are_paths_in_one_spelling() -> None:

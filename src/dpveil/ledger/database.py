@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote
 
 from dpveil.errors import DPVeilError, LedgerError, UsageError
 from dpveil.io.locking import sole_writer
@@ -52,8 +52,10 @@ SERVER: Final = {
     " -c statement_timeout=60s -c idle_in_transaction_session_timeout=60s",
 }
 """How a server is connected to. Temporary tables are looked up last, so that none hides ours."""
-OPTIONS: Final = frozenset({"host", "port", "sslmode", "sslrootcert", "connect_timeout"})
-"""Parameters of a server's URL: where it is, and how it is trusted."""
+OPTIONS: Final = frozenset(
+    {"user", "password", "host", "port", "dbname", "sslmode", "sslrootcert", "connect_timeout"}
+)
+"""What a server's URL may state: who connects, where it is, and how it is trusted."""
 TABLES: Final = "SELECT tablename FROM pg_tables WHERE schemaname = 'dpveil_ledger'"
 ALONE: Final = f"BEGIN; SELECT pg_advisory_xact_lock(7886470); CREATE SCHEMA IF NOT EXISTS {SCHEMA}"
 """How tables are made on a server; the number is any fixed one."""
@@ -297,11 +299,8 @@ class PostgreSQL(Database):
     def __init__(self, url: str, fill: Callable[[Connection], None] | None = None) -> None:
         self._target, place = target_of(url)
         super().__init__(f"at {place}", fill)
-        try:
-            import psycopg
-        except ImportError as error:
-            hint = "pip install 'dpveil[postgres]'"
-            raise UsageError("a ledger in PostgreSQL needs psycopg", hint=hint) from error
+        import psycopg
+
         self._psycopg: Any = psycopg
         self.errors = (*self.errors, psycopg.Error)
 
@@ -356,36 +355,30 @@ def path_of(url: str) -> Path:
 def target_of(url: str) -> tuple[dict[str, str], str]:
     """Return the server of a URL as psycopg takes it, and how messages name it: without its password.
 
-    Raises `UsageError` for anything but a user, a password, a host, a port, a database and `OPTIONS`.
+    Raises `UsageError` for anything but a user, a password and `OPTIONS`, and without psycopg.
 
     >>> target_of("postgresql://clerk:secret@db.example/budgets")[1]
     'postgresql://db.example/budgets'
     """
     try:
-        parts = urlsplit(url)
-        options = dict(parse_qsl(parts.query, strict_parsing=True)) if parts.query else {}
-        found = {"user": parts.username, "password": parts.password, "host": parts.hostname}
-        found |= {"port": str(parts.port) if parts.port else None, "dbname": parts.path[1:]}
-    except ValueError as error:
-        raise _no_url("it cannot be read") from error
-    target = {name: unquote(value) for name, value in found.items() if value} | options
-    wrong = sorted(set(options) - OPTIONS)
-    if parts.scheme not in ("postgresql", "postgres") or parts.fragment:
-        raise _no_url("it is no postgresql:// URL")
-    if wrong:
-        raise _no_url(f"it has the parameter {show_path(wrong[0])}")
-    if "@" in parts.path:
-        raise _no_url("a / in its password has to be written %2F")
-    if "dbname" not in target or not all(value.isprintable() for value in target.values()):
-        raise _no_url("it names no database")
-    return target, f"postgresql://{show_path(target.get('host', 'localhost'))}/{show_path(target['dbname'])}"
-
-
-def _no_url(why: str) -> UsageError:
-    return UsageError(
-        f"the URL of the ledger cannot be used: {why}",
-        hint="postgresql://USER:PASSWORD@HOST/DATABASE; ?sslmode=verify-full or ?host=/folder may follow",
-    )
+        from psycopg import ProgrammingError
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError as error:
+        hint = "pip install 'dpveil[postgres]'"
+        raise UsageError("a ledger in PostgreSQL needs psycopg", hint=hint) from error
+    try:
+        target = {name: str(value) for name, value in conninfo_to_dict(url).items() if value}
+    except ProgrammingError:  # whose words may hold the password
+        target = {}
+    database = target.get("dbname", "")
+    wrong = sorted({*target} - OPTIONS)
+    # a / in a password, which has to be written %2F, ends the host, and so the rest is taken for the database
+    if wrong or not database or set("@#") & set(database) or not all(map(str.isprintable, target.values())):
+        why = f"it has the parameter {show_path(wrong[0])}" if wrong else "it names no database"
+        hint = "postgresql://USER:PASSWORD@HOST/DATABASE, with %2F for a / in the password"
+        hint += "; ?sslmode=verify-full or ?host=/folder may follow"
+        raise UsageError(f"the URL of the ledger cannot be used: {why}", hint=hint)
+    return target, f"postgresql://{show_path(target.get('host', 'localhost'))}/{show_path(database)}"
 
 
 _databases: weakref.WeakSet[Database] = weakref.WeakSet()

@@ -9,38 +9,41 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
-import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final, Self
 
 from dpveil.core.numbers import Json
+from dpveil.core.received import Check, Hash, between, matching, of_type, one_of, read, read_object
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import Limit, check_subject
 
 START: Final = "0" * 64  # the hash before the first entry
-HASH: Final = re.compile("[0-9a-f]{64}")
-NAME: Final = re.compile("[0-9a-f]{32}")
 FORMAT: Final = "dpveil.ledger/1"
 MOST: Final = 1 << 53  # no number of an entry or a draw, and no time in Unix seconds, is as large
 NAMED: Final = {"secret": "secret_sha256"}
 """Fields that readers are shown by another name; their names in the text of an entry are under its hash."""
+Name = Annotated[str, matching("[0-9a-f]{32}", "name of a ledger")]
+Moment = Annotated[int, between(0, MOST - 1)]
+Draw = Annotated[int, between(1, MOST - 1)]
+Subject = Annotated[str, Check(lambda name: check_subject(name) == name, "is no subject")]
 
 
 @dataclass(frozen=True)
 class Open:
     """The first entry: the ledger's random name, and SHA-256 of its secret."""
 
-    name: str
-    secret: str
+    name: Name
+    secret: Hash
+    format: Annotated[str, one_of(FORMAT)] = FORMAT
 
 
 @dataclass(frozen=True)
 class LimitSet:
     """A limit of a subject was set in the place of one with the same kind and relation, or removed."""
 
-    subject: str
+    subject: Subject
     limit: Limit
     removed: bool = False
 
@@ -52,8 +55,8 @@ class Part:
     `other_regions` says that earlier debits of this photo are of another part, as was asked for.
     """
 
-    photo: str
-    covered: str
+    photo: Hash
+    covered: Hash
     other_regions: bool = False
 
     def differs(self, before: Part | None) -> bool:
@@ -68,21 +71,31 @@ class Debit:
     `part` is None for what is not of a photo.
     """
 
-    subject: str
-    unit: str
-    draw: int
+    subject: Subject
+    unit: Hash
+    draw: Draw
     cost: Total
     part: Part | None = None
+
+    @classmethod
+    def from_json(cls, data: object, where: str) -> Self:
+        """Return the debit of an entry, which states cost and part among its own members."""
+        rest = dict(of_type(dict, data, where))
+        cost = Total.parse(rest.pop("cost", None), rest.pop("relation", None))
+        if cost.relation is None:
+            raise ValueError("no debit")
+        part = {name: rest.pop(name) for name in ("photo", "covered", "other_regions") if name in rest}
+        return read_object(cls, {**rest, "cost": cost, "part": part or None}, where)
 
 
 @dataclass(frozen=True)
 class Stored:
     """A file of the release by this draw has this SHA-256."""
 
-    subject: str
-    unit: str
-    draw: int
-    sha256: str
+    subject: Subject
+    unit: Hash
+    draw: Draw
+    sha256: Hash
 
 
 Event = Open | LimitSet | Debit | Stored
@@ -91,33 +104,14 @@ NAMES: Final[dict[type[Any], str]] = {Open: "open", LimitSet: "limit", Debit: "d
 
 def fields(event: Event) -> dict[str, Json]:
     """Return what the entry of an event says, besides its kind."""
-    if isinstance(event, Open):
-        return {"format": FORMAT, **vars(event)}
+    told = dict(vars(event))
     if isinstance(event, LimitSet):
-        return {**vars(event), "limit": event.limit.entry()}
-    if isinstance(event, Stored):
-        return dict(vars(event))
-    cost = {"cost": event.cost.cost.to_text(), "relation": event.cost.relation_text()}
-    part = {} if event.part is None else vars(event.part)
-    return {"subject": event.subject, "unit": event.unit, "draw": event.draw, **cost, **part}
-
-
-def _event(data: dict[str, Any]) -> Event:
-    kind = data["kind"]
-    if kind == "open":
-        return Open(_match(NAME, data["name"]), _match(HASH, data["secret"]))
-    subject = check_subject(data["subject"])
-    if kind == "limit":
-        return LimitSet(subject, Limit.parse(data["limit"]), _flag(data["removed"]))
-    unit, draw = _match(HASH, data["unit"]), whole(data["draw"], 1)
-    if kind == "stored":
-        return Stored(subject, unit, draw, _match(HASH, data["sha256"]))
-    cost, part = Total.parse(data["cost"], data["relation"]), None
-    _check(kind == "debit" and cost.relation is not None)
-    if "photo" in data:
-        photo, covered = _match(HASH, data["photo"]), _match(HASH, data["covered"])
-        part = Part(photo, covered, _flag(data["other_regions"]))
-    return Debit(subject, unit, draw, cost, part)
+        return {**told, "limit": event.limit.entry()}
+    if isinstance(event, Debit):
+        part = {} if event.part is None else vars(event.part)
+        cost = {"cost": event.cost.cost.to_text(), "relation": event.cost.relation_text()}
+        return {**{name: told[name] for name in ("subject", "unit", "draw")}, **cost, **part}
+    return told
 
 
 @dataclass(frozen=True)
@@ -168,15 +162,18 @@ def chain_hash(before: str, text: str) -> str:
 
 def parse(number_: object, head: object, text: object) -> Entry:
     """Return the entry of a row; raises `ValueError` unless it is as written. Its hash is not checked."""
-    _check(isinstance(text, str))
     try:
-        data = json.loads(str(text))
-        number, moment = whole(data["number"], 1), whole(data["time"])
-        made = Entry(number, moment, _event(data), _match(HASH, head), str(text))
-        same: dict[str, Any] = {"number": number_, "time": made.time, "kind": made.kind, **fields(made.event)}
-    except (KeyError, TypeError, AttributeError, RecursionError, ArithmeticError, ValueError) as error:
+        data = json.loads(of_type(str, text, "text"))
+        stated = {name: data.pop(name) for name in ("number", "time", "kind")}
+        kind = next(kind for kind, name in NAMES.items() if name == stated["kind"])
+        event = kind.from_json(data, "") if kind is Debit else read_object(kind, data)
+        number, moment = read(Draw, stated["number"]), read(Moment, stated["time"])
+        made = Entry(number, moment, event, read(Hash, head), str(text))
+        same: dict[str, Any] = {"number": number_, "time": made.time, "kind": made.kind, **fields(event)}
+    except (KeyError, TypeError, AttributeError, RecursionError, StopIteration, ValueError) as error:
         raise ValueError("no entry") from error
-    _check(_canonical(same) == text)
+    if _canonical(same) != text:
+        raise ValueError("no entry")
     return made
 
 
@@ -218,24 +215,3 @@ def part_of(secret: str, covered: object, other_regions: bool) -> Part | None:
 
 def _canonical(data: dict[str, Json]) -> str:
     return json.dumps(data, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def whole(value: object, least: int = 0) -> int:
-    """Return a whole number of a received text; raises `ValueError` for others, and for too large ones."""
-    _check(type(value) is int and least <= value < MOST)
-    return int(value)  # type: ignore[call-overload, no-any-return]
-
-
-def _flag(value: object) -> bool:
-    _check(isinstance(value, bool))
-    return bool(value)
-
-
-def _match(pattern: re.Pattern[str], value: object) -> str:
-    _check(isinstance(value, str) and bool(pattern.fullmatch(value)))
-    return str(value)
-
-
-def _check(holds: bool) -> None:
-    if not holds:
-        raise ValueError("no entry")

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.parameters import check_count
+from dpveil.core.received import Hash, read
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter, LedgerError, ReservationLost, UsageError
 from dpveil.io.folders import state_home
@@ -20,7 +21,7 @@ from dpveil.io.names import show_path
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
-from dpveil.ledger.entries import HASH, Debit, Entry, LimitSet, Stored, part_of, unit_of
+from dpveil.ledger.entries import Debit, Entry, LimitSet, Stored, part_of, unit_of
 from dpveil.ledger.limits import Account, Limit, Paid, check_subject, is_under, path_to
 from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
@@ -28,13 +29,25 @@ WIDTH: Final = 90
 """Bytes of the file: heads are written over one another, and one short write is never seen in part."""
 
 
+@contextmanager
+def _open_head(name: str, how: int = 0) -> Iterator[tuple[int, tuple[int, str] | None]]:
+    """Hold the file of a ledger's newest head: its handle, and the number and hash in it, if any."""
+    handle = os.open(state_home() / f"{name}.head", how | os.O_CLOEXEC, 0o600)
+    try:
+        with in_use(handle):
+            kept = None
+            with suppress(InvalidParameter, ValueError):  # empty, as after a crash when it was new
+                kept = parse_head(os.read(handle, WIDTH).decode("ascii"))
+            yield handle, kept
+    finally:
+        os.close(handle)
+
+
 def read_head(name: str) -> tuple[int, str] | None:
     """Return number and hash of the head that is kept of a ledger, if any."""
-    try:
-        with _open_head(name, os.O_RDONLY) as handle:
-            return _read(handle)
-    except OSError:
-        return None
+    with suppress(OSError), _open_head(name) as (_, kept):
+        return kept
+    return None
 
 
 def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
@@ -44,30 +57,13 @@ def keep(name: str, number: int, head: str, *, back: bool = False) -> bool:
     """
     try:
         state_home().mkdir(mode=0o700, parents=True, exist_ok=True)
-        with _open_head(name, os.O_RDWR | os.O_CREAT) as handle:
-            if back or (_read(handle) or (0, ""))[0] < number:
+        with _open_head(name, os.O_RDWR | os.O_CREAT) as (handle, kept):
+            if back or kept is None or kept[0] < number:
                 os.lseek(handle, 0, os.SEEK_SET)
                 os.write(handle, f"{number}:{head}".ljust(WIDTH).encode())
     except OSError:
         return False
     return True
-
-
-@contextmanager
-def _open_head(name: str, how: int) -> Iterator[int]:
-    handle = os.open(state_home() / f"{name}.head", how | os.O_CLOEXEC, 0o600)
-    try:
-        with in_use(handle):
-            yield handle
-    finally:
-        os.close(handle)
-
-
-def _read(handle: int) -> tuple[int, str] | None:
-    try:
-        return parse_head(os.read(handle, WIDTH).decode("ascii"))
-    except (InvalidParameter, ValueError):  # empty, as after a crash when it was new
-        return None
 
 
 SECONDS: Final = 600  # seconds after which a reservation expires that was never committed
@@ -369,9 +365,7 @@ class Reservation:
         """
         if self.draw is None:
             raise UsageError("the reservation is not committed", hint="commit it before anything is drawn")
-        if not HASH.fullmatch(str(sha256)):
-            hint = "give 64 lower-case hexadecimal digits"
-            raise InvalidParameter("sha256", None, "is no SHA-256", hint=hint)
+        read(Hash, sha256, "sha256")
         if sha256 not in self._known:
             with self._ledger._write() as tables:
                 tables.append(Stored(self.subject, self._wanted.unit, self.draw, sha256), int(time.time()))

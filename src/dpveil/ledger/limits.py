@@ -80,6 +80,8 @@ def is_under(subject: str, other: str) -> bool:
 
 FIELDS: Final = {"pure": ("epsilon",), "approximate": ("epsilon", "delta"), "zcdp": ("rho",)}
 """The amounts of each kind of limit."""
+UNBOUNDED: Final = {"pure": ("rho", "delta"), "approximate": ("rho",), "zcdp": ("delta",)}
+"""The sums that each kind of limit never bounds."""
 UNITS: Final = {"epsilon": UNIT, "delta": DELTA_UNIT, "rho": UNIT}
 KEYS: Final = ("delta", "epsilon", "kind", "relation", "rho")
 
@@ -144,12 +146,19 @@ class Limit:
         names = FIELDS[self.kind]
         return {name: Fraction(u, UNITS[name]) for name, u in zip(names, self.units, strict=True)}
 
+    def used(self, cost: Cost) -> dict[str, Fraction]:
+        """Return what `cost` takes of each amount."""
+        sums = {"epsilon": Fraction(cost.epsilon, UNIT), "delta": Fraction(cost.delta, DELTA_UNIT)}
+        sums["rho"] = cost.as_rho
+        return {name: sums[name] for name in FIELDS[self.kind]}
+
     def fits(self, cost: Cost) -> bool:
         """Whether releases of this cost in total keep to the amounts."""
-        if self.kind == "zcdp":
-            return not cost.delta and cost.as_rho <= self.amounts["rho"]
-        most = (*self.units, 0)[1]
-        return not cost.rho and cost.epsilon <= self.units[0] and cost.delta <= most
+        return not self.foreign(cost) and not self.exceeded(cost)
+
+    def foreign(self, cost: Cost) -> list[str]:
+        """Return the names of amounts in `cost` that this kind of limit never bounds."""
+        return [name for name in UNBOUNDED[self.kind] if getattr(cost, name)]
 
     def left(self, cost: Cost) -> dict[str, Fraction]:
         """Return what fits beside `cost`, by name: of each amount, and the ε of a pure release in any case.
@@ -161,21 +170,17 @@ class Limit:
         """
         if not self.fits(cost):
             return dict.fromkeys((*FIELDS[self.kind], "epsilon"), Fraction(0))
+        used = self.used(cost)
+        rest = {name: most - used[name] for name, most in self.amounts.items()}
         if self.kind == "zcdp":
-            rest = self.amounts["rho"] - cost.as_rho
-            epsilon = Fraction(isqrt(floor(rest * 2 * UNIT**2)), UNIT)  # ε²/2 = ρ
-            return {"rho": Fraction(floor(rest * UNIT), UNIT), "epsilon": epsilon}
-        spent = {"epsilon": cost.epsilon, "delta": cost.delta}
-        names = FIELDS[self.kind]
-        return {
-            name: Fraction(u - spent[name], UNITS[name]) for name, u in zip(names, self.units, strict=True)
-        }
+            epsilon = Fraction(isqrt(floor(rest["rho"] * 2 * UNIT**2)), UNIT)  # ε²/2 = ρ
+            return {"rho": Fraction(floor(rest["rho"] * UNIT), UNIT), "epsilon": epsilon}
+        return rest
 
     def exceeded(self, cost: Cost) -> dict[str, Fraction]:
         """Return by how much `cost` is beyond the amounts, by name, as after a limit was lowered."""
-        sums = {"epsilon": Fraction(cost.epsilon, UNIT), "delta": Fraction(cost.delta, DELTA_UNIT)}
-        sums["rho"] = cost.as_rho
-        return {name: sums[name] - most for name, most in self.amounts.items() if sums[name] > most}
+        used = self.used(cost)
+        return {name: used[name] - most for name, most in self.amounts.items() if used[name] > most}
 
     def check(self, subject: str, total: Total, asked: Cost) -> None:
         """Raise `BudgetRefused` unless a release fits; `total` is everything together with it.
@@ -192,28 +197,25 @@ class Limit:
                 f"the limit of {subject} is for {self.relation}, and {total.relation} promises nothing there",
                 hint="choose another neighbourhood, or a limit for this relation",
             )
-        # amounts that this kind of limit never bounds
-        foreign = {"pure": ("rho", "delta"), "approximate": ("rho",), "zcdp": ("delta",)}[self.kind]
-        for name in (each for each in foreign if getattr(total.cost, each)):
+        for name in self.foreign(total.cost):
             own = "this release has" if getattr(asked, name) else f"earlier releases of {subject} have"
             raise BudgetRefused(
                 f"the limit of {subject} is for {' and '.join(FIELDS[self.kind])}, and {own} a {name}",
                 hint=f"give releases with a {name} a subject of their own, with a limit for it",
             )
-        if self.fits(total.cost):
+        over = self.exceeded(total.cost)
+        if not over:
             return
+        # what is told is δ where that is exceeded, and else the amount that comes first
+        unit = [*over][-1] if self.kind == "approximate" else FIELDS[self.kind][0]
         earlier = total.cost - asked
-        unit = FIELDS[self.kind][0]
-        left, fits = self.left(earlier), None
-        price = asked.as_rho if self.kind == "zcdp" else Fraction(asked.epsilon, UNIT)
-        if self.kind == "approximate" and total.cost.delta > self.units[1]:
-            unit, price = "delta", Fraction(asked.delta, DELTA_UNIT)
-            left["delta"] = Fraction(max(0, self.units[1] - earlier.delta), DELTA_UNIT)
-        elif self.kind == "zcdp" and not asked.rho:
-            fits = f"epsilon {show_left(left['epsilon'])}"
-        raise BudgetExceeded(
-            subject=subject, asked=show(price), left=show_left(left[unit]), unit=unit, fits=fits
-        )
+        before = self.used(earlier)
+        left = {name: max(Fraction(0), most - before[name]) for name, most in self.amounts.items()}
+        fits = None
+        if self.kind == "zcdp" and not asked.rho:
+            fits = f"epsilon {show_left(self.left(earlier)['epsilon'])}"
+        price = show(self.used(asked)[unit])
+        raise BudgetExceeded(subject=subject, asked=price, left=show_left(left[unit]), unit=unit, fits=fits)
 
     def in_words(self) -> str:
         """Return the amounts and the relation in one clause."""
@@ -244,7 +246,7 @@ class Limit:
         return {**dict.fromkeys(KEYS), **self.to_json(), **amounts}
 
     @classmethod
-    def parse(cls, data: Any) -> Limit:
+    def from_json(cls, data: Any, where: str = "limit") -> Limit:
         """Return the limit of `entry`; raises `ValueError` for anything else."""
         if not isinstance(data, dict) or sorted(data) != [*KEYS]:
             raise ValueError("no limit")
@@ -254,7 +256,7 @@ class Limit:
             }
             relation = None if data["relation"] is None else read_relation(data["relation"])
             return cls(data["kind"], **amounts, relation=relation)
-        except (InvalidParameter, UnsupportedRelation, TypeError) as error:
+        except (UnsupportedRelation, TypeError) as error:
             raise ValueError("no limit") from error
 
 

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
+from dpveil.core.received import Hash, read
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, LedgerError, RegionsDiffer
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.database import Connection
-from dpveil.ledger.entries import HASH, NAME, START, Debit, Entry, Event, Part, Stored, whole
+from dpveil.ledger.entries import START, Debit, Entry, Event, Name, Part, Stored
 from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 
 MOST_SECONDS: Final = 86_400
@@ -67,11 +68,11 @@ class Tables:
 
     def identity(self) -> tuple[str, str]:
         """Return the ledger's name and secret."""
-        rows = self._rows("SELECT name, secret FROM ledger")
-        name, secret = rows[0] if len(rows) == 1 else ("", "")
-        if not NAME.fullmatch(str(name)) or not HASH.fullmatch(str(secret)):
-            raise damage_error("its name or its secret is missing, there twice, or not as written")
-        return name, secret
+        try:
+            ((name, secret),) = self._rows("SELECT name, secret FROM ledger")
+            return read(Name, name), read(Hash, secret)
+        except ValueError as error:
+            raise damage_error("its name or its secret is missing, there twice, or not as written") from error
 
     def open(self, name: str, secret: str, now: int) -> None:
         """Write the first rows."""
@@ -158,7 +159,7 @@ class Tables:
             raise LedgerError(problem, hint="wait until they expire")
         try:
             return [
-                Reserved(str(name), str(subject), str(unit), Total.parse(cost, relation), whole(expires))
+                Reserved(str(name), str(subject), str(unit), Total.parse(cost, relation), int(expires))
                 for name, subject, unit, cost, relation, expires in rows
             ]
         except ValueError as error:
@@ -278,4 +279,4 @@ def _balance(row: Sequence[Any]) -> Balance:
 
 @lru_cache(maxsize=256)
 def _limits(text: str) -> tuple[Limit, ...]:
-    return tuple(Limit.parse(each) for each in json.loads(text))
+    return tuple(Limit.from_json(each) for each in json.loads(text))

@@ -355,36 +355,31 @@ class Release:
         *,
         replace: bool = False,
         sign: SigningKey | str | Path | None = None,
-        mark: Marker | None = None,
-        metadata: Mapping[str, str] = NO_TEXTS,
         keep: bool = False,
+        **more: Any,
     ) -> Certificate:
         """Write both files as `save` does; return the certificate that was written, with its `output`.
 
         With `keep`, files that a ledger may know stay in the folder under temporary names if they cannot get
-        their own (`dpveil.io.write_together`).
+        their own (`dpveil.io.write_together`). `more` are "mark" and "metadata".
         """
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         key = None if sign is None else signing_key(sign)
-        contents, certificate = self.encode_with_certificate(
-            format_of(target), sign=key, mark=mark, metadata=metadata
-        )
-        beside = certificate_path(target)
+        contents, certificate = self.encode_with_certificate(format_of(target), sign=key, **more)
         text = certificate.to_text().encode()
         if len(text) > MOST_BYTES:
             problem = f"cannot write {show_path(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
-        files = [(beside, text), (target, contents)]
-        write_together(files, replace=replace, before=lambda: self._note(certificate), keep=keep)
+
+        def note() -> None:
+            # The ledger knows a file before it has its name, and none that could not be written. The folder
+            # stays locked meanwhile: else another process could take the name in between.
+            if self.paid is not None and certificate.output is not None:
+                self.paid.stored(certificate.output.sha256)
+
+        files = [(certificate_path(target), text), (target, contents)]
+        write_together(files, replace=replace, before=note, keep=keep)
         return certificate
-
-    def _note(self, certificate: Certificate) -> None:
-        """Let the ledger know the file before it gets its name, and none that could not be written.
-
-        The folder stays locked meanwhile: else another process could take the name in between.
-        """
-        if self.paid is not None and certificate.output is not None:
-            self.paid.stored(certificate.output.sha256)
 
     def encode_with_certificate(
         self,
@@ -399,25 +394,22 @@ class Release:
         `sign`, `mark` and `metadata` are as in `save`. Raises `UnknownName` for a format that dpveil does not
         write, and `OutputError`.
         """
-        kept = self.blocks if format == "jpeg" else None
-        texts = check_texts(metadata)
-        if kept is None:
+        texts, (height, width, channels) = check_texts(metadata), self.image.shape
+
+        def stated(manifest: str | None = None) -> Certificate:
+            sha256 = hashlib.sha256(contents).hexdigest()
+            output = Output(sha256, format, width, height, channels, manifest, texts)
+            return replace(self.certificate, output=output)
+
+        if self.blocks is None or format != "jpeg":
             contents = encode(self.image, format, texts)
         else:
-            contents = jpeg_file(kept.with_pixels(self.image), texts)
-        stated = self._certificate_for(format, contents, texts)
+            contents = jpeg_file(self.blocks.with_pixels(self.image), texts)
+        certificate = stated()
         if mark is not None:
-            contents = mark.embed_manifest(contents, format, stated)
-            stated = self._certificate_for(format, contents, texts, MANIFEST)
-        return contents, stated if sign is None else sign.sign(stated)
-
-    def _certificate_for(
-        self, format_: str, contents: bytes, texts: Mapping[str, str], manifest: str | None = None
-    ) -> Certificate:
-        height, width, channels = self.image.shape
-        sha256 = hashlib.sha256(contents).hexdigest()
-        output = Output(sha256, format_, width, height, channels, manifest, texts)
-        return replace(self.certificate, output=output)
+            contents = mark.embed_manifest(contents, format, certificate)
+            certificate = stated(MANIFEST)
+        return contents, certificate if sign is None else sign.sign(certificate)
 
 
 def tidy(folder: Path, *, delete: bool = True) -> None:
