@@ -52,7 +52,9 @@ def methods() -> list[MethodRow]:
 
 def row_of(method: type[Method]) -> MethodRow:
     """Return the row of one method class."""
-    budgets = _budgets(method)
+    budgets = [list(names) for names in method.budgets]  # the usual one first
+    if required := [name for name in BUDGETS if name in inspect.signature(method).parameters]:
+        budgets = budgets or [required]
     return MethodRow(
         name=method.name,
         kind=method.kinds[0],
@@ -152,10 +154,3 @@ def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:
         name: plain(each.default) if each.default is not None else None if each.optional else REQUIRED
         for name, each in found.items()
     }
-
-
-def _budgets(method: type[Method]) -> list[list[str]]:
-    if method.budgets:
-        return [list(names) for names in method.budgets]
-    required = [name for name in BUDGETS if name in inspect.signature(method).parameters]
-    return [required] if required else []

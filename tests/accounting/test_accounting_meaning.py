@@ -16,9 +16,9 @@ from dpveil.accounting.meaning import (
     HARM,
     NONE,
     STRENGTHS,
+    at_least,
     detection_bound,
     odds,
-    reaches,
     strength,
     success_bound,
 )
@@ -259,7 +259,7 @@ def test_strength_follows_the_rule(guarantee, name):
     assert strength(guarantee) == name
     names = list(STRENGTHS)
     weaker = names[names.index(name) :] if name in names else []
-    assert [n for n in names if reaches(guarantee, n)] == weaker
+    assert [n for n in names if at_least(strength(guarantee), n)] == weaker
 
 
 def test_the_rule_is_what_the_documentation_says():

@@ -9,7 +9,7 @@ from typing import Any
 from hardening_certificates import FILES, HEIGHT, WIDTH, sealed, stated
 
 from dpveil.catalogue import build
-from dpveil.core.parameters import Count, Flag, OneOf, OptionalCount, Whole
+from dpveil.core.parameters import Count, Flag, OneOf, OptionalCount
 from dpveil.core.region import Box
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError
@@ -72,7 +72,7 @@ def parameters(name: str, rng: random.Random) -> dict[str, Any]:
             made[field.name] = rng.choice(kind.words)
         elif isinstance(kind, Flag):
             made[field.name] = rng.random() < 0.5
-        elif isinstance(kind, Count | OptionalCount | Whole):
+        elif isinstance(kind, Count | OptionalCount):
             made[field.name] = rng.choice([1, 2, 3, 4, 8, 16, 17, 255, 256, 10**6, 2**31])
         else:
             made[field.name] = rng.choice([*NUMBERS[-7:-2], 1, 0.5, "1/3", 20, 1e5, "1/" + "7" * 300])

@@ -9,10 +9,10 @@ import pytest
 from scipy import integrate, stats
 
 from dpveil.errors import NoiseError
-from dpveil.noise import directional, interval_arithmetic
+from dpveil.noise import interval_arithmetic, spherical
 from dpveil.noise.bits import SeededBits
-from dpveil.noise.directional import von_mises_fisher
 from dpveil.noise.interval_arithmetic import Enclosing, Uniform
+from dpveil.noise.spherical import von_mises_fisher
 
 ALPHA = 1e-9
 """Every test below fails for a right sampler with at most this probability; seeds are fixed."""
@@ -155,7 +155,7 @@ def test_bits_taken_later_change_nothing(kappa, monkeypatch):
         return [von_mises_fisher([3, -1, 2], Fraction(kappa), Fraction(1000), one) for one in bits]
 
     expected = draws()
-    for module in (interval_arithmetic, directional):
+    for module in (interval_arithmetic, spherical):
         monkeypatch.setattr(module, "Uniform", Few)
     assert draws() == expected
 
@@ -173,10 +173,10 @@ def test_the_bound_of_acceptance_is_one_and_close():
     """The logarithm of the chance to be kept is at most 0 over all w, and nearly 0 somewhere."""
     for dimension, kappa in ((2, "0.01"), (3, 1), (10, 400), (100, "1e-3"), (512, 5000)):
         kappa = Fraction(kappa)
-        t, fewer = float(directional._pull(dimension, kappa)), dimension - 1
+        t, fewer = float(spherical._pull(dimension, kappa)), dimension - 1
         y = np.cos(np.linspace(0, math.pi, 200_001))
         w = (y + t) / (1 + t * y)
-        level = float(kappa) * w - fewer * np.log1p(t * y) - float(directional._most(dimension, kappa))
+        level = float(kappa) * w - fewer * np.log1p(t * y) - float(spherical._most(dimension, kappa))
         assert -1e-3 < level.max() <= 1e-9 * max(1, float(kappa))
 
 

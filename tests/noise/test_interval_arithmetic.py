@@ -8,9 +8,8 @@ import pytest
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import SeededBits
-from dpveil.noise.directional import von_mises_fisher
 from dpveil.noise.interval_arithmetic import Enclosing, Uniform, in_disc
-from dpveil.noise.spherical import spherical_laplace
+from dpveil.noise.spherical import spherical_laplace, von_mises_fisher
 
 
 def of_length(number: Uniform, length: int) -> Uniform:

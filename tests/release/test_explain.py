@@ -11,7 +11,7 @@ from typing import ClassVar
 import pytest
 
 from dpveil.accounting.compose import whole_region
-from dpveil.accounting.meaning import NONE, STRENGTHS, reaches
+from dpveil.accounting.meaning import NONE, STRENGTHS, at_least, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
@@ -62,10 +62,10 @@ def test_needs_reach_the_strength_and_a_little_more_does_not(method):
         knob = "rho" if "rho" in need.budget else "epsilon"
         value = Fraction(str(need.budget[knob]))
         enough = replace(method, **{knob: value})
-        assert reaches(enough.guarantee(**FACE), need.strength)
+        assert at_least(strength(enough.guarantee(**FACE)), need.strength)
         assert need.noise_scale == enough.noise_scale(**FACE)
         more = replace(method, **{knob: value * Fraction(104, 100)})
-        assert not reaches(more.guarantee(**FACE), need.strength)
+        assert not at_least(strength(more.guarantee(**FACE)), need.strength)
         assert need.budget.get("delta") == (float(method.delta) if method.delta else None)
     scales = [need.noise_scale for need in found.needs]
     assert scales == sorted(scales, reverse=True)

@@ -10,12 +10,12 @@ as data; a guarantee whose distance is only known in words does not compose.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import float_above
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
@@ -119,7 +119,13 @@ def compose(guarantees: Parts) -> Guarantee:
             f"{' and '.join(sorted(kinds))} guarantees do not compose",
             hint="convert all to (epsilon, delta), or release them under separate certificates",
         )
-    return RULES[kinds](guarantees, meet(*(part.relation for part in guarantees)), scope)
+    kind, relation = RULES[kinds], meet(*(part.relation for part in guarantees))
+    sums = {name: _sum(guarantees, name) for name in ("epsilon", "delta", "rho")}
+    sums["delta"] = min(Fraction(1), sums["delta"])
+    sums["rho"] += sum((part.epsilon**2 / 2 for part in guarantees if part.epsilon), Fraction(0))
+    numbers: dict[str, Any] = {name: sums[name] for name in KINDS[kind] if name in sums}
+    more = _metric(guarantees) if kind == "metric" else {}
+    return Guarantee(kind=kind, relation=relation, scope=scope, **numbers, **more)
 
 
 def _check(guarantees: object) -> None:
@@ -159,22 +165,8 @@ def union(*scopes: Scope) -> Scope:
     return Scope("; ".join(covered[same - 1 :]), tuple(clear))
 
 
-def _pure_guarantee(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
-    return Guarantee(kind="pure", epsilon=_sum(parts, "epsilon"), relation=relation, scope=scope)
-
-
-def _approximate(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
-    delta = min(Fraction(1), _sum(parts, "delta"))
-    epsilon = _sum(parts, "epsilon")
-    return Guarantee(kind="approximate", epsilon=epsilon, delta=delta, relation=relation, scope=scope)
-
-
-def _zcdp(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
-    rho = _sum(parts, "rho") + sum((part.epsilon**2 / 2 for part in parts if part.epsilon), Fraction(0))
-    return Guarantee(kind="zcdp", rho=rho, relation=relation, scope=scope)
-
-
-def _metric(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+def _metric(parts: Parts) -> dict[str, Any]:
+    """Return the metric of all parts, and the largest of their diameters."""
     metrics = dict.fromkeys(part.metric for part in parts)
     distances = dict.fromkeys(part.distance for part in parts)
     if None in distances or len(distances) > 1:
@@ -184,27 +176,20 @@ def _metric(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
             hint="use one metric for all of them, or promises of another kind",
         )
     ends = [part.diameter for part in parts if part.diameter is not None]
-    return Guarantee(
-        kind="metric",
-        epsilon=_sum(parts, "epsilon"),
-        metric=parts[0].metric,
-        distance=parts[0].distance,
-        diameter=max(ends) if len(ends) == len(parts) else None,
-        relation=relation,
-        scope=scope,
-    )
+    diameter = max(ends) if len(ends) == len(parts) else None
+    return {"metric": parts[0].metric, "distance": parts[0].distance, "diameter": diameter}
 
 
 def _sum(parts: Parts, name: str) -> Fraction:
     return sum((getattr(part, name) or Fraction(0) for part in parts), Fraction(0))
 
 
-RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]] = {
-    frozenset({"pure"}): _pure_guarantee,
-    frozenset({"approximate"}): _approximate,
-    frozenset({"pure", "approximate"}): _approximate,
-    frozenset({"zcdp"}): _zcdp,
-    frozenset({"pure", "zcdp"}): _zcdp,
-    frozenset({"metric"}): _metric,
+RULES: Final = {
+    frozenset({"pure"}): "pure",
+    frozenset({"approximate"}): "approximate",
+    frozenset({"pure", "approximate"}): "approximate",
+    frozenset({"zcdp"}): "zcdp",
+    frozenset({"pure", "zcdp"}): "zcdp",
+    frozenset({"metric"}): "metric",
 }
-"""The composition rule for each set of kinds among the parts."""
+"""The kind of guarantee in which parts of these kinds compose."""

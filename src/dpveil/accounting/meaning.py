@@ -178,13 +178,6 @@ def at_least(given: str | None, name: str) -> bool:
     return given in order and order.index(given) <= order.index(name)
 
 
-def reaches(guarantee: Guarantee, name: str) -> bool:
-    """Return whether the guarantee has at least the strength `name`."""
-    if not guarantee.formal or (guarantee.delta or 0) > HARM[name]:
-        return False
-    return success_bound(guarantee, 2) <= LIMITS[name]
-
-
 def exp_above(epsilon: float) -> float:
     """Return e^ε rounded up: infinite if it is above the largest float."""
     try:

@@ -154,6 +154,28 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
         raise ModelError(f"{name} is not a complete {kind} model", hint="train it again") from error
 
 
+def arrays_of(
+    tensors: Tensors, known: Mapping[str, int], kind: type[np.floating], **shapes: str
+) -> list[np.ndarray]:
+    """Return arrays of a file by name, as finite numbers of this type and of these shapes.
+
+    A shape such as "m pixels" names its lengths: one name is one length in all arrays, and `known` has those
+    that the file's header gives. Raises `ModelError` for other arrays, and `KeyError` for missing ones.
+    """
+    lengths, found = dict(known), []
+    for name, shape in shapes.items():
+        made, sides = tensors[name].astype(kind), shape.split()
+        pairs = zip(sides, made.shape, strict=False)
+        if made.ndim != len(sides) or any(
+            lengths.setdefault(side, length) != length for side, length in pairs
+        ):
+            raise ModelError(f"the file's {name} do not fit its other arrays, or its canvas")
+        if not np.isfinite(made).all():
+            raise ModelError(f"the file's {name} are not finite")
+        found.append(made)
+    return found
+
+
 def encode_file(held: Stored) -> tuple[bytes, str]:
     """Return the bytes of a file, which depend on its contents only, and its hash."""
     about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}

@@ -9,15 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.accounting.meaning import at_least
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
-from dpveil.core.certificate import FEW_COLOURS, Certificate, shown_by_colours
+from dpveil.core.certificate import Certificate
 from dpveil.core.origin import BLOCKLESS
-from dpveil.errors import DPVeilError, TooWeak
+from dpveil.errors import DPVeilError
 from dpveil.io import sole_writer
 from dpveil.io.names import show_path
 from dpveil.regions.spec import last_of, passes_over
+from dpveil.release.quote import require_strength
 from dpveil.release.saving import certificate_path, read_certificate, tidy
 from dpveil.release.verification import verify
 
@@ -62,16 +62,8 @@ def find_finished(
             arguments=ARGUMENTS,
         )
     if choices.at_least is not None and (certificate.guarantees or not task.keeps(choices)):
-        strong = at_least(certificate.strength, choices.at_least)
-        coloured = shown_by_colours(certificate.regions)
-        if not strong or certificate.exposed_requests or coloured:
-            raise TooWeak(
-                asked=choices.at_least,
-                strength=certificate.strength,
-                total=certificate.composition,
-                missing=certificate.exposed_requests,
-                objection=FEW_COLOURS * (strong and coloured),
-            )
+        stated = certificate.strength, certificate.composition, certificate.exposed_requests
+        require_strength(choices.at_least, *stated, certificate.regions)
     return output, certificate
 
 

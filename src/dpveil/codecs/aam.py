@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors
+from dpveil.assets.store import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
@@ -387,18 +387,16 @@ class AAM(StoredCodec):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         canvas = canvas_of(facts)
-        rest, basis, reach = (tensors[name].astype(np.float64) for name in ("rest", "basis", "reach"))
-        triangles, steps = tensors["triangles"].astype(np.int64), tensors["steps"].astype(np.float32)
-        fits = rest.ndim == triangles.ndim == 2 and (rest.shape[1], triangles.shape[1]) == (2, 3)
-        fits = fits and basis.ndim == 2 and basis.shape[1:] == (rest.size,) and len(basis) > 0
-        if not fits or reach.shape != (2, len(basis)):
+        shapes = {"rest": "points 2", "basis": "k coordinates", "reach": "2 k"}
+        rest, basis, reach = arrays_of(tensors, {"2": 2}, np.float64, **shapes)
+        (steps,) = arrays_of(tensors, {"k": len(basis)}, np.float32, steps="stages k features")
+        triangles = tensors["triangles"].astype(np.int64)
+        if basis.shape[1] != rest.size or not len(basis) or triangles.shape[1:] != (3,):
             raise ModelError("the file's shapes do not fit together")
-        if not all(np.isfinite(each).all() for each in (rest, basis, reach, steps)):
-            raise ModelError("the file's shapes or regressions are not finite")
         mesh = Mesh(rest, triangles, canvas[0], canvas[1])
         mesh.check()
         space = ShapeSpace(mesh, basis, reach)
-        if steps.ndim != 3 or steps.shape[1:] != (len(basis), space.features_seen):
+        if steps.shape[2] != space.features_seen:
             raise ModelError("the file's regressions do not fit its canvas")
         kept = {name for name in tensors if name.startswith(TEXTURE)}
         own = {name.removeprefix(TEXTURE): value for name, value in tensors.items() if name in kept}

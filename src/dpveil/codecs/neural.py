@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
-from dpveil.assets.store import Tensors
+from dpveil.assets.store import Tensors, arrays_of
 from dpveil.codecs.base import Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Bool, Float32, Float64
@@ -85,15 +85,13 @@ class EncoderDecoder(StoredCodec):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         canvas = square_of(facts)
-        mean, basis = (tensors[name].astype(np.float32) for name in ("mean", "basis"))
-        energy = tensors["energy"].astype(np.float64)
-        count, length = len(mean), len(basis)
-        fits = mean.ndim == 1 and basis.shape == (length, count) and energy.shape == (length,)
-        if not fits or count not in COUNTS or length not in LENGTHS or length > count:
+        mean, basis = arrays_of(tensors, {}, np.float32, mean="n", basis="m n")
+        length, count = basis.shape
+        (energy,) = arrays_of(tensors, {"m": length}, np.float64, energy="m")
+        if count not in COUNTS or length not in LENGTHS or length > count:
             raise ModelError("the file's basis does not fit its codes")
-        finite = all(np.isfinite(one).all() for one in (mean, basis, energy))
-        if not finite or not (energy > 0).all():
-            raise ModelError("the file's basis or energies are not finite, or an energy is not above 0")
+        if not (energy > 0).all():
+            raise ModelError("an energy of the file is not above 0")
         if np.abs(basis @ basis.T - np.eye(length)).max() > ASKEW:
             raise ModelError("the file's basis is not orthonormal")
         statistics = Statistics.of_tensors(tensors, energy, components=True)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors
+from dpveil.assets.store import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.core.arrays import Float32, Float64
@@ -102,11 +102,9 @@ class Factors:
 
         Raises `ModelError` for invalid values and `KeyError` for missing ones.
         """
-        weights, means, loadings, noises = (tensors[name].astype(np.float64) for name in NAMES)
+        shapes = {"weights": "k", "means": "k m", "loadings": "k m q", "noises": "k m"}
+        weights, means, loadings, noises = arrays_of(tensors, {"m": length}, np.float64, **shapes)
         k, q = len(weights), loadings.shape[-1]
-        shapes = (weights.shape, means.shape, loadings.shape, noises.shape)
-        if shapes != ((k,), (k, length), (k, length, q), (k, length)):
-            raise ModelError("the file's mixture does not fit its codes")
         if not 1 <= k <= MOST_COMPONENTS or q > MOST_FACTORS or length > MOST_COORDINATES:
             most = (
                 f"{MOST_COMPONENTS} components of {MOST_FACTORS} factors and {MOST_COORDINATES} coordinates"
@@ -114,7 +112,7 @@ class Factors:
             raise ModelError(f"the file's mixture has more than {most}, or no component")
         sized = all((np.abs(one) <= LARGEST).all() for one in (means, loadings, np.sqrt(np.abs(noises))))
         if not sized or not (noises >= SMALLEST).all():
-            raise ModelError("the file's mixture is not finite, or a variance is not above 0")
+            raise ModelError("the file's mixture is too large, or a variance is not above 0")
         if not (weights > 0).all() or not abs(weights.sum() - 1) < 1e-6:
             raise ModelError("the weights of the file's mixture are not above 0 with sum 1")
         return cls(weights, means, loadings, noises)
@@ -164,11 +162,10 @@ class Dictionary(StoredCodec):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         canvas = canvas_of(facts)
-        mean, atoms = (tensors[name].astype(np.float32) for name in ("mean", "atoms"))
-        if mean.shape != (prod(canvas),) or atoms.ndim != 2 or atoms.shape[1:] != mean.shape:
-            raise ModelError("the file's mean and atoms do not fit its canvas")
-        if not np.isfinite(mean).all() or not np.isfinite(atoms).all() or not atoms.any(axis=1).all():
-            raise ModelError("the file's mean or atoms are not finite, or an atom is empty")
+        shapes = {"mean": "pixels", "atoms": "m pixels"}
+        mean, atoms = arrays_of(tensors, {"pixels": prod(canvas)}, np.float32, **shapes)
+        if not atoms.any(axis=1).all():
+            raise ModelError("an atom of the file is empty")
         return cls(mean, atoms, Statistics.of_tensors(tensors, energies(atoms)), canvas, card)
 
 
@@ -246,12 +243,10 @@ class PCA(StoredCodec):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         canvas = canvas_of(facts)
-        mean, components = (tensors[name].astype(np.float32) for name in ("mean", "components"))
-        if mean.shape != (prod(canvas),) or components.ndim != 2 or components.shape[1:] != mean.shape:
-            raise ModelError("the file's mean and components do not fit its canvas")
-        finite = np.isfinite(mean).all() and np.isfinite(components).all()
-        if not finite or not components.any(axis=1).all():
-            raise ModelError("the file's mean or components are not finite, or a component is empty")
+        shapes = {"mean": "pixels", "components": "m pixels"}
+        mean, components = arrays_of(tensors, {"pixels": prod(canvas)}, np.float32, **shapes)
+        if not components.any(axis=1).all():
+            raise ModelError("a component of the file is empty")
         statistics = Statistics.of_tensors(tensors, energies(components), components=True)
         return cls(mean, components, statistics, canvas, card)
 

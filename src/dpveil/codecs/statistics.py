@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from dpveil.assets.store import arrays_of
 from dpveil.core.arrays import Float32, Float64, Int64
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter, ModelError
@@ -23,30 +24,18 @@ Places = Float64[np.ndarray, "n m"]
 """Codes scaled so that the box is [-1, 1] in every coordinate."""
 
 
-def in_parts(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return the mean absolute difference of coordinates in units of the box: `croft-metric`'s d, 0 to 1."""
-    mean: Float64[np.ndarray, " n"] = np.abs(first - second).mean(axis=1) / 2
-    return mean
-
-
-def on_sphere(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return the chord between the codes' directions from the box's centre: d of `directional`, 0 to 2."""
-    chord: Float64[np.ndarray, " n"] = np.linalg.norm(_unit(first) - _unit(second), axis=1)
-    return chord
-
-
-def from_middle(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return the distance of the first codes from the box's centre in half sides, 0 to √m; `second` is
-    unused.
-    """
-    length: Float64[np.ndarray, " n"] = np.linalg.norm(first, axis=1)
-    return length
+def _unit(places: Places) -> Places:
+    length = np.linalg.norm(places, axis=1, keepdims=True)
+    return places / np.where(length > 0, length, 1)  # the centre stays 0
 
 
 MEASURES: Final[dict[str, Callable[[Places, Places], Float64[np.ndarray, " n"]]]] = {
-    "mean": in_parts,
-    "chord": on_sphere,
-    "radius": from_middle,
+    # mean difference of coordinates in units of the box, 0 to 1: d of `croft-metric`
+    "mean": lambda first, second: np.abs(first - second).mean(axis=1) / 2,
+    # chord between the directions from the box's centre, 0 to 2: d of `directional`
+    "chord": lambda first, second: np.linalg.norm(_unit(first) - _unit(second), axis=1),
+    # distance of the first codes from the centre in half sides, 0 to √m
+    "radius": lambda first, _: np.linalg.norm(first, axis=1),
 }
 """Pair distances whose quantiles are stored, in the order of the file."""
 
@@ -96,10 +85,8 @@ def checked_distances(
     tensor: np.ndarray, percentiles: int, length: int
 ) -> Float64[np.ndarray, "measures percentiles shares"]:
     """Return the distances stored in a file; raises `ModelError` for another shape, range or order."""
-    distances = tensor.astype(np.float64)
-    shape = (len(MEASURES), percentiles, len(PAIR_SHARES))
-    if distances.shape != shape or not np.isfinite(distances).all():
-        raise ModelError(f"the file's pair distances are not finite, {' × '.join(map(str, shape))}")
+    known = {"measures": len(MEASURES), "percentiles": percentiles, "shares": len(PAIR_SHARES)}
+    (distances,) = arrays_of({"distances": tensor}, known, np.float64, distances=" ".join(known))
     most = np.array([1.0, 2.0, length**0.5])[:, None, None] * (1 + 1e-9)
     if np.any(distances < 0) or np.any(distances > most) or np.any(np.diff(distances, axis=2) < 0):
         raise ModelError("the file's pair distances are not in their range or order")
@@ -118,11 +105,6 @@ def interpolate_distances(
         for rows in distances
     )
     return PairDistances(*each)
-
-
-def _unit(places: Places) -> Places:
-    length = np.linalg.norm(places, axis=1, keepdims=True)
-    return places / np.where(length > 0, length, 1)
 
 
 def _pairs(count: int, seed: int) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " n"]]:
@@ -206,8 +188,8 @@ class Statistics:
         distances = checked_distances(tensors["apart"], len(PERCENTILES), length)
         if not components:
             return cls(quantiles, distances, column_energy)
-        spread = tensors["deviations"].astype(np.float64)
-        if spread.shape != (length,) or not np.isfinite(spread).all() or np.any(spread <= 0):
+        (spread,) = arrays_of(tensors, {"m": length}, np.float64, deviations="m")
+        if np.any(spread <= 0):
             raise ModelError(f"the file's deviations are not {length} numbers above 0")
         return cls(quantiles, distances, column_energy, spread)
 
@@ -274,9 +256,8 @@ def energies(rows: Float32[np.ndarray, "m pixels"]) -> Float64[np.ndarray, " m"]
 
 def checked_quantiles(tensor: np.ndarray, length: int) -> Float64[np.ndarray, "2 percentiles m"]:
     """Return the quantiles stored in a file; raises `ModelError` for another shape or order."""
-    quantiles = tensor.astype(np.float64)
-    if quantiles.shape != (2, len(PERCENTILES), length) or not np.isfinite(quantiles).all():
-        raise ModelError(f"the file's quantiles are not finite, 2 × {len(PERCENTILES)} × {length}")
+    known = {"sides": 2, "percentiles": len(PERCENTILES), "m": length}
+    (quantiles,) = arrays_of({"quantiles": tensor}, known, np.float64, quantiles=" ".join(known))
     if not (quantiles[0, 0] < quantiles[1, 0]).all() or np.any(np.diff(quantiles[0], axis=0) < 0):
         raise ModelError("the file's quantiles are not in their order")
     return quantiles

@@ -12,7 +12,7 @@ from scipy.optimize import OptimizeResult, linprog
 
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
-from dpveil.assets.store import Tensors
+from dpveil.assets.store import Tensors, arrays_of
 from dpveil.codecs.base import Canvas, Crops, StoredCodec
 from dpveil.codecs.neural import LENGTHS, decode_crops, pictures, square_of
 from dpveil.codecs.pca import Factors
@@ -21,7 +21,6 @@ from dpveil.core.arrays import Float32, Float64
 from dpveil.errors import DataError, InvalidParameter, ModelError
 
 Points = Float64[np.ndarray, "n d"]
-RULES: Final = ("simplex", "free")  # constraints on the weights: at least 0 with sum 1, or none
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,16 +45,15 @@ class Mixture:
         return mixed
 
 
-def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"], *, weights: str = "simplex") -> Mixture:
+def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"]) -> Mixture:
     """Return for every target the mixture of gallery rows with the least absolute deviations.
 
-    `targets` is n × d and `gallery` m × d: codes or embeddings of the same kind, finite. `weights` "simplex"
-    keeps weights non-negative with sum 1, so that a mixture is a convex combination of known faces; "free"
-    allows any numbers, and refuses a gallery with linearly dependent rows, where weights are not unique.
-    Minimises the sum of u_i + v_i where y_i - Σ_j W_j·X_ji = u_i - v_i; the papers print a sum in place of
-    this difference (errata E3). The weights of a target depend only on it and the gallery. This is not a
-    mechanism and has no guarantee. Raises `InvalidParameter`, and `DataError` if the solver fails. Source:
-    Croft 2022 eq. 11-13, Croft thesis 6.18-6.20; HiGHS.
+    `targets` is n × d and `gallery` m × d: codes or embeddings of the same kind, finite. Weights are at least
+    0 with sum 1, so that a mixture is a convex combination of known faces. Minimises the sum of u_i + v_i
+    where y_i - Σ_j W_j·X_ji = u_i - v_i; the papers print a sum in place of this difference (errata E3). The
+    weights of a target depend only on it and the gallery. This is not a mechanism and has no guarantee.
+    Raises `InvalidParameter`, and `DataError` if the solver fails. Source: Croft 2022 eq. 11-13, Croft thesis
+    6.18-6.20; HiGHS.
 
     >>> import numpy as np
     >>> known = np.array([[0.0, 0.0, 9.0], [4.0, 0.0, 9.0], [0.0, 4.0, 9.0]])
@@ -63,48 +61,22 @@ def approximate(targets: Points, gallery: Float64[np.ndarray, "m d"], *, weights
     [[0.25, 0.25, 0.5]]
     """
     targets, gallery = _check_points("targets", targets), _check_points("gallery", gallery)
-    if weights not in RULES:
-        raise InvalidParameter("weights", weights, "is unknown", hint=" or ".join(RULES))
     if not len(gallery) or targets.shape[1] != gallery.shape[1]:
         shapes = f"{targets.shape} and {gallery.shape}"
         raise InvalidParameter("gallery", shapes, "do not fit", hint="n × d targets and m × d rows, m > 0")
-    if weights == "free" and np.linalg.matrix_rank(gallery) < len(gallery):
-        problem = "has rows that are mixtures of others, so that free weights are not unique"
-        raise InvalidParameter("gallery", str(gallery.shape), problem, hint='drop some, or use "simplex"')
-    centre, unit = _scale(gallery, weights)
-    known = (gallery - centre) / unit
-    found = np.empty((len(targets), len(gallery)))
+    # weights that sum to 1 allow any origin and unit, and the solver's tolerances are absolute
+    centre = gallery.mean(axis=0)
+    unit = float(np.abs(gallery - centre).max()) or 1.0
+    known, (m, d) = (gallery - centre) / unit, gallery.shape
+    equal = np.vstack([np.hstack([known.T, np.eye(d), -np.eye(d)]), [1.0] * m + [0.0] * (2 * d)])
+    cost, found = np.concatenate([np.zeros(m), np.ones(2 * d)]), np.empty((len(targets), m))
     for row, target in enumerate((targets - centre) / unit):
-        found[row] = _solve_weights(target, known, weights)
+        result: OptimizeResult = linprog(cost, A_eq=equal, b_eq=np.append(target, 1.0), method="highs")
+        if result.status != 0:
+            raise DataError(f"the least deviations were not found: {result.message}", hint="scale the codes")
+        found[row] = np.clip(result.x[:m], 0, None)  # the solver's own tolerance is 1e-7
+        found[row] /= found[row].sum()
     return Mixture(found, np.abs(targets - found @ gallery).sum(axis=1))
-
-
-def _scale(gallery: Float64[np.ndarray, "m d"], weights: str) -> tuple[Float64[np.ndarray, " d"], float]:
-    """Return an origin and a unit for scaling that leave the solution unchanged.
-
-    Only weights that sum to 1 allow another origin than 0.
-    """
-    centre = gallery.mean(axis=0) if weights == "simplex" else np.zeros(gallery.shape[1])
-    return centre, float(np.abs(gallery - centre).max()) or 1.0
-
-
-def _solve_weights(
-    target: Float64[np.ndarray, " d"], gallery: Float64[np.ndarray, "m d"], weights: str
-) -> Float64[np.ndarray, " m"]:
-    m, d = gallery.shape
-    equal, right = np.hstack([gallery.T, np.eye(d), -np.eye(d)]), target
-    if weights == "simplex":
-        equal = np.vstack([equal, np.concatenate([np.ones(m), np.zeros(2 * d)])])
-        right = np.append(target, 1.0)
-    bounds = [(0 if weights == "simplex" else None, None)] * m + [(0, None)] * (2 * d)
-    cost = np.concatenate([np.zeros(m), np.ones(2 * d)])
-    result: OptimizeResult = linprog(cost, A_eq=equal, b_eq=right, bounds=bounds, method="highs")
-    if result.status != 0:
-        raise DataError(f"the least deviations were not found: {result.message}", hint="scale the codes")
-    found: Float64[np.ndarray, " m"] = result.x[:m]
-    if weights == "simplex":  # the solver's own tolerance is 1e-7
-        found = np.clip(found, 0, None) / np.clip(found, 0, None).sum()
-    return found
 
 
 def _check_points(name: str, rows: Points) -> Points:
@@ -239,19 +211,13 @@ class UpConv(StoredCodec):
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         canvas = square_of(facts)
         side = canvas[0]
-        names = ("identities", "gallery", "mean", "axes")
-        identities, gallery, mean, axes = (tensors[name].astype(np.float32) for name in names)
-        energy = tensors["energy"].astype(np.float64)
-        if identities.ndim != 2 or gallery.ndim != 2 or len(identities) not in PEOPLE:
-            raise ModelError(f"the file's people are not {PEOPLE[0]} to {PEOPLE[-1]}, a row for each")
+        shapes = {"identities": "p m", "gallery": "p d", "mean": "pixels", "axes": "d pixels"}
+        pixels = {"pixels": side * side * 3}
+        identities, gallery, mean, axes = arrays_of(tensors, pixels, np.float32, **shapes)
         people, length = identities.shape
-        wide, pixels = gallery.shape[1], side * side * 3
-        if length not in LENGTHS or energy.shape != (length,) or len(gallery) != people:
-            raise ModelError("the file's people, their embeddings and the energies do not fit together")
-        if wide not in EMBEDDED or mean.shape != (pixels,) or axes.shape != (wide, pixels):
-            raise ModelError("the file's embedding does not fit its canvas and its people")
-        if not all(np.isfinite(one).all() for one in (identities, gallery, mean, axes, energy)):
-            raise ModelError("the file's people, embedding or energies are not finite")
+        (energy,) = arrays_of(tensors, {"m": length}, np.float64, energy="m")
+        if people not in PEOPLE or length not in LENGTHS or gallery.shape[1] not in EMBEDDED:
+            raise ModelError("the file's people, codes or embeddings are too few, or too many")
         if not (energy > 0).all():
             raise ModelError("an energy of the file is not above 0")
         statistics = Statistics.of_tensors(tensors, energy)

@@ -130,27 +130,6 @@ class Between(Value[Number, Fraction]):
         return number
 
 
-class Whole(Value[int, int]):
-    """A whole number from `low` to `high`, both included, such as a grey level."""
-
-    metavar = "N"
-
-    def __init__(self, low: int, high: int, *, default: int | None = None) -> None:
-        super().__init__(default=default)
-        self.low, self.high = low, high
-
-    def check(self, value: int) -> int:
-        given: object = value
-        if (
-            isinstance(given, bool)
-            or not isinstance(given, Integral)
-            or not self.low <= int(given) <= self.high
-        ):
-            span = f"{self.low} to {self.high}"
-            raise InvalidParameter(self.name, value, f"is not a whole number from {span}", hint="such as 127")
-        return int(given)
-
-
 class Count(Value[int, int]):
     """A whole number from `low` to `high`, both included, such as a block size in pixels."""
 

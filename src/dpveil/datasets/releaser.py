@@ -18,7 +18,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.accounting.meaning import at_least as enough
 from dpveil.accounting.meaning import check_strength_name
 from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import Certificate, parse_certificate
@@ -36,7 +35,6 @@ from dpveil.errors import (
     ModelError,
     NoRegion,
     OutputError,
-    TooWeak,
 )
 from dpveil.io import (
     MAX_PIXELS,
@@ -60,6 +58,7 @@ from dpveil.noise.bits import SECURE, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
 from dpveil.release.plan import choose_method, plan
+from dpveil.release.quote import require_strength
 from dpveil.release.saving import Budget, Release, certificate_path, check_payment, read_certificate, tidy
 
 KEY: Final = "key"  # the file of the secret that names releases, in the cache's folder
@@ -379,9 +378,7 @@ class Releaser:
             raise CertificateError(problem, hint="choose another cache: this one was altered")
         if self.if_none is None and any(region.origin.fallback for region in stated.regions):
             raise NoRegion(FALLBACK, hint="choose another cache, or ask for it")
-        if self.at_least is not None and not enough(stated.strength, self.at_least):
-            strength, total = stated.strength, stated.composition
-            raise TooWeak(asked=self.at_least, strength=strength, total=total)
+        require_strength(self.at_least, stated.strength, stated.composition, regions=stated.regions)
         if not stored.drawn:
             self._check_paid(output.sha256)
         return stored

@@ -28,8 +28,9 @@ TOTAL_BITS: Final = 63  # bits of a word that choose the digit; the highest bit 
 SIGN: Final = np.uint64(1 << 63)  # the bit of the first word that is the sign
 CHUNK: Final = 1 << 16  # samples drawn at a time, which bounds the memory for random words
 LARGEST_SCALE: Final = 1 << 50  # the largest scale: 64-bit integers then reach to 8192 scales
+# A leading digit beyond its table of 2046 values is drawn again: at this scale, a part of e^-8 of them. At
+# twice the scale that were e^-4; at half of it, a scale of 255 (one pixel at ε = 1) took a second look-up.
 TOP_SCALE: Final = 256
-"""The largest scale of the leading digit: its table of 2046 values then leaves a tail of e^-8."""
 
 
 class DigitTables:

@@ -141,7 +141,12 @@ class DocumentCertificate(Envelope):
                 missing.setdefault(text.partition(" ")[0], []).append(page.number)
         for kind, numbers in missing.items():
             yield f"no {kind} found on {pages_text(numbers)}: what was missed there stays visible"
-        legible = [page.number for page in drawn if not _whole_or_text(page)]
+        legible = []  # pages of which faces were asked for, and nothing that covers text
+        for page in drawn:
+            asked = [kind_of(text) for text in page.certificate.request]
+            whole = any(region.origin.fallback for region in page.certificate.regions)
+            if FACE in asked and TEXT not in asked and not whole:
+                legible.append(page.number)
         if legible:
             yield TEXT_STAYS + (f" on {pages_text(legible)}" if len(legible) < len(drawn) else "")
 
@@ -234,12 +239,6 @@ def kept_pages(numbers: Sequence[int], nothing: str) -> str:
         return f"page {last}: {nothing}, kept as it is"
     listed = f"{', '.join(first)} and {last}" if len(numbers) <= MOST_NAMED else pages_text(numbers)[6:]
     return f"pages {listed}: {nothing}, kept as they are"
-
-
-def _whole_or_text(page: Page) -> bool:
-    """Whether text was looked for on a page, or all of it is replaced, or its regions were given."""
-    asked = [kind_of(text) for text in page.certificate.request]
-    return FACE not in asked or TEXT in asked or any(r.origin.fallback for r in page.certificate.regions)
 
 
 def page_name(number: int) -> str:

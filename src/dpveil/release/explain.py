@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -14,10 +13,10 @@ from dpveil.accounting.meaning import (
     NONE,
     STRENGTHS,
     MetricMeaning,
+    at_least,
     detection_bound,
     meaning,
     odds,
-    reaches,
     strength,
     success_bound,
 )
@@ -49,13 +48,6 @@ def _numbers(method: Method) -> dict[str, float]:
     return {name: float(value) for name, value in given.items() if value is not None}
 
 
-def _need(method: Method, name: str, size: Size) -> Need:
-    budget = budget_for(method, name, size)
-    if budget is None:
-        return Need(name, None, None)
-    return Need(name, _numbers(budget), budget.noise_scale(**size))
-
-
 def budget_for(method: Method, name: str, size: Size) -> Method | None:
     """Return the method with the largest ε or ρ, to about two digits, that reaches the strength.
 
@@ -66,32 +58,24 @@ def budget_for(method: Method, name: str, size: Size) -> Method | None:
     least = {"delta": min(method.delta, HARM[name])} if "delta" in given else {}  # type: ignore[attr-defined]
     if knob not in given:
         only = replace(method, **least) if least else None  # type: ignore[type-var]
-        return only if only is not None and reaches(only.guarantee(**size), name) else None
+        return only if only is not None and at_least(strength(only.guarantee(**size)), name) else None
 
     def try_value(value: Fraction) -> Method:
         return method.with_budget(**{knob: value}, **least)
 
     def good(value: Fraction) -> bool:
-        return reaches(try_value(value).guarantee(**size), name)
+        return at_least(strength(try_value(value).guarantee(**size)), name)
 
-    value = _largest(good, 12)
-    return None if value is None else try_value(value)
-
-
-def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
-    """Return the largest `good` value from 0.001 to 1000, to hundredths (thousandths below 1), by bisection.
-
-    `good` holds up to some value and not beyond; None if it never does.
-    """
+    # bisection from 0.001 to 1000, to hundredths, or thousandths below 1: a budget that people type
     low, high = Fraction(1, 1000), Fraction(1000)
     if not good(low):
         return None
-    for _ in range(steps + 14):
+    for _ in range(26):
         middle = Fraction(round(math.sqrt(low * high), 3 if low < 1 else 2)).limit_denominator(1000)
         if not low < middle < high:
             break
         low, high = (middle, high) if good(middle) else (low, middle)
-    return low
+    return try_value(low)
 
 
 CANDIDATES: Final = (2, 10, 100, 1000)
@@ -136,7 +120,10 @@ class Explanation:
             "method": self.method.name,
             "parameters": self.method.parameters(),
             "guarantee": self.guarantee.to_json(),
-            "same_noise": [other.to_json() | {"success_bound": _success(other)} for other in self.same_noise],
+            "same_noise": [
+                other.to_json() | {"success_bound": {str(k): success_bound(other, k) for k in CANDIDATES}}
+                for other in self.same_noise
+            ],
             "noise_scale": self.noise_scale,
             "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
             "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
@@ -147,10 +134,6 @@ class Explanation:
             "in_the_clear": list(self.guarantee.scope.in_the_clear),
             **({} if self.metric is None else {"metric": self.metric.to_json()}),
         }
-
-
-def _success(guarantee: Guarantee) -> dict[str, Json]:
-    return {str(k): success_bound(guarantee, k) for k in CANDIDATES}
 
 
 def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Explanation:
@@ -175,6 +158,11 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
     method, guarantee, record = quote.method, quote.guarantees[index], quote.regions[index]
     height, width, found = record.box.h, record.box.w, record.origin.kind == FACE
     size: Size = {"height": height, "width": width, "channels": quote.channels}
+    reached = {name: budget_for(method, name, size) for name in STRENGTHS if odds(guarantee) != 1}
+    needs = (
+        Need(name, None, None) if one is None else Need(name, _numbers(one), one.noise_scale(**size))
+        for name, one in reached.items()
+    )
     return Explanation(
         method=method,
         guarantee=guarantee,
@@ -184,7 +172,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=sentence(guarantee, quote.about_all(index), height * width, faces=found),
-        needs=tuple(_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
+        needs=tuple(needs),
         same_noise=_same_noise(method, guarantee, size),
         metric=meaning(guarantee, method.pair_distances()) if guarantee.metric else None,
     )

@@ -9,24 +9,16 @@ from functools import cached_property
 from numbers import Integral
 from typing import Any, Final, cast
 
-from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
-from dpveil.core.certificate import (
-    FEW_COLOURS,
-    MOST_REGIONS,
-    OTHERS,
-    UNPROTECTED,
-    Certificate,
-    shown_by_colours,
-)
+from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, count_noun
 from dpveil.core.numbers import Json
 from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Covered, Region
-from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, TooWeak, UsageError
+from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
@@ -38,7 +30,7 @@ from dpveil.regions.spec import JOIN, last_of, passes_over, split_choices
 from dpveil.regions.things import ARGUMENTS, NOTHING, Things
 from dpveil.release import words
 from dpveil.release.explain import Explanation, explain_region
-from dpveil.release.quote import NO_ACCOUNTANT, Quote
+from dpveil.release.quote import NO_ACCOUNTANT, Quote, require_strength
 from dpveil.release.saving import Budget, Release, check_payment, pay
 
 COVER: Final = "fill"
@@ -76,39 +68,26 @@ def as_specs(regions: Spec | Sequence[Spec]) -> list[Spec]:
     return [part for spec in cast(Sequence[Spec], regions) for part in split_choices(spec)]
 
 
-@dataclass(frozen=True)
-class SearchResult:
-    """The regions to protect, and the requests of which nothing was found.
+def choose_regions(
+    photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
+) -> tuple[tuple[Region, ...], tuple[str, ...], tuple[str, ...]]:
+    """Return the regions that `finders` find, and the requests of which nothing was found; see `plan`.
 
-    These are `missing` and stay in the clear, or, if the user allowed it, are `passed` over; one is empty.
+    These are missing and stay in the clear, or, if the user allowed it, are passed over; one list is empty.
+    Raises `NoRegion`, and `RegionError` for more than `MOST_REGIONS`.
     """
-
-    regions: tuple[Region, ...]
-    missing: tuple[str, ...] = ()
-    passed: tuple[str, ...] = ()
-
-    @classmethod
-    def by(
-        cls, photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
-    ) -> SearchResult:
-        """Return what `finders` find in a photo; `if_none` is as in `plan`.
-
-        Raises `NoRegion`, and `RegionError` for more than `MOST_REGIONS`.
-        """
-        found, errors = search(photo, finders, order)
-        missing, last = tuple(errors), last_of(if_none)
-        passed = missing if found and passes_over(if_none) else ()
-        if missing and not passed:
-            if last is None:
-                raise _refusal([*errors.values()], bool(found), passes_over(if_none))
-            if last == "whole":
-                return cls((Region.whole(photo, fallback=True),))
-        if max(len(found), len(finders)) > MOST_REGIONS:
-            raise RegionError(
-                f"there are more than {MOST_REGIONS:,} regions",
-                hint="protect a larger one around them, or whole",
-            )
-        return cls(found, passed=passed) if passed else cls(found, missing)
+    found, errors = search(photo, finders, order)
+    missing, last = tuple(errors), last_of(if_none)
+    passed = missing if found and passes_over(if_none) else ()
+    if missing and not passed:
+        if last is None:
+            raise _refusal([*errors.values()], bool(found), passes_over(if_none))
+        if last == "whole":
+            return (Region.whole(photo, fallback=True),), (), ()
+    if max(len(found), len(finders)) > MOST_REGIONS:
+        hint = "protect a larger one around them, or whole"
+        raise RegionError(f"there are more than {MOST_REGIONS:,} regions", hint=hint)
+    return found, () if passed else missing, passed
 
 
 def _refusal(errors: Sequence[NoRegion], found: bool, passing: bool) -> NoRegion:
@@ -227,19 +206,9 @@ class Plan:
         return (*notes, *(words.not_searched(kind, height) for kind, height in self.smallest.items()))
 
     def check_strength(self, least: str | None) -> None:
-        """Raise `TooWeak` if the total is below `least` (strong, moderate or weak), a region is missing,
-        or the few colours of the source may show what is hidden.
-
-        A requested region that was not found stays in the clear, without any guarantee.
-        """
-        if least is None:
-            return
-        coloured = self.quote is not None and shown_by_colours(self.quote.regions)
-        enough = at_least(self.strength, check_strength_name(least))
-        if not enough or self.missing or coloured:
-            objection = FEW_COLOURS * (enough and coloured)
-            stated = {"strength": self.strength, "total": self.total, "missing": self.missing}
-            raise TooWeak(asked=least, **stated, objection=objection)  # type: ignore[arg-type]
+        """Raise `TooWeak` as `require_strength`."""
+        regions = () if self.quote is None else self.quote.regions
+        require_strength(least, self.strength, self.total, self.missing, regions)
 
     def release(
         self,
@@ -346,25 +315,25 @@ def plan(
     check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     seen, order = made_by.search(given, finders)
-    sought = SearchResult.by(seen, finders, order, if_none)
-    found, passed = sought.regions, sought.passed
+    found, missing, passed = choose_regions(seen, finders, order, if_none)
     placement = place_all(made_by, given, found) if found else None
     placed = () if placement is None else placement.regions
     check_kept(found, placed)
+    heights = [(n, finder.kind) for finder in finders if (n := finder.smallest_in(seen)) is not None]
     chosen = any(getattr(finder, "likeness", None) is not None for finder in finders)
     nobody = (words.NOBODY_STAYS,) * (chosen and bool(found) and not any(one.kept for one in found))
     made = Plan(
         photo=given,
         method=made_by,
         request=tuple(finder.description for finder in finders),
-        missing=sought.missing,
+        missing=missing,
         passed=passed,
         notes=(*(note for finder in finders for note in (*finder.notes, *finder.notes_on(seen))), *nobody),
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else Quote.of(made_by, placed, given, passed),
         grown=_growth_notes(made_by, found, placed),
-        smallest=smallest_by_kind(seen, finders),
+        smallest={kind: n for n, kind in sorted(heights, reverse=True)},  # the least of a kind comes last
         doubtful=doubtful_places(seen, finders, placed),
     )
     made.check_strength(at_least)
@@ -399,13 +368,6 @@ def _why_too_near(method: Method, photo: Photo, region: Region) -> TooNear | Non
     except TooNear as error:
         return error
     return None
-
-
-def smallest_by_kind(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
-    """Return the height in pixels below which no region of a kind was searched for, by any finder."""
-    heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
-    falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
-    return {kind: n for n, kind in falling}
 
 
 def doubtful_places(photo: Photo, finders: Sequence[Finder], placed: Sequence[Region]) -> tuple[Region, ...]:

@@ -15,14 +15,14 @@ from typing import Any, Final
 from dpveil.accounting import compose
 from dpveil.accounting.account import Account
 from dpveil.accounting.compose import whole_region
-from dpveil.accounting.meaning import NONE, strength, success_bound
+from dpveil.accounting.meaning import NONE, at_least, check_strength_name, strength, success_bound
 from dpveil.catalogue import method_from_certificate
-from dpveil.core.certificate import UNPROTECTED, Certificate
+from dpveil.core.certificate import FEW_COLOURS, UNPROTECTED, Certificate, shown_by_colours
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
-from dpveil.errors import INTACT, CertificateError, RegionError
+from dpveil.errors import INTACT, CertificateError, RegionError, TooWeak
 from dpveil.mechanisms.method import Method, Size
 from dpveil.release.words import (
     CHOSEN,
@@ -179,6 +179,26 @@ class Quote:
         words = covers(record, self.channels)
         scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
+
+
+def require_strength(
+    least: str | None,
+    given: str | None,
+    total: Guarantee | None,
+    missing: Sequence[str] = (),
+    regions: Sequence[RegionRecord] = (),
+) -> None:
+    """Raise `TooWeak` for a strength below `least` (strong, moderate or weak), or that is not all.
+
+    A requested region that is `missing` stays in the clear, without any guarantee, and the few colours of
+    some sources of `regions` may show what is hidden.
+    """
+    if least is None:
+        return
+    coloured, enough = shown_by_colours(regions), at_least(given, check_strength_name(least))
+    if not enough or missing or coloured:
+        objection = FEW_COLOURS * (enough and coloured)
+        raise TooWeak(asked=least, strength=given, total=total, missing=missing, objection=objection)
 
 
 def quote_of(certificate: Certificate) -> Quote:

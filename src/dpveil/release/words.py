@@ -131,18 +131,16 @@ def clear_parts(record: RegionRecord, *, width: int, height: int) -> tuple[str, 
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = [] if record.masked is None else [SILHOUETTE if origin.outlined else MASKED]
-    traces = () if origin.grown_to is None else _traces(origin.grown_to, escapes=origin.escapes)
+    traces: tuple[str, ...] = ()
+    if codec is not None:
+        kinds = {"PDF": PAGE_TRACES, **dict.fromkeys(REDUCED, REDUCED_TRACES)}
+        text = kinds.get(codec, TRACES.format(codec))
+        vouched = (VOUCHED.format(text),) * (codec in BLOCKLESS)
+        traces = (text,) if origin.escapes else vouched
     place = found or ("position and size of the region",)
     outline += [BESIDE] if face and EXCEPT.search(origin.finder) else []
     outline += [LIKENESS] if face and BY_LIKENESS.search(origin.finder) else []
     return (*place, *outline, *stored, *traces, CHANNELS, outside)
-
-
-def _traces(codec: str, *, escapes: bool) -> tuple[str, ...]:
-    kinds = {"PDF": PAGE_TRACES, **dict.fromkeys(REDUCED, REDUCED_TRACES)}
-    traces = kinds.get(codec, TRACES.format(codec))
-    vouched = (VOUCHED.format(traces),) * (codec in BLOCKLESS)
-    return (traces,) if escapes else vouched
 
 
 def traces(records: Sequence[RegionRecord]) -> tuple[str, ...]:

@@ -118,9 +118,9 @@ class Outcomes:
         settings = hashlib.sha256(json.dumps(chosen, sort_keys=True).encode()).hexdigest()[:16]
         self.store, self.folder = store, store / FOLDER / settings
 
-    def add(self, run: str) -> Log:
+    def new_file(self, run: str) -> Path:
         """Return a new file for what this process does in a `run`, whose name sorts after earlier ones."""
-        return Log(self.folder / f"{run}-{secrets.token_hex(8)}.jsonl")
+        return self.folder / f"{run}-{secrets.token_hex(8)}.jsonl"
 
     def rows(self, run: str = "") -> Iterator[Row]:
         """Yield all rows of a run, or of all runs, the earliest first; one that was retried comes again.
@@ -163,20 +163,15 @@ class Outcomes:
         return path
 
 
-class Log:
-    """A file to which one process appends what became of its rows; it is made by the first of them."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def add(self, rows: list[Row]) -> None:
-        try:
-            make_folder(self._path.parent)
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
-            with os.fdopen(os.open(self._path, flags, OWN), "ab") as file:
-                file.write("".join(row.to_line() for row in rows).encode())
-        except OSError as error:
-            raise refusal(self._path, error) from error
+def append_rows(path: Path, rows: Sequence[Row]) -> None:
+    """Append rows to the file of one process, which the first of them makes; raises `OutputError`."""
+    try:
+        make_folder(path.parent)
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        with os.fdopen(os.open(path, flags, OWN), "ab") as file:
+            file.write("".join(row.to_line() for row in rows).encode())
+    except OSError as error:
+        raise refusal(path, error) from error
 
 
 def name(key: str, stamp: str) -> bytes:
@@ -281,10 +276,10 @@ class Worker:
         self._timed = partial(limit_seconds, setup.seconds) if own else nullcontext
         self._tries = Tries(Path(setup.store) / TRIES_FOLDER, setup.run)
         self._stopped: Exception | None = None
-        self._log: Log | None = None
+        self._file: Path | None = None
         try:
             self._releaser = setup.ready()
-            self._log = setup.outcomes.add(setup.run)
+            self._file = setup.outcomes.new_file(setup.run)
         except DPVeilError as error:
             self._releaser, self._stopped = setup.releaser, error
 
@@ -294,9 +289,9 @@ class Worker:
         A content is the name of a file, or its bytes.
         """
         done = [self._row(*row) for row in rows]
-        if self._log is not None:
+        if self._file is not None:
             try:
-                self._log.add(done)
+                append_rows(self._file, done)
             except OutputError as error:
                 self._stopped = self._stopped or error
         return done
@@ -503,7 +498,7 @@ def release_files(
     finished, inputs = setup.outcomes.finished_names(), list(map(_Input.of, paths))
     refused = {each.name: row for each in inputs if (row := each.refusal) is not None}
     if refused:
-        setup.outcomes.add(setup.run).add([*refused.values()])
+        append_rows(setup.outcomes.new_file(setup.run), [*refused.values()])
     todo = [each for each in inputs if each.name not in finished and each.name not in refused]
     for _ in range(len(inputs) - len(todo)):
         step()

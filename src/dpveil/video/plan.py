@@ -15,7 +15,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
@@ -25,13 +24,14 @@ from dpveil.core.parameters import Parameter
 from dpveil.core.received import at_most, fault, one_of, read
 from dpveil.core.region import VECTORS, Covered
 from dpveil.core.registry import METHODS
-from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, TooWeak, UnknownName, suggestion
+from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
 from dpveil.io import read_untrusted
 from dpveil.io.names import check_path, escape_text, show_path
 from dpveil.io.unreadable import Refused
 from dpveil.mechanisms.method import Method
 from dpveil.postprocessing import Step
 from dpveil.postprocessing import step_from_certificate as stated_step
+from dpveil.release.quote import require_strength
 from dpveil.release.saving import Payment as Debit
 from dpveil.video import words
 from dpveil.video.certificate import ClipOutput, VideoCertificate
@@ -263,8 +263,7 @@ class VideoPlan:
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak)."""
-        if least is not None and not at_least(self.strength, check_strength_name(least)):
-            raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=())
+        require_strength(least, self.strength, self.total)
 
 
 def _place(key: Key) -> list[Json]:

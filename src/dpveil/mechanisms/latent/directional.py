@@ -12,7 +12,7 @@ from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.noise.bits import BitSource
-from dpveil.noise.directional import check, von_mises_fisher
+from dpveil.noise.spherical import check, von_mises_fisher
 
 MIDDLE: Final = STEPS // 2  # the centre of the box, in steps of the grid
 METRIC: Final = (

@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, show
-from dpveil.core.parameters import Between, Count, Probability, Whole
+from dpveil.core.parameters import Between, Count, Probability
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size, pixelise
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
@@ -104,7 +104,7 @@ class Fill(PixelMethod):
         "level": "Grey level of the fill, from 0, black, to 255.",
     }
 
-    level: Whole = Whole(0, 255, default=0)
+    level: Count = Count(low=0, high=255, default=0)
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε = 0, for any two images: the output is a constant."""
