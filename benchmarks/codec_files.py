@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from dpveil import read
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.catalogue import build
 from dpveil.codecs import load
 from dpveil.errors import RegionError

@@ -18,10 +18,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.attacks.measures import by_person
 from dpveil.codecs import Codec, load
-from dpveil.codecs.neural import ellipse_mask
+from dpveil.codecs.network_codecs import ellipse_mask
 from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import AttributeModel

@@ -18,7 +18,7 @@ from dpveil.bench.league import PROMISES, settings_in_words
 from dpveil.bench.synthetic_photos import DRAWN, DrawnItem
 from dpveil.bench.table import STRONGEST
 from dpveil.bench.utility import UTILITIES
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.core.registry import ATTACKS
 
 RUN = Path(__file__).parent.parent / "benchmarks" / "results" / "evaluate-att"

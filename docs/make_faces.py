@@ -11,7 +11,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.head_gallery import default_heads
 from dpveil.faces.released import HeadFace, portrait

@@ -6,7 +6,7 @@ import numpy as np
 from skimage import data
 
 import dpveil
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import load
 from dpveil.mechanisms.latent import BoxTruncatedLaplace
 from dpveil.mechanisms.latent.posterior import likely

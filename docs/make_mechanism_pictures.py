@@ -8,7 +8,7 @@ from make_plots import INK, LINE, png
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.numbers import Candidate, candidates, utility
 

@@ -7,11 +7,11 @@ from functools import cache
 import cv2
 import numpy as np
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs.base import load
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
-from dpveil.synthesis import Plan, Simulator, evolve
+from dpveil.synthesis import SetPlan, Simulator, evolve
 
 SHOWN = 8
 SIDE = 64
@@ -45,7 +45,7 @@ def rows() -> list[list[Tile]]:
     ]
     for epsilon in EPSILONS:
         settings = {"epsilon": epsilon, "delta": "1e-6", "people": len(votes), "pictures": SHOWN}
-        plan = Plan(codec=made.codec, **settings)
+        plan = SetPlan(codec=made.codec, **settings)
         found = evolve(plan, made, votes, np.arange(len(votes)), SeededBits(epsilon))
         sets.append((f"epsilon {epsilon}", found.pictures))
     return [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region_origin import FACE, KIND, WHOLE, Origin
 
 LABEL = re.compile(
     r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>[1-9]\d*))?(?:, grown to the (?P<codec>\w+) blocks)?"

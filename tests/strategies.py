@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.envelope import Signature
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
-from dpveil.core.numbers import Distance
-from dpveil.core.origin import Origin
+from dpveil.core.rationals import Distance
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region_origin import Origin
 
 DISTANCES = st.sampled_from([None, *[Distance.of("d", codec="a")] * 8, Distance.of("d", codec="b")])
 NUMBERS = st.fractions(0, 8, max_denominator=12)

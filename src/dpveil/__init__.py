@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from dpveil.catalogue import methods
     from dpveil.core.certificate import Certificate
     from dpveil.core.guarantee import Guarantee, Relation, Scope
-    from dpveil.core.origin import Origin
     from dpveil.core.photo import Photo
     from dpveil.core.region import Box, Region
+    from dpveil.core.region_origin import Origin
     from dpveil.errors import DPVeilError
     from dpveil.io import read
     from dpveil.ledger.ledger import Ledger
@@ -64,7 +64,7 @@ _load, _ = lazy(
         "catalogue": "methods",
         "core.certificate": "Certificate",
         "core.guarantee": "Guarantee Relation Scope",
-        "core.origin": "Origin",
+        "core.region_origin": "Origin",
         "core.photo": "Photo",
         "core.region": "Box Region",
         "errors": "DPVeilError",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.registry import LATENT, METHODS
 from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName, suggestion
 from dpveil.mechanisms.method import Method, plain

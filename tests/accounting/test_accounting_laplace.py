@@ -12,7 +12,7 @@ from scipy.stats import binom
 
 from dpveil.accounting import laplace_epsilon, laplace_scale
 from dpveil.accounting.zcdp import _one_delta, _places, merge_shifts, pure_epsilon
-from dpveil.core.numbers import float_above
+from dpveil.core.rationals import float_above
 from dpveil.mechanisms.pixel.base import fullest_cells
 
 

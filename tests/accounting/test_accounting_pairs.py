@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes, randomised_response, rate
+from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair, extremes, randomised_response, rate
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.mse_exponential import law
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise

@@ -15,7 +15,7 @@ from scipy.stats import norm
 
 from dpveil.accounting import zcdp_delta, zcdp_epsilon, zcdp_rho
 from dpveil.accounting.zcdp import smallest
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.errors import InvalidParameter
 
 CASES = [

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from dpveil.accounting import compose, to_approximate
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
-from dpveil.core.numbers import Distance
+from dpveil.core.rationals import Distance
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 from dpveil.numbers import histogram, mean
 from strategies import RELATIONS, guarantees

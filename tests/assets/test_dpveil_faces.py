@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.assets import card_path, store
-from dpveil.assets.store import default_path
+from dpveil.assets import card_path, trained_files
+from dpveil.assets.trained_files import default_path
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import DEFAULT, FaceGallery
@@ -66,7 +66,7 @@ def test_defaults_are_found_where_it_is_installed(monkeypatch):
         assert default_path(name).name == f"{name}.safetensors"
     with pytest.raises(UsageError, match="the default nonsense of faces is not installed"):
         default_path("nonsense")
-    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(trained_files, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError) as refusal:
         default_path("pca")
     assert "pip install packages/dpveil-faces" in refusal.value.hint

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from skimage import data
 
-from dpveil.assets import network, network_process
+from dpveil.assets import confined_networks, networks
+from dpveil.assets.confined_networks import Confined, first_output
 from dpveil.assets.engines import NAME, SHA256, frontal_detector
-from dpveil.assets.network import Network
-from dpveil.assets.network_process import Confined, first_output
+from dpveil.assets.networks import Network
 from dpveil.assets.reference import Reference
 from dpveil.codecs import GAN, StyleGAN
 from dpveil.codecs.base import CODEC
@@ -33,7 +33,7 @@ def test_the_same_numbers_come_from_here_and_from_another_process(monkeypatch: p
     given = np.random.default_rng(1).normal(size=ours.takes).astype(np.float32)
     assert ours.is_ours
     here = ours(given)
-    monkeypatch.setattr(network, "OURS", frozenset())
+    monkeypatch.setattr(networks, "OURS", frozenset())
     other = Network(ours.contents, ours.takes, ours.gives, ours.job)
     assert not other.is_ours
     assert (other(given) == here).all()
@@ -43,7 +43,7 @@ def test_the_same_numbers_come_from_here_and_from_another_process(monkeypatch: p
 def test_a_network_above_the_limit_is_refused_unless_it_may_be_larger(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(network, "MOST", len(repainter()) - 1)
+    monkeypatch.setattr(networks, "MOST_NETWORK_BYTES", len(repainter()) - 1)
     with pytest.raises(ModelError, match="at most"):
         of(repainter())
     assert of(repainter(), large=StyleGAN.large)
@@ -86,7 +86,7 @@ def test_it_gives_what_this_process_would_and_outlives_its_child() -> None:
 
 
 def test_what_a_network_gives_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network_process, "MOST_FOUND", 4 * GIVEN.size - 1)
+    monkeypatch.setattr(confined_networks, "MOST_OUTPUT_BYTES", 4 * GIVEN.size - 1)
     with pytest.raises(ModelError, match="ends the process"):
         Confined("alone", repainter())(GIVEN)
 

@@ -11,7 +11,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpveil.assets import AssetField, Kind, Reference, card_path, save
-from dpveil.assets.store import KEY, _hash, encode_file, tensors_of
+from dpveil.assets.trained_files import KEY, _hash, encode_file, tensors_of
 from dpveil.codecs import CODEC, TABLE, Codec, Dictionary, Statistics, load
 from dpveil.errors import InvalidParameter, ModelError, OutputError, UnknownName
 from dpveil.faces import Latent

@@ -27,9 +27,9 @@ from dpveil.batch.tasks import Choices, plan_tasks
 from dpveil.cli import run
 from dpveil.cli.run_report import exit_code
 from dpveil.core.envelope import canonical, checksum
-from dpveil.core.origin import Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import (
     CertificateError,
     DPVeilError,

@@ -21,7 +21,7 @@ from dpveil.errors import NoRegion
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.regions import Finder
 from dpveil.release.saving import SUFFIX
-from dpveil.synthesis import Plan
+from dpveil.synthesis import SetPlan
 from dpveil.synthesis.saving import save
 
 PHOTO = np.arange(16 * 16 * 3, dtype=np.uint8).reshape(16, 16, 3)
@@ -59,7 +59,7 @@ def folder(made, tmp_path):
 
 def plan(**changed):
     settings = {"epsilon": 1, "delta": "1e-6", "people": 9000, "codec": f"gan 128 sha256:{64 * '0'}"}
-    return Plan(**{**settings, "pictures": 3, **changed})
+    return SetPlan(**{**settings, "pictures": 3, **changed})
 
 
 def synthetic(path, bits=None):

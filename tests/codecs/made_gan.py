@@ -8,7 +8,7 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, ellipse_mask, pictures
+from dpveil.codecs.network_codecs import CONDITIONS, EncoderDecoder, ellipse_mask, pictures
 from tiny_onnx import decoder, encoder
 
 SIDE, COUNT = 20, 12

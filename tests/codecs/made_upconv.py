@@ -8,7 +8,7 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import Statistics, UpConv
-from dpveil.codecs.neural import pictures
+from dpveil.codecs.network_codecs import pictures
 from dpveil.codecs.upconv import CONDITIONS, embed_crops, generator
 from tiny_onnx import decoder
 

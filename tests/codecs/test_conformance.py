@@ -16,7 +16,7 @@ import pytest
 from made_faces import LENGTH, accepted, faces, source_of, train
 
 from dpveil.assets import save
-from dpveil.assets.network import Network
+from dpveil.assets.networks import Network
 from dpveil.codecs import TABLE, Bounds, StyleGAN, load
 from dpveil.codecs.base import pictures_of
 from dpveil.codecs.statistics import (

@@ -13,9 +13,9 @@ from made_gan import CANVAS, COUNT, SIDE, beyond, made
 from printed_deviations import printed
 
 from dpveil.assets import save
-from dpveil.assets.network import Network
+from dpveil.assets.networks import Network
 from dpveil.codecs import GAN, StyleGAN, load, upconv
-from dpveil.codecs.neural import EncoderDecoder
+from dpveil.codecs.network_codecs import EncoderDecoder
 from dpveil.codecs.statistics import Statistics
 from dpveil.codecs.upconv import approximate
 from dpveil.errors import DataError, InvalidParameter, ModelError

@@ -8,7 +8,7 @@ from made_faces import CARD, LENGTH, PLACES, faces, marks, source_of, train
 from scipy.optimize import minimize
 
 from dpveil.codecs import AAM, PCA, Mixture
-from dpveil.codecs.aam import LEAST, Mesh
+from dpveil.codecs.aam import LEAST_AREA, Mesh
 from dpveil.codecs.pca import THRESHOLD, Factors, soft, sparse
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
@@ -209,7 +209,7 @@ def test_sound_shapes_are_left_alone_and_others_are_moved_no_more_than_needed(me
     kept = mesh.make_valid(wild)
     ratio = (mesh.areas(kept) / mesh.areas(mesh.rest[None])).min(axis=1)
     assert len(wild) > 5
-    assert np.allclose(ratio, LEAST, atol=1e-6)  # drawn back until the worst triangle just passes
+    assert np.allclose(ratio, LEAST_AREA, atol=1e-6)  # drawn back until the worst triangle just passes
     turn = (kept - mesh.rest) / (wild - mesh.rest)
     assert np.allclose(turn, turn[:, :1, :1], atol=1e-6)
 

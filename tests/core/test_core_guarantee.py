@@ -10,10 +10,10 @@ from PIL import Image
 
 import dpveil
 from dpveil.core.guarantee import KINDS, RELATIONS, Guarantee, Relation, Scope
-from dpveil.core.origin import Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability, Positive
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Covered, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter
 
 SCOPE = Scope("the photo", ("its size",))

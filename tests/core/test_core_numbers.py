@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpveil.core.envelope import canonical
-from dpveil.core.numbers import exact, float_above, show, to_json
+from dpveil.core.rationals import exact, float_above, show, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.metrics.picture_sets import clusters
 
@@ -123,7 +123,7 @@ def test_clusters_find_groups_that_are_apart(uniform):
 PROGRAM = """
 import resource, sys
 import numpy as np
-from dpveil.core.numbers import keep_freed
+from dpveil.core.rationals import keep_freed
 if sys.argv[1] == "kept":
     keep_freed()
 def faults(size):

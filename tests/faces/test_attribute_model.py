@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from dpveil.assets import Card, save
-from dpveil.assets.store import card_path, encode_file
+from dpveil.assets.trained_files import card_path, encode_file
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from facespace_made import FACE, astronaut
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError

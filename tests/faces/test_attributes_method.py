@@ -11,7 +11,7 @@ import pytest
 from made_nobody import crop, gallery, model
 
 from dpveil.assets.reference import Reference
-from dpveil.assets.store import installed_path
+from dpveil.assets.trained_files import installed_path
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import HEADS as HEADS_KIND
@@ -215,7 +215,7 @@ def test_the_default_gallery_depends_on_what_is_replaced_and_on_what_is_installe
         assert (inner.name, head.name) == ("gallery", "heads")
         assert head != rendered
         assert Reference.parse(str(head), HEADS_KIND).held is head.held
-    monkeypatch.setattr("dpveil.assets.store._package_folders", lambda package: ())
+    monkeypatch.setattr("dpveil.assets.trained_files._package_folders", lambda package: ())
     assert {Attributes(protect=protect).gallery for protect in ("face", "head")} == {rendered}
     with pytest.raises(UsageError):
         Attributes(gallery="research")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from made_nobody import CARD
 
-import dpveil.assets.store
+import dpveil.assets.trained_files
 from dpveil.assets import save
 from dpveil.assets.reference import terms_of
 from dpveil.errors import InvalidParameter, ModelError, UsageError
@@ -107,7 +107,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
-    monkeypatch.setattr(dpveil.assets.store, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(dpveil.assets.trained_files, "PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match="not available"):
         again.prepare(**SIZE)
     with pytest.raises(UsageError, match="the default gallery of faces is not installed") as refusal:

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpveil.assets import card_path, save
-from dpveil.assets.store import KEY, _hash, default_path, tensors_of
+from dpveil.assets.trained_files import KEY, _hash, default_path, tensors_of
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.geometry.align import Frame

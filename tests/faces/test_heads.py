@@ -15,8 +15,8 @@ import dpveil
 from dpveil import Photo
 from dpveil.assets import save
 from dpveil.catalogue import method_from_certificate
-from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import NoRegion, RegionError
 from dpveil.faces import Attributes
 from dpveil.faces.heads import CUT_NOTE, Heads

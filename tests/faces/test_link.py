@@ -13,7 +13,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.cli import run
-from dpveil.core.origin import LINKED
+from dpveil.core.region_origin import LINKED
 from dpveil.errors import InvalidParameter
 from dpveil.faces import attributes
 from dpveil.faces.attributes import Attributes

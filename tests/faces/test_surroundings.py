@@ -7,8 +7,8 @@ import pytest
 from tests.faces.facespace_made import astronaut
 
 import dpveil
-from dpveil.assets.cards import Card
-from dpveil.assets.store import installed_path
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import installed_path
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.released import HeadFace

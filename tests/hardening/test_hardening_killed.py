@@ -9,7 +9,7 @@ import pytest
 from hardening_runs import TEMPORARY, finished, obfuscate, originals, pairs, snapshot
 
 import dpveil
-from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.saving import certificate_path, remove_leftovers
 
 PHOTOS = 2
 
@@ -61,7 +61,7 @@ def test_a_forced_release_survives_death_at_every_step(runs, tmp_path, photos, c
     mixtures = 0
     for at, _ in deaths(runs, forced, prepare, cut=cut):
         pairs(out, photos, dpveil.verify)
-        tidy(out)
+        remove_leftovers(out)
         now = finished(out, photos, dpveil.verify)
         mixtures += 0 < len(old.items() & now.items()) < PHOTOS
         again = runs(*forced)

@@ -20,9 +20,9 @@ from dpveil.cards.croissant import card, releases, together
 from dpveil.catalogue import build, method_from_certificate
 from dpveil.cli import run
 from dpveil.core.certificate import MOST_REGIONS, SEEDED
-from dpveil.core.numbers import exact
-from dpveil.core.origin import Origin
+from dpveil.core.rationals import exact
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import BudgetRefused, CertificateError, RegionError
 from dpveil.release.saving import certificate_path
 from dpveil.release.words import HEURISTIC

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import dpveil.io as dio
 from dpveil.errors import OutputError
 from dpveil.io import locking, writing
-from dpveil.release.saving import tidy
+from dpveil.release.saving import remove_leftovers
 
 MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
 
@@ -237,7 +237,7 @@ def test_writers_do_not_wait_for_each_others_disk_and_none_is_taken_for_dead(tmp
         dead = tmp_path / f".dpveil-{'0' * 16}.tmp"
         dead.write_bytes(b"of a killed process")
         assert dio.leftovers(tmp_path) == [dead]
-        tidy(tmp_path)
+        remove_leftovers(tmp_path)
     finally:
         goes_on.set()
         writer.join(60)

@@ -13,7 +13,7 @@ from io_samples import picture, swapped_profile
 from PIL import Image, ImageCms
 
 import dpveil
-from dpveil.core.jpeg_blocks import SIDE, JpegBlocks
+from dpveil.core.jpeg_blocks import BLOCK_SIDE, JpegBlocks
 from dpveil.core.region import Box, hidden_pixels
 from dpveil.errors import PhotoError
 from dpveil.faces.attributes import Attributes
@@ -146,7 +146,7 @@ def test_a_copy_keeps_every_block():
 
 def test_blocks_know_their_pixels():
     blocks = dpveil.read(jpeg(smooth(40, 40, 3), subsampling="4:2:0")).blocks()
-    assert (blocks.side(0), blocks.side(1)) == ((SIDE, SIDE), (2 * SIDE, 2 * SIDE))
+    assert (blocks.side(0), blocks.side(1)) == ((BLOCK_SIDE, BLOCK_SIDE), (2 * BLOCK_SIDE, 2 * BLOCK_SIDE))
     hidden = np.zeros((40, 40), bool)
     hidden[16:24, 31:33] = True
     expected = np.zeros((3, 3), bool)

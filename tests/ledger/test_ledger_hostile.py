@@ -17,7 +17,7 @@ from budgets import cost, made, spend, url_of
 
 from dpveil.errors import InvalidParameter, LedgerError
 from dpveil.ledger import Ledger, Limit, database
-from dpveil.ledger.entries import Debit, LimitSet, Stored, make_entry, parse
+from dpveil.ledger.entries import Debit, LimitSet, StoredFile, make_entry, parse
 
 FILE = "ab" * 32
 
@@ -147,7 +147,7 @@ FORGERIES: dict[str, Callable[[list[Any]], list[Any]]] = {
     "one debit twice": lambda events: [*events, *(e for e in events if isinstance(e[0], Debit))],
     "a limit taken out": lambda events: [e for e in events if not isinstance(e[0], LimitSet)],
     "a file before its debit": lambda events: sorted(events, key=lambda e: isinstance(e[0], Debit)),
-    "a file of nobody": lambda events: [*events, (Stored("album", "12" * 32, 1, FILE), events[-1][1])],
+    "a file of nobody": lambda events: [*events, (StoredFile("album", "12" * 32, 1, FILE), events[-1][1])],
     "no beginning": lambda events: events[1:],
     "two beginnings": lambda events: [events[0], *events],
 }

@@ -16,7 +16,7 @@ from made_faces import faces, source_of, train
 from plugin_packages import install
 
 import dpveil
-from dpveil.assets.store import save
+from dpveil.assets.trained_files import save
 from dpveil.attacks import Background, View
 from dpveil.catalogue import build, method_from_certificate, methods
 from dpveil.cli import run

@@ -10,7 +10,7 @@ import pytest
 import dpveil
 from dpveil import verify
 from dpveil.assets import Card, save
-from dpveil.assets.network import Network
+from dpveil.assets.networks import Network
 from dpveil.core.certificate import parse_certificate
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.noise.bits import SeededBits

@@ -10,7 +10,7 @@ import pytest
 from skimage import data
 
 import dpveil
-from dpveil.assets.store import INSTALL
+from dpveil.assets.trained_files import INSTALL
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UnknownName, UsageError

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from dpveil import obfuscate, regions
-from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.regions import tiling
 from dpveil.regions.spec import TABLE

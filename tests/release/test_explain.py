@@ -13,8 +13,8 @@ import pytest
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import NONE, STRENGTHS, at_least, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region_origin import Origin
 from dpveil.faces import Attributes
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod

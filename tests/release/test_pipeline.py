@@ -17,9 +17,9 @@ from PIL import Image
 import dpveil
 from dpveil.accounting.meaning import NONE
 from dpveil.core.certificate import OTHERS, SEEDED, UNPROTECTED
-from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.errors import (
     AlreadyPaid,
     BudgetExceeded,

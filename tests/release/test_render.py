@@ -14,7 +14,7 @@ from skimage.data import astronaut
 
 import dpveil
 from dpveil.codecs import GAN
-from dpveil.codecs.neural import OBEYED, WHOLE
+from dpveil.codecs.network_codecs import OBEYED, WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.faces import Latent, heads

@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region_origin import Origin
 from dpveil.errors import NoRegion, UnknownName
 from dpveil.regions import Finder
 from dpveil.release.words import stays

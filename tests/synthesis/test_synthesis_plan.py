@@ -18,16 +18,16 @@ from dpveil.codecs import PCA
 from dpveil.core.envelope import canonical, checksum, parse
 from dpveil.errors import CertificateError, InvalidParameter, NoiseError
 from dpveil.noise import SeededBits
-from dpveil.synthesis import Plan, Simulator, evolve
+from dpveil.synthesis import SetPlan, Simulator, evolve
+from dpveil.synthesis.face_variations import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 from dpveil.synthesis.plan import SHEET, picture_name
 from dpveil.synthesis.saving import SetCertificate
-from dpveil.synthesis.simulator import FINEST, REPLACED, UNIT, ballot, nearest, shares, tally
 
 CODEC = f"pca 100 sha256:{64 * '0'}"
 
 
 def plan(**changed):
-    return Plan(**{"epsilon": 1, "delta": "1e-6", "people": 5000, "codec": CODEC, **changed})
+    return SetPlan(**{"epsilon": 1, "delta": "1e-6", "people": 5000, "codec": CODEC, **changed})
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 7, 100])
@@ -85,11 +85,11 @@ def test_noise_that_cannot_be_drawn_is_refused_before_anything_is_paid():
 
 def test_parameters_come_back_as_they_were():
     one = plan(epsilon="1/3", candidates=50)
-    assert Plan.stated(one.parameters()) == one
+    assert SetPlan.stated(one.parameters()) == one
     with pytest.raises(InvalidParameter, match="are not those"):
-        Plan.stated({**one.parameters(), "more": 1})
+        SetPlan.stated({**one.parameters(), "more": 1})
     with pytest.raises(InvalidParameter):
-        Plan.stated({**one.parameters(), "codec": "/etc/passwd"})
+        SetPlan.stated({**one.parameters(), "codec": "/etc/passwd"})
 
 
 # Votes: every person's ballot is bounded, exact, and nobody else's business.
@@ -161,7 +161,7 @@ def test_shares_leave_out_what_is_noise_and_are_even_where_all_is():
 
 
 FILES = dict.fromkeys((SHEET, picture_name(1), picture_name(2)), 64 * "a")
-PLAN = Plan(epsilon="1/3", delta="1e-6", people=9000, pictures=2, codec=f"gan 128 sha256:{64 * '0'}")
+PLAN = SetPlan(epsilon="1/3", delta="1e-6", people=9000, pictures=2, codec=f"gan 128 sha256:{64 * '0'}")
 ODD = st.recursive(
     st.one_of(
         st.none(),
@@ -251,7 +251,7 @@ def table(first):
 def test_the_least_numbers_of_people_are_those_of_the_code():
     head, people = table("ε")
     for epsilon, told in zip(head[1:], people[1:], strict=True):
-        plan = Plan(epsilon=epsilon, delta="1e-6", people=100_000, codec=NO_CODEC)
+        plan = SetPlan(epsilon=epsilon, delta="1e-6", people=100_000, codec=NO_CODEC)
         assert plan.least_people == int(told)
 
 
@@ -272,7 +272,7 @@ def simulator():
 
 
 def small_plan(**changed):
-    return Plan(
+    return SetPlan(
         **{"epsilon": 50, "delta": "1e-6", "people": 200, "pictures": 40, "codec": codec(), **changed}
     )
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpveil.codecs import neural
-from dpveil.codecs.neural import EncoderDecoder
+from dpveil.codecs import network_codecs
+from dpveil.codecs.network_codecs import EncoderDecoder
 from dpveil.core.region import Region
 from dpveil.faces import Attributes, Latent, heads
 from dpveil.faces.latent import DecoderInputs
@@ -24,8 +24,8 @@ from dpveil.mechanisms.scalar import Laplace, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise import SeededBits, laplace
 from dpveil.numbers import naive_bayes, statistics
-from dpveil.synthesis import plan, simulator
-from dpveil.synthesis.plan import Plan
+from dpveil.synthesis import face_variations, plan
+from dpveil.synthesis.plan import SetPlan
 from dpveil_audit.runner import entries, learners
 
 SEED = 20261121
@@ -85,7 +85,7 @@ def a_round_without_noise(patch):
 
     def sometimes(true, variance, source):
         calls.append(1)
-        return true if len(calls) % 3 == 0 else simulator.noisy(true, variance, source)
+        return true if len(calls) % 3 == 0 else face_variations.noisy(true, variance, source)
 
     patch.setattr(plan, "noisy", sometimes)
 
@@ -179,7 +179,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "mask forgotten": (
         "latent",
         "beyond",
-        changed(neural, "ellipse_mask", lambda _: lambda side: np.ones((side, side), bool)),
+        changed(network_codecs, "ellipse_mask", lambda _: lambda side: np.ones((side, side), bool)),
     ),
     "code that is not drawn": ("latent", "around", changed(Latent, "_released", code_that_is_not_drawn)),
     "answer without randomised response": (
@@ -208,7 +208,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
         "query-mean",
         "same",
         changed(
-            statistics.Plan,
+            statistics.SetPlan,
             "release",
             lambda right: lambda own, bits: right(replace(own, answers=(own.mechanism.range.high,)), bits),
         ),
@@ -218,7 +218,7 @@ FAULTS: dict[str, tuple[str, str, Plant]] = {
     "plan that forgets its rounds": (
         "private-evolution",
         "exact",
-        changed(Plan, "variance", lambda right: property(lambda one: right.func(one) // one.rounds)),
+        changed(SetPlan, "variance", lambda right: property(lambda one: right.func(one) // one.rounds)),
     ),
     "regions that do not grow": ("growth", "escape", not_grown),
     "faces that do not grow": ("recombination", "hidden", not_grown),

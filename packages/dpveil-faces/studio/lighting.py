@@ -25,8 +25,8 @@ from jaxtyping import Float32, UInt8
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, conv2d, interpolate, pad
 
-from dpveil.assets.network import Network
-from dpveil.assets.store import default_path, save
+from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import default_path, save
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError
 from dpveil.faces.attributes import Attributes

@@ -22,11 +22,11 @@ from jaxtyping import Float32, UInt8
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, log_softmax
 
-from dpveil.assets.cards import Card
-from dpveil.assets.network import Network
-from dpveil.assets.store import default_path, save
-from dpveil.core.numbers import Json
+from dpveil.assets.model_cards import Card
+from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import default_path, save
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError
 from dpveil.faces.attribute_model import READ, AttributeModel
 from dpveil.faces.geometry import Frame, place

@@ -14,8 +14,8 @@ import io
 import numpy as np
 from PIL import Image
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import default_path, save
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import default_path, save
 from dpveil.core.region import Region
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.face_gallery import FRAME, FaceGallery

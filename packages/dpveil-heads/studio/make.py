@@ -149,8 +149,8 @@ def write(stem: Path, rgba, mask, points, person, yaw: int) -> None:
 
 def pack(args: argparse.Namespace) -> None:
     """Write heads.safetensors and its card from the people of whom every yaw is there."""
-    from dpveil.assets.cards import Card
-    from dpveil.assets.store import save
+    from dpveil.assets.model_cards import Card
+    from dpveil.assets.trained_files import save
     from dpveil.faces.head_gallery import HeadGallery
     from people import VALUES
 

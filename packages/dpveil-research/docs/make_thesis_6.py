@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import load
-from dpveil.codecs.neural import CLEAR
+from dpveil.codecs.network_codecs import CLEAR
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import private

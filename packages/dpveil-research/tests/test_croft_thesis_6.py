@@ -13,9 +13,9 @@ from kept_tables import Three, ends, kept_row, kept_rows, read
 from made_codes import portrait
 from PIL import Image
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import GAN, load
-from dpveil.codecs.neural import CLEAR
+from dpveil.codecs.network_codecs import CLEAR
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_thesis_6 import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.assets import Card
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.noise.bits import SeededBits
 from dpveil_research.croft_2022_faces import PRIVATE, SAME

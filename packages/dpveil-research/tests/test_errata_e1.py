@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate
 
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.mechanisms.scalar import TruncatedLaplace
 from dpveil_research import errata_e1
 from dpveil_research.errata_e1 import log_density, published_scale

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import load
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery

@@ -13,7 +13,7 @@ from torch.nn.functional import conv2d, conv_transpose2d
 
 from dpveil.assets import Card
 from dpveil.assets.engines import OnnxRuntime, OpenCV
-from dpveil.codecs.neural import ellipse_mask
+from dpveil.codecs.network_codecs import ellipse_mask
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil_train.networks import export_onnx, halve_weights
 from dpveil_train.stylegan import (

@@ -25,8 +25,8 @@ from dpveil.accounting.zcdp import (
     zcdp_epsilon,
 )
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
+from dpveil.core.rationals import Number, exact, float_above
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
 KINDS: Final = ("pure", "approximate", "zcdp")  # kinds of guarantee that convert to (ε, δ)

@@ -16,11 +16,11 @@ from fractions import Fraction
 from typing import Any, Final
 
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
-from dpveil.core.numbers import float_above
+from dpveil.core.rationals import float_above
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
 MOST_POWER: Final = 700  # exponent kε above which δ is taken as 1: e^(kε) is near the largest float
-SMALLEST: Final = Fraction(1, 10**300)
+SMALLEST_EPSILON: Final = Fraction(1, 10**300)
 """Replaces smaller ε above 0; δ of a group grows with ε, so this is sound."""
 SLACK: Final = Fraction(1, 2**40)
 """A bound on the relative rounding error of the exponentials, which is a few units of 2^-53."""
@@ -57,10 +57,10 @@ def _group_delta(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
     """Return δ·(e^(kε) - 1)/(e^ε - 1), rounded up and at most one."""
     if epsilon == 0:
         return min(Fraction(1), steps * delta)
-    power = steps * max(epsilon, SMALLEST)
+    power = steps * max(epsilon, SMALLEST_EPSILON)
     if power > MOST_POWER:
         return Fraction(1)
-    growth = math.expm1(float_above(power)) / math.expm1(-float_above(-max(epsilon, SMALLEST)))
+    growth = math.expm1(float_above(power)) / math.expm1(-float_above(-max(epsilon, SMALLEST_EPSILON)))
     return min(Fraction(1), delta * Fraction(growth) * (1 + SLACK))
 
 

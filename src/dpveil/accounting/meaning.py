@@ -16,7 +16,7 @@ import numpy as np
 
 from dpveil.core.arrays import Float
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json, float_above, show
+from dpveil.core.rationals import Json, float_above, show
 from dpveil.errors import InvalidParameter, UnknownName
 
 GAPS: Final = np.geomspace(1e-3, 1e6, 400)

@@ -25,8 +25,8 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Float, Int64
-from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
+from dpveil.core.rationals import Number, exact, float_above
 from dpveil.errors import InvalidParameter
 
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -40,8 +40,8 @@ MOST_LOG: Final = 700.0  # largest |ln(α - 1)| that is searched
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
 """A bound on every δ below e^-5000, and smaller than any δ that can be requested."""
-MOST: Final = 10**300  # largest ε or ρ that is accepted
-LEAST: Final = Fraction(1, 10**100)  # smallest ε for which a ρ is computed
+LARGEST_COST: Final = 10**300  # largest ε or ρ that is accepted
+SMALLEST_EPSILON: Final = Fraction(1, 10**100)  # smallest ε for which a ρ is computed
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
@@ -84,7 +84,7 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     True
     """
     wanted, given = _reachable(delta), _at_least_zero(epsilon, "epsilon")
-    if given < LEAST:
+    if given < SMALLEST_EPSILON:
         problem = "is below 1e-100" if given else "is not above 0"
         raise InvalidParameter("epsilon", epsilon, problem, hint="no noise reaches epsilon 0")
     inverse = 1 / given
@@ -184,7 +184,7 @@ def _at_least_zero(value: Number, name: str) -> Fraction:
     number = exact(value, name)
     if number < 0:
         raise InvalidParameter(name, value, "is below 0", hint="budgets are not negative")
-    if number > MOST:
+    if number > LARGEST_COST:
         raise InvalidParameter(name, None, "is above 1e300", hint="nothing is left to state")
     return number
 

@@ -1,12 +1,12 @@
 """Trained files by hash: writing and reading them, their model cards, and how methods refer to them.
 
 The contents are defined where they are used: codecs in `dpveil.codecs`, galleries and attribute models in
-`dpveil.faces`. Each is a `Stored`, and a `Kind` describes it to `AssetField`.
+`dpveil.faces`. Each is a `TrainedFile`, and a `Kind` describes it to `AssetField`.
 """
 
-from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.reference import AssetField, Kind, Reference
-from dpveil.assets.store import Stored, card_path, default_path, load, save
+from dpveil.assets.trained_files import TrainedFile, card_path, default_path, load, save
 
 __all__ = [
     "AssetField",
@@ -14,7 +14,7 @@ __all__ = [
     "CardWords",
     "Kind",
     "Reference",
-    "Stored",
+    "TrainedFile",
     "card_path",
     "default_path",
     "load",

@@ -12,9 +12,9 @@ from stat import S_ISREG
 from types import UnionType
 from typing import Any, Final
 
-from dpveil.assets.store import default_path, installed_path, load
-from dpveil.core.numbers import Json
+from dpveil.assets.trained_files import default_path, installed_path, load
 from dpveil.core.parameters import Parameter
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, suggestion
 from dpveil.io.names import show_path
 

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Generic, TypeVar
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float64, Int64, UInt8
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter
 
 MOST: Final = 50_000  # most answers that are kept; beyond that, all are forgotten

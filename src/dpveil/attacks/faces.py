@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 import cv2
 import numpy as np
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import CONTEXT, PIXELS, Memo, View
 from dpveil.attacks.patches import largest_box
 from dpveil.attacks.vectors import VectorAttack, Vectors

@@ -23,8 +23,8 @@ from dpveil.batch.report import RELEASED, SKIPPED, Report
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import count_noun
-from dpveil.core.origin import FACE
 from dpveil.core.region import Box
+from dpveil.core.region_origin import FACE
 from dpveil.core.urls import Url
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, read, read_untrusted, write_together

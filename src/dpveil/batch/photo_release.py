@@ -24,7 +24,7 @@ from dpveil.io.folders import identity
 from dpveil.io.names import show_path
 from dpveil.io.reading import read_metadata
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Budget, Payment, Release, is_release, tidy
+from dpveil.release.saving import Budget, Payment, Release, is_release, remove_leftovers
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
@@ -82,7 +82,7 @@ class PhotoReleaser:
         """Clean up after killed runs (if not dry), read the folders' states."""
         for folder in sorted({task.output.parent for task in tasks}):
             if not self.choices.dry:
-                tidy(folder)
+                remove_leftovers(folder)
             state = self.states[folder] = State.read(folder)
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")

@@ -12,13 +12,13 @@ from typing import Any, Final
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import KEEP, Choices, Task
 from dpveil.core.certificate import Certificate
-from dpveil.core.origin import BLOCKLESS
+from dpveil.core.region_origin import BLOCKLESS
 from dpveil.errors import DPVeilError
 from dpveil.io import sole_writer
 from dpveil.io.names import show_path
 from dpveil.regions.spec import last_of, passes_over
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import certificate_path, read_certificate, tidy
+from dpveil.release.saving import certificate_path, read_certificate, remove_leftovers
 from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {
@@ -75,7 +75,7 @@ def matching_certificate(output: Path, choices: Choices) -> Certificate | None:
     """
     found = verify(output, max_pixels=choices.max_pixels)
     if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
-        tidy(output.parent)
+        remove_leftovers(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
     stated = found.certificate

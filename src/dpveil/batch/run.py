@@ -27,7 +27,7 @@ from dpveil.batch.shards import gather_shards
 from dpveil.batch.state import state_path
 from dpveil.batch.tasks import Choices, Task, check_apart
 from dpveil.batch.workers import WorkerPool, check_jobs, ignore_release
-from dpveil.core.numbers import exact, show
+from dpveil.core.rationals import exact, show
 from dpveil.errors import BudgetExceeded, BudgetRefused, OutputError
 from dpveil.io.locking import hold_lock
 from dpveil.io.names import show_path

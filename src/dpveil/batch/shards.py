@@ -35,7 +35,7 @@ from dpveil.io.writing import as_output_error, refusal
 from dpveil.regions.things import ARGUMENTS as WITHOUT
 from dpveil.regions.things import NOTHING as NO_FACE
 from dpveil.release.documents import number_of
-from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.saving import certificate_path, remove_leftovers
 
 LOCK: Final = "lock"
 WAITING: Final = (
@@ -81,7 +81,7 @@ class Shards:
             with suppress(Refused):  # a file that cannot be read is reported with its photos
                 shard.archive.columns(shard.path, shard.stamp, self.choices.columns)
         for shard in self.photos:
-            tidy(shard.folder)
+            remove_leftovers(shard.folder)
             beside = certificate_path(shard.target)  # as there is beside a document
             if self.choices.force:  # it is replaced, with all that it holds
                 continue

@@ -24,8 +24,8 @@ from dpveil.batch.archive_inputs import (
     release_names,
 )
 from dpveil.batch.state import Stamp, stamp_of
-from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json
 from dpveil.core.urls import Url
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 from dpveil.io import FORMATS, MAX_PIXELS, format_of, read

@@ -25,12 +25,12 @@ from dpveil.batch.interrupts import Interrupts
 from dpveil.batch.photo_release import PhotoReleaser
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNSTARTED, UNTRIED, Entry, Report, Untried
 from dpveil.batch.tasks import Choices, Task
-from dpveil.core.numbers import keep_freed
+from dpveil.core.rationals import keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.processes import Channel, Child
 from dpveil.release.keys import SigningKey
 from dpveil.release.marking import Marker
-from dpveil.release.saving import Payment, tidy
+from dpveil.release.saving import Payment, remove_leftovers
 
 TARGET: Final = "dpveil.batch.workers:serve"
 CHANNEL_ENDED: Final = (EOFError, OSError, ValueError, pickle.UnpicklingError)
@@ -298,7 +298,7 @@ class WorkerPool:
             if worker.place < 0:
                 return
             place, task = worker.place, self.tasks[worker.place]
-            tidy(task.output.parent)
+            remove_leftovers(task.output.parent)
             tried = self.deaths[place] = self.deaths.get(place, 0) + 1
             if tried < MOST_DEATHS or (self.reason and task.output not in self.run.paid):
                 self.waiting.append(place)  # one that was paid for may be written: it is looked for

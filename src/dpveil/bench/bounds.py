@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dpveil.accounting.compose import whole_region
 from dpveil.accounting.meaning import success_bound
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Number, exact
+from dpveil.core.rationals import Number, exact
 
 
 def up(share: Number, digits: int) -> str:

@@ -16,7 +16,7 @@ from typing import Final
 from dpveil.attacks.base import Attack
 from dpveil.bench.data import Dataset
 from dpveil.bench.setting import Setting
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import DataError
 from dpveil.regions.detectors.centerface import CenterFace
 

@@ -20,7 +20,7 @@ from dpveil.bench.setting import NOTHING
 from dpveil.bench.table import STRONGEST, Row
 from dpveil.bench.utility import UTILITIES
 from dpveil.core.guarantee import count_noun
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 
 COLOURS: Final = ("#0b7a75", "#b3541e", "#5b4b9a", "#1f6fb2", "#a0225a", "#5d7a1f", "#8a6d1d", "#444a55")
 MARKS: Final = "osD^vP*X"

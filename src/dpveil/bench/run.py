@@ -26,7 +26,7 @@ from dpveil.bench.setting import Setting
 from dpveil.bench.table import COLUMNS, UTILITY, Row, rows, to_csv, utility
 from dpveil.bench.utility import usable
 from dpveil.core.envelope import this_tool
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import DataError, OutputError
 from dpveil.io import is_present, make_folder, read_untrusted, write_together
 from dpveil.io.unreadable import Refused

@@ -13,7 +13,7 @@ from dpveil.accounting import compose
 from dpveil.attacks.base import View
 from dpveil.bench.items import Item
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import RegionError
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SeededBits

@@ -17,7 +17,7 @@ from dpveil.bench.bounds import up
 from dpveil.bench.cells import APART, Cell
 from dpveil.bench.data import PHOTOS
 from dpveil.bench.utility import UTILITIES
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import DataError
 
 COLUMNS: Final = (

@@ -11,7 +11,7 @@ import cv2
 import numpy as np
 from scipy.special import softmax
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.attacks.base import Memo, has_extra
 from dpveil.attacks.faces import face_boxes
 from dpveil.attacks.iris import Eye, eye

@@ -20,7 +20,7 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import Certificate
 from dpveil.core.envelope import this_tool
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import (
     BudgetRefused,
     CertificateError,

@@ -19,9 +19,9 @@ from dpveil.cli.review import check_apart_from, check_name
 from dpveil.cli.sheet import Row, Sheet, Tile, draw_sheet, fit_picture, loud, noise_line
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, pixels
-from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json, show
 from dpveil.core.region import Box
 from dpveil.core.registry import METHODS
 from dpveil.errors import (

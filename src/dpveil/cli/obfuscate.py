@@ -56,8 +56,8 @@ from dpveil.cli.run_report import (
 from dpveil.cli.say import Voice
 from dpveil.cli.video_options import NO_CLIPS, ClipOptions, takes_clips
 from dpveil.core.guarantee import count_noun
-from dpveil.core.numbers import keep_freed
-from dpveil.core.origin import FACE, TEXT
+from dpveil.core.rationals import keep_freed
+from dpveil.core.region_origin import FACE, TEXT
 from dpveil.core.urls import Url, place
 from dpveil.errors import PhotoError, UnknownName, UsageError
 from dpveil.io import is_present

@@ -25,7 +25,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.say import Voice
 from dpveil.core.envelope import Aside, Caution, Unfinished
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.origin import FACE, MASK, PLATE, TEXT, WHOLE
+from dpveil.core.region_origin import FACE, MASK, PLATE, TEXT, WHOLE
 from dpveil.errors import (
     BudgetRefused,
     DPVeilError,

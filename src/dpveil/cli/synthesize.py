@@ -35,16 +35,16 @@ from dpveil.mechanisms.method import Image
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.regions.detectors import choose
 from dpveil.release.explain import sentence
-from dpveil.synthesis import Plan, Simulator, evolve
+from dpveil.synthesis import SetPlan, Simulator, evolve
 from dpveil.synthesis.plan import SHEET
 from dpveil.synthesis.saving import FAINT, SetCertificate, check_new, save
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.simulator import Embedded
+    from dpveil.synthesis.face_variations import Embedded
 
 
 @contextmanager
-def _paying(url: str | None, subject: str, plan: Plan, out: Path) -> Iterator[Reservation | None]:
+def _paying(url: str | None, subject: str, plan: SetPlan, out: Path) -> Iterator[Reservation | None]:
     """Debit the whole set before anything is drawn, if there is a ledger, and hold it open.
 
     What is paid is written to `out` before Ctrl-C ends the command.
@@ -241,7 +241,7 @@ def synthesize_command(
     album = Album.of(folder, folders=people is not None)
     settings: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "pictures": pictures, "rounds": rounds}
     settings |= {"candidates": candidates, "crop": crop, "codec": codec}
-    plan = Plan(people=album.people, **settings)
+    plan = SetPlan(people=album.people, **settings)
     vote, among = "votes" if plan.people == 1 else "vote", count_noun(plan.rounds, "round")
     expected = (
         f"{headcount(plan.people)} {vote} for {plan.chosen:,} candidates in {among}:"

@@ -9,7 +9,7 @@ from dpveil.core.lazy import lazy
 if TYPE_CHECKING:
     from dpveil.codecs.aam import AAM
     from dpveil.codecs.base import CODEC, Codec, StoredCodec, load
-    from dpveil.codecs.neural import GAN, StyleGAN
+    from dpveil.codecs.network_codecs import GAN, StyleGAN
     from dpveil.codecs.pca import PCA, Dictionary, Mixture
     from dpveil.codecs.statistics import Bounds, PairDistances, Statistics
     from dpveil.codecs.upconv import UpConv

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors, arrays_of
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
@@ -22,7 +22,7 @@ ON_A_SIDE: Final = 3  # fixed points on each side of a crop, besides its corners
 AROUND: Final = 0.15
 """Distance of the border outside the crop, relative to its sides: chins and temples may extend beyond it."""
 INSIDE: Final = 0.01  # distance that other points keep from the border, relative to the crop's sides
-LEAST: Final = 0.05  # fraction of its area in the mean shape that a triangle keeps in any shape
+LEAST_AREA: Final = 0.05  # fraction of its area in the mean shape that a triangle keeps in any shape
 EDGE: Final = 1e-9  # tolerance for areas and barycentric coordinates
 FEWEST: Final = 12
 """Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
@@ -86,7 +86,7 @@ class Mesh:
         return _cross(b - a, c - a)
 
     def make_valid(self, shapes: Shapes) -> Shapes:
-        """Return valid shapes: within the border, with every triangle at least `LEAST` times its mean area.
+        """Return valid shapes: within the border, with every triangle at least `LEAST_AREA` times its mean area.
 
         Points beyond the border are clipped to it. If triangles are still too small or flipped, all points
         are interpolated towards the mean shape by the smallest fraction that avoids it.
@@ -98,7 +98,7 @@ class Mesh:
         # The area is quadratic in the fraction of the way: constant, linear and square coefficients.
         square = _cross(db - da, dc - da)
         linear = _cross(b - a, dc - da) + _cross(db - da, c - a)
-        constant = np.broadcast_to((1 - LEAST) * _cross(b - a, c - a), square.shape)
+        constant = np.broadcast_to((1 - LEAST_AREA) * _cross(b - a, c - a), square.shape)
         part = _first_root(square, linear, constant).min(axis=1, initial=1.0)
         kept: Shapes = self.rest + part[:, None, None] * (inside - self.rest)
         return kept

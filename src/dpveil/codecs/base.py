@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
-from dpveil.assets import store
-from dpveil.assets.cards import CardWords
+from dpveil.assets import trained_files
+from dpveil.assets.model_cards import CardWords
 from dpveil.assets.reference import Kind
-from dpveil.assets.store import Stored
+from dpveil.assets.trained_files import TrainedFile
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Float32, UInt8
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter
 
@@ -192,12 +192,12 @@ PROMISE: Final = "Codes alone promise nothing. Privacy comes from a latent mecha
 
 
 def canvas_of(facts: Mapping[str, Any]) -> Canvas:
-    """Return the canvas in a file's header; raises an error of `store.UNFIT` if it is malformed."""
+    """Return the canvas in a file's header; raises an error of `trained_files.UNFIT` if it is malformed."""
     height, width, channels = (int(side) for side in facts["canvas"])
     return height, width, channels
 
 
-class StoredCodec(Stored, Codec):
+class StoredCodec(TrainedFile, Codec):
     """A codec that is stored in a file of dpveil, with its canvas and a card."""
 
     hint: ClassVar[str] = "make one: dpveil train pca IMAGES... --out model.safetensors"
@@ -234,7 +234,7 @@ def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
     version or of an unknown codec. The hash in the file detects damage; only `expected` detects forgery.
     """
     codec: StoredCodec
-    codec, _ = store.load(path, CODECS, expected=expected)
+    codec, _ = trained_files.load(path, CODECS, expected=expected)
     return codec
 
 

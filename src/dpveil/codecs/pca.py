@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import Tensors, arrays_of
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import CHUNK, Canvas, Crops, StoredCodec, canvas_of, flat, pictures_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.core.arrays import Float32, Float64
@@ -21,7 +21,7 @@ from dpveil.noise.bits import BitSource, check_bits, normals, uniforms
 MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64
 MOST_COORDINATES: Final = 4096
-LARGEST: Final = 1e6  # largest absolute mean, loading or deviation in a file, in units of a code
+LARGEST_NUMBER: Final = 1e6  # largest absolute mean, loading or deviation in a file, in units of a code
 """Smallest variance in a file."""
 NAMES: Final = ("weights", "means", "loadings", "noises")
 
@@ -50,7 +50,7 @@ class Factors:
         _, values, axes = np.linalg.svd(away, full_matrices=False)
         loadings = (axes[:factors] * values[:factors, None]).T
         rest = (away**2).sum(axis=0) - (loadings**2).sum(axis=1)
-        return cls(np.ones(1), mean[None], loadings[None], np.maximum(rest, SMALLEST)[None])
+        return cls(np.ones(1), mean[None], loadings[None], np.maximum(rest, SMALLEST_NORM)[None])
 
     @property
     def variances(self) -> Float64[np.ndarray, "k m"]:
@@ -110,8 +110,10 @@ class Factors:
                 f"{MOST_COMPONENTS} components of {MOST_FACTORS} factors and {MOST_COORDINATES} coordinates"
             )
             raise ModelError(f"the file's mixture has more than {most}, or no component")
-        sized = all((np.abs(one) <= LARGEST).all() for one in (means, loadings, np.sqrt(np.abs(noises))))
-        if not sized or not (noises >= SMALLEST).all():
+        sized = all(
+            (np.abs(one) <= LARGEST_NUMBER).all() for one in (means, loadings, np.sqrt(np.abs(noises)))
+        )
+        if not sized or not (noises >= SMALLEST_NORM).all():
             raise ModelError("the file's mixture is too large, or a variance is not above 0")
         if not (weights > 0).all() or not abs(weights.sum() - 1) < 1e-6:
             raise ModelError("the weights of the file's mixture are not above 0 with sum 1")
@@ -120,7 +122,7 @@ class Factors:
 
 STEPS: Final = 200  # steps of ISTA per code: a fixed number, so that a code is a function of its crop alone
 THRESHOLD: Final = 0.01  # λ relative to the largest coordinate (FaceIDP §IX-A)
-SMALLEST: Final = 1e-9  # smallest norm used as a divisor
+SMALLEST_NORM: Final = 1e-9  # smallest norm used as a divisor
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,7 +195,7 @@ def sparse(products: Codes, gram: Float64[np.ndarray, "m m"], steps: int) -> Cod
     b are the inner products of a crop with the atoms, G those of the atoms, and λ is 1 % of the largest |b|.
     Source: FaceIDP eqs. 20-23; Daubechies, Defrise & De Mol 2004 for the step 1/‖G‖.
     """
-    largest = max(float(np.linalg.eigvalsh(gram)[-1]), SMALLEST)
+    largest = max(float(np.linalg.eigvalsh(gram)[-1]), SMALLEST_NORM)
     threshold = THRESHOLD * np.abs(products).max(axis=1, keepdims=True, initial=0) / largest
     codes = np.zeros_like(products)
     for _ in range(steps):

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from scipy.optimize import OptimizeResult, linprog
 
-from dpveil.assets.cards import Card
-from dpveil.assets.network import Network
-from dpveil.assets.store import Tensors, arrays_of
+from dpveil.assets.model_cards import Card
+from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import Canvas, Crops, StoredCodec
-from dpveil.codecs.neural import LENGTHS, decode_crops, pictures, square_of
+from dpveil.codecs.network_codecs import LENGTHS, decode_crops, pictures, square_of
 from dpveil.codecs.pca import Factors
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Float32, Float64
@@ -88,7 +88,7 @@ def _check_points(name: str, rows: Points) -> Points:
 CONDITIONS: Final = ("gender", "expression")
 """What the generator is given beside a code: gender, 1 for female, -1 for male and 0 for what the identity
 says, and expression, 0 for none and 1 for a smile."""
-LEAST: Final = {"gender": -1.0, "expression": 0.0}
+LEAST_CONDITIONS: Final = {"gender": -1.0, "expression": 0.0}
 """Least values of the conditions; the most is 1, and 0 is neutral."""
 SLOPE: Final = 0.2  # negative slope of the identity layer's leaky ReLU
 PEOPLE: Final = range(2, 20_001)  # possible numbers of people whom a generator knows
@@ -185,8 +185,10 @@ class UpConv(StoredCodec):
         """
         given = {"gender": gender, "expression": expression}
         for name, value in given.items():
-            if not LEAST[name] <= value <= 1:
-                raise InvalidParameter(name, value, f"is not from {LEAST[name]:g} to 1", hint="0 is neutral")
+            if not LEAST_CONDITIONS[name] <= value <= 1:
+                raise InvalidParameter(
+                    name, value, f"is not from {LEAST_CONDITIONS[name]:g} to 1", hint="0 is neutral"
+                )
         self.decode(codes[:0])
         low, high = self.statistics.quantiles[:, 0]
         kept = np.clip(codes.astype(np.float64), low, high)

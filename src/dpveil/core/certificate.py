@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar, Final
 
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, malformed_error, parse, this_tool
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json
-from dpveil.core.origin import REDUCED
 from dpveil.core.parameters import CEILING
+from dpveil.core.rationals import Json
 from dpveil.core.received import Parameters, between, check_fields, one_of, read
 from dpveil.core.region import RegionRecord
+from dpveil.core.region_origin import REDUCED
 from dpveil.errors import CertificateError, InvalidParameter
 
 OTHERS: Final = "others"

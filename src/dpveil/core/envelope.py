@@ -16,7 +16,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar
 
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.received import MOST_SHOWN, matching, of_type, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter, MissingPlugin, fill_words
 

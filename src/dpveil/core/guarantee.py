@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.core.numbers import Distance, Json, Number, exact, show, to_json
 from dpveil.core.parameters import check_count
+from dpveil.core.rationals import Distance, Json, Number, exact, show, to_json
 from dpveil.errors import InvalidParameter
 
 RELATIONS: Final = {

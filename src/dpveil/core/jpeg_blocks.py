@@ -10,11 +10,14 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float32, Int16, UInt8, UInt16
 
-SIDE: Final = 8  # side of a block in samples (ITU-T T.81 §A.1.1)
+BLOCK_SIDE: Final = 8  # side of a block in samples (ITU-T T.81 §A.1.1)
 COSINES: Final = np.array(
     [
-        [math.sqrt((2 - (u == 0)) / SIDE) * math.cos((2 * x + 1) * u * math.pi / 16) for x in range(SIDE)]
-        for u in range(SIDE)
+        [
+            math.sqrt((2 - (u == 0)) / BLOCK_SIDE) * math.cos((2 * x + 1) * u * math.pi / 16)
+            for x in range(BLOCK_SIDE)
+        ]
+        for u in range(BLOCK_SIDE)
     ],
     np.float32,
 )
@@ -24,7 +27,7 @@ TO_YCC: Final = np.array(
     [[0.299, 0.587, 0.114], [-0.168735892, -0.331264108, 0.5], [0.5, -0.418687589, -0.081312411]], np.float32
 )
 """Luma and the two chroma differences of sRGB levels (JFIF 1.02)."""
-MOST: Final = 1023  # largest coefficient that baseline entropy coding has room for
+LARGEST_COEFFICIENT: Final = 1023  # largest coefficient that baseline entropy coding has room for
 
 
 class Turn(NamedTuple):
@@ -83,7 +86,7 @@ class JpegBlocks:
     def side(self, component: int) -> tuple[int, int]:
         """Return the height and width of a component's blocks in pixels."""
         (down, across), (v, h) = self.factors[0], self.factors[component]
-        return SIDE * down // v, SIDE * across // h
+        return BLOCK_SIDE * down // v, BLOCK_SIDE * across // h
 
     def blocks_of(self, hidden: Bool[np.ndarray, "h w"], component: int) -> Bool[np.ndarray, "rows columns"]:
         """Return which blocks of a component hold a hidden pixel of the photo as it is shown."""
@@ -107,7 +110,7 @@ class JpegBlocks:
         tall, wide = self.side(last)
         blocks = self.blocks_of(hidden, last).repeat(tall, 0).repeat(wide, 1)
         there = blocks[: self.height, : self.width]
-        if (tall, wide) != (SIDE, SIDE):
+        if (tall, wide) != (BLOCK_SIDE, BLOCK_SIDE):
             for axis in (0, 1):
                 there = _wider(there, axis)
         return np.asarray(self.turn.there(there))
@@ -124,10 +127,12 @@ class JpegBlocks:
             across = np.minimum(columns[:, None] * wide + np.arange(wide), self.width - 1)
             levels = stored[down[:, :, None], across[:, None, :]].astype(np.float32)
             samples = levels[..., 0] if levels.shape[-1] == 1 else levels @ TO_YCC[component]
-            samples = samples.reshape(len(rows), SIDE, tall // SIDE, SIDE, wide // SIDE).mean(axis=(2, 4))
+            samples = samples.reshape(
+                len(rows), BLOCK_SIDE, tall // BLOCK_SIDE, BLOCK_SIDE, wide // BLOCK_SIDE
+            ).mean(axis=(2, 4))
             codes = COSINES @ (samples - MIDDLE * (component == 0)) @ COSINES.T / self.tables[component]
             made = plane.copy()
-            made[rows, columns] = np.clip(np.rint(codes), -MOST, MOST)
+            made[rows, columns] = np.clip(np.rint(codes), -LARGEST_COEFFICIENT, LARGEST_COEFFICIENT)
             planes.append(made)
         return replace(self, planes=tuple(planes), missing=None)
 
@@ -140,11 +145,16 @@ class JpegBlocks:
             for n, o, flip in zip(size, (rows, columns), (turn.flip_y, turn.flip_x), strict=True)
         )
         (top, end), (left, right) = (across, down) if turn.transpose else (down, across)
-        first, start = top // SIDE, left // SIDE
-        blocks = self.planes[0][first : -(-end // SIDE), start : -(-right // SIDE)]
+        first, start = top // BLOCK_SIDE, left // BLOCK_SIDE
+        blocks = self.planes[0][first : -(-end // BLOCK_SIDE), start : -(-right // BLOCK_SIDE)]
         pixels = COSINES.T @ (blocks * self.tables[0].astype(np.float32)) @ COSINES + MIDDLE
-        pixels = pixels.transpose(0, 2, 1, 3).reshape(blocks.shape[0] * SIDE, blocks.shape[1] * SIDE)
-        part = pixels[top - first * SIDE : end - first * SIDE, left - start * SIDE : right - start * SIDE]
+        pixels = pixels.transpose(0, 2, 1, 3).reshape(
+            blocks.shape[0] * BLOCK_SIDE, blocks.shape[1] * BLOCK_SIDE
+        )
+        part = pixels[
+            top - first * BLOCK_SIDE : end - first * BLOCK_SIDE,
+            left - start * BLOCK_SIDE : right - start * BLOCK_SIDE,
+        ]
         return np.asarray(np.clip(turn.there(part), 0, 255))
 
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
-from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
+from dpveil.core.rationals import Json, Number, exact, few_digits, to_json
 from dpveil.errors import InvalidParameter, suggestion
 
 In = TypeVar("In", contravariant=True)

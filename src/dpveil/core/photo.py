@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.core.arrays import UInt8
 from dpveil.core.jpeg_blocks import JpegBlocks
-from dpveil.core.origin import BLOCKLESS
+from dpveil.core.region_origin import BLOCKLESS
 from dpveil.errors import InvalidParameter
 
 ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"}) | BLOCKLESS

@@ -14,7 +14,7 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.errors import InvalidParameter, suggestion
 
 Kind = TypeVar("Kind")

@@ -12,10 +12,10 @@ import numpy as np
 from dpveil.core import received
 from dpveil.core.arrays import Bool, UInt8
 from dpveil.core.guarantee import Relation
-from dpveil.core.numbers import Json
-from dpveil.core.origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.core.parameters import CEILING
 from dpveil.core.photo import ESCAPING, Photo, check_unmasked
+from dpveil.core.rationals import Json
+from dpveil.core.region_origin import BLOCKLESS, FACE, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 
 

@@ -59,7 +59,14 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec
 from dpveil.release.plan import choose_method, plan
 from dpveil.release.quote import require_strength
-from dpveil.release.saving import Budget, Release, certificate_path, check_payment, read_certificate, tidy
+from dpveil.release.saving import (
+    Budget,
+    Release,
+    certificate_path,
+    check_payment,
+    read_certificate,
+    remove_leftovers,
+)
 
 KEY: Final = "key"  # the file of the secret that names releases, in the cache's folder
 RELEASES: Final = "releases"
@@ -158,7 +165,7 @@ class Cache:
         """
         there = _files_present(path)
         if 0 < there < 2:  # it is being written, or its writer was killed
-            tidy(path.parent, delete=False)
+            remove_leftovers(path.parent, delete=False)
             there = _files_present(path)
         if not there:
             return None

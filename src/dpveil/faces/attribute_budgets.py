@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.core.numbers import Json, Number, exact, few_digits, to_json
 from dpveil.core.parameters import Value, positive
+from dpveil.core.rationals import Json, Number, exact, few_digits, to_json
 from dpveil.errors import InvalidParameter, UnknownName, suggestion
 from dpveil.faces.attribute_model import VALUES
 

@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.reference import Kind
-from dpveil.assets.store import Stored, Tensors
+from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.arrays import Float32, Int8, Int64, UInt8
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError
 
 SIDE: Final = 128  # side of a crop in pixels
@@ -67,7 +67,7 @@ PROMISE: Final = "What the model reads is private. Privacy comes from randomised
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeModel(Stored):
+class AttributeModel(TrainedFile):
     """A network with one hidden layer (ReLU) that scores every value of every attribute from HOG and colour.
 
     `values` names the attributes and their values in the order of the columns of `out`. Crops have 128 × 128

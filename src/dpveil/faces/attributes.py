@@ -12,14 +12,14 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
-from dpveil.assets.store import FILES, default_path, installed_path
+from dpveil.assets.trained_files import FILES, default_path, installed_path
 from dpveil.core.arrays import Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, to_json
-from dpveil.core.origin import LINKED
 from dpveil.core.parameters import Flag, OptionalPositive
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json, to_json
 from dpveil.core.region import Region
+from dpveil.core.region_origin import LINKED
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces.attribute_budgets import (
     NONE,

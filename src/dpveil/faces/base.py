@@ -11,10 +11,10 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region, RegionRecord
+from dpveil.core.region_origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.protection import FACE as INNER

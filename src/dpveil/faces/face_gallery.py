@@ -10,11 +10,11 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.model_cards import Card, CardWords
 from dpveil.assets.reference import Kind
-from dpveil.assets.store import Stored, Tensors
+from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.arrays import Float32, Float64, Int8, Int64, UInt8
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import VALUES, labelled
 from dpveil.faces.geometry import Frame, tone
@@ -42,7 +42,7 @@ PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a mechani
 
 
 @dataclass(frozen=True, eq=False)
-class FaceGallery(Stored):
+class FaceGallery(TrainedFile):
     """Faces of nobody, as WebP `pictures` of 128 × 128 pixels in the frame of UTKFace.
 
     `labels[a][i]` is the index in `values[a]` of the most frequent label among the contributors to face i.

@@ -9,8 +9,8 @@ from typing import ClassVar
 
 from dpveil.assets.reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OneOf, OptionalCount, Positive
+from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.face_gallery import GALLERY, FaceGallery

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.store import Stored, Tensors, default_path
+from dpveil.assets.model_cards import Card, CardWords
+from dpveil.assets.trained_files import Tensors, TrainedFile, default_path
 from dpveil.core.arrays import Float32, Int8, Int64
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import labelled
 from dpveil.faces.geometry.align import FIVE, of_points
@@ -32,7 +32,7 @@ CAUTION: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class HeadGallery(Stored):
+class HeadGallery(TrainedFile):
     """Heads of nobody, each seen from several sides, as square pictures with alpha in WebP.
 
     `pictures` hold sRGB and alpha, `masks` the shares of hair, garment and neck at half their size. Row i

@@ -12,13 +12,13 @@ import cv2
 import numpy as np
 
 from dpveil.assets.reference import AssetField, Reference
-from dpveil.assets.store import FILES
+from dpveil.assets.trained_files import FILES
 from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.codecs.statistics import Codes
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json, Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
+from dpveil.core.rationals import Json, Number
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, suggestion
 from dpveil.faces.attribute_budgets import (
     KEPT,

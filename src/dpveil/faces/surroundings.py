@@ -10,12 +10,12 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.network import Network
+from dpveil.assets.model_cards import Card, CardWords
+from dpveil.assets.networks import Network
 from dpveil.assets.reference import Kind
-from dpveil.assets.store import Stored, Tensors
+from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.arrays import Float32, UInt8
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import ModelError
 from dpveil.faces.attribute_model import CAUTION, VALUES, columns_of
 
@@ -28,7 +28,7 @@ PLANES: Final = (1, 13, FINE, FINE), (1, 7, FINE, FINE)  # what the network for 
 
 
 @dataclass(frozen=True, eq=False)
-class SurroundingsNetwork(Stored):
+class SurroundingsNetwork(TrainedFile):
     """A network that scores every value of attributes from a picture of what is around a face.
 
     `network` takes a picture 1 × 3 × 96 × 96, RGB from -1 to 1, and gives scores, 1 × k. `values` names the

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.jpeg_blocks import MOST, SIDE, JpegBlocks
+from dpveil.core.jpeg_blocks import BLOCK_SIDE, LARGEST_COEFFICIENT, JpegBlocks
 from dpveil.errors import OutputError, PhotoError
 from dpveil.io.exif import NO_TEXTS, with_exif
 from dpveil.io.unreadable import SAVE_ANEW
@@ -53,17 +53,29 @@ def read_blocks(
     factors = [(1, 1)] if len(components) == 1 else [(down, across) for _, across, down, _ in components]
     tall, wide = factors[0]
     planes = [
-        np.zeros((-(-height * v // (SIDE * tall)), -(-width * h // (SIDE * wide)), SIDE, SIDE), np.int16)
+        np.zeros(
+            (
+                -(-height * v // (BLOCK_SIDE * tall)),
+                -(-width * h // (BLOCK_SIDE * wide)),
+                BLOCK_SIDE,
+                BLOCK_SIDE,
+            ),
+            np.int16,
+        )
         for v, h in factors
     ]
-    tables, numbers = np.zeros((SLOTS, SIDE, SIDE), np.uint16), np.zeros(SLOTS, np.int16)
+    tables, numbers = np.zeros((SLOTS, BLOCK_SIDE, BLOCK_SIDE), np.uint16), np.zeros(SLOTS, np.int16)
     with _file(data) as name:
         parts = [*map(_pointer, planes), *[None] * (SLOTS - len(planes))]
         read = _library().read_jpeg_dct(name.encode(), *parts, _pointer(tables), _pointer(numbers))
     if not read:
         raise PhotoError("the JPEG is damaged: its coefficients cannot be read", hint="get an intact copy")
-    for numbers_ in (plane.reshape(-1, SIDE * SIDE) for plane in planes):
-        if numbers_.max() > MOST or numbers_[:, 1:].min() < -MOST or numbers_.min() < -MOST - 1:
+    for numbers_ in (plane.reshape(-1, BLOCK_SIDE * BLOCK_SIDE) for plane in planes):
+        if (
+            numbers_.max() > LARGEST_COEFFICIENT
+            or numbers_[:, 1:].min() < -LARGEST_COEFFICIENT
+            or numbers_.min() < -LARGEST_COEFFICIENT - 1
+        ):
             raise PhotoError("the JPEG has coefficients that no baseline JPEG has", hint=SAVE_ANEW)
     own = tuple(tables[number].copy() for number in numbers[: len(planes)])
     return JpegBlocks(height, width, tuple(planes), own, tuple(factors), orientation)

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from dpveil.accounting import meet
 from dpveil.core.guarantee import RELATIONS, Guarantee, Relation
-from dpveil.core.numbers import Json, to_json
+from dpveil.core.rationals import Json, to_json
 from dpveil.errors import BudgetRefused, InvalidParameter, UnsupportedRelation
 
 UNIT: Final = 10**6  # units of ε and ρ in one; of ε² there are UNIT²
 DELTA_UNIT: Final = 10**15  # units of δ in one: a δ is usually below a millionth
-MOST: Final = 10**9  # largest ε or ρ of a release or a limit; beyond, nothing is protected
+LARGEST_EPSILON: Final = 10**9  # largest ε or ρ of a release or a limit; beyond, nothing is protected
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,59}")  # amounts as text; databases have no integers of this size
 
 
@@ -59,7 +59,7 @@ class Cost:
                     hint="choose a promise of another kind, or release it without a ledger",
                 )
             epsilon *= guarantee.diameter
-        if max(epsilon, rho) > MOST:
+        if max(epsilon, rho) > LARGEST_EPSILON:
             raise BudgetRefused(f"{guarantee} is no promise that a budget can hold", hint="choose less")
         units = ceil(epsilon * UNIT)
         return cls(units, units**2, ceil(rho * UNIT), ceil((guarantee.delta or 0) * DELTA_UNIT))

@@ -12,7 +12,7 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Self
 
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.received import Check, Hash, between, matching, of_type, one_of, read, read_object
 from dpveil.core.region import Covered
 from dpveil.errors import InvalidParameter
@@ -21,12 +21,12 @@ from dpveil.ledger.limits import Limit, check_subject
 
 START: Final = "0" * 64  # the hash before the first entry
 FORMAT: Final = "dpveil.ledger/1"
-MOST: Final = 1 << 53  # no number of an entry or a draw, and no time in Unix seconds, is as large
+NUMBER_LIMIT: Final = 1 << 53  # no number of an entry or a draw, and no time in Unix seconds, is as large
 NAMED: Final = {"secret": "secret_sha256"}
 """Fields that readers are shown by another name; their names in the text of an entry are under its hash."""
 Name = Annotated[str, matching("[0-9a-f]{32}", "name of a ledger")]
-Moment = Annotated[int, between(0, MOST - 1)]
-Draw = Annotated[int, between(1, MOST - 1)]
+Moment = Annotated[int, between(0, NUMBER_LIMIT - 1)]
+Draw = Annotated[int, between(1, NUMBER_LIMIT - 1)]
 Subject = Annotated[str, Check(lambda name: check_subject(name) == name, "is no subject")]
 
 
@@ -89,7 +89,7 @@ class Debit:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredFile:
     """A file of the release by this draw has this SHA-256."""
 
     subject: Subject
@@ -98,8 +98,8 @@ class Stored:
     sha256: Hash
 
 
-Event = Open | LimitSet | Debit | Stored
-NAMES: Final[dict[type[Any], str]] = {Open: "open", LimitSet: "limit", Debit: "debit", Stored: "stored"}
+Event = Open | LimitSet | Debit | StoredFile
+NAMES: Final[dict[type[Any], str]] = {Open: "open", LimitSet: "limit", Debit: "debit", StoredFile: "stored"}
 
 
 def fields(event: Event) -> dict[str, Json]:

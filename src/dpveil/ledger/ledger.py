@@ -21,7 +21,7 @@ from dpveil.io.names import show_path
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.check import REMEDY, Checked, check, parse_head
 from dpveil.ledger.database import Connection, database_of
-from dpveil.ledger.entries import Debit, Entry, LimitSet, Stored, part_of, unit_of
+from dpveil.ledger.entries import Debit, Entry, LimitSet, StoredFile, part_of, unit_of
 from dpveil.ledger.limits import Account, Limit, Paid, check_subject, is_under, path_to
 from dpveil.ledger.tables import MOST_SECONDS, Balance, Reserved, Tables, entry, last_files
 
@@ -368,7 +368,9 @@ class Reservation:
         read(Hash, sha256, "sha256")
         if sha256 not in self._known:
             with self._ledger._write() as tables:
-                tables.append(Stored(self.subject, self._wanted.unit, self.draw, sha256), int(time.time()))
+                tables.append(
+                    StoredFile(self.subject, self._wanted.unit, self.draw, sha256), int(time.time())
+                )
             self._known.add(sha256)
 
     def __enter__(self) -> Reservation:

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from dpveil.accounting import zcdp_rho
 from dpveil.core.guarantee import Relation
-from dpveil.core.numbers import Json, Number, exact, few_digits, show, to_json
+from dpveil.core.rationals import Json, Number, exact, few_digits, show, to_json
 from dpveil.errors import BudgetExceeded, BudgetRefused, InvalidParameter, UnsupportedRelation
 from dpveil.io.names import escape_text
 from dpveil.ledger.amounts import (
     DELTA_UNIT,
-    MOST,
+    LARGEST_EPSILON,
     UNIT,
     Cost,
     Total,
@@ -274,7 +274,7 @@ def show_left(amount: Fraction) -> str:
 
 def _units(value: Number | None, name: str) -> int:
     number = few_digits(exact(value, name), name)
-    most = 1 if name == "delta" else MOST
+    most = 1 if name == "delta" else LARGEST_EPSILON
     units = floor(number * UNITS[name])
     if not 0 < number <= most or not units:
         problem = "is not above 0" if number <= 0 else f"is not from 1/{UNITS[name]} to {most}"

@@ -13,7 +13,7 @@ from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, LedgerEr
 from dpveil.ledger import entries
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.database import Connection
-from dpveil.ledger.entries import START, Debit, Entry, Event, Name, Part, Stored
+from dpveil.ledger.entries import START, Debit, Entry, Event, Name, Part, StoredFile
 from dpveil.ledger.limits import Limit, check_subject, is_under, path_to
 
 MOST_SECONDS: Final = 86_400
@@ -112,13 +112,13 @@ class Tables:
             raise damage_error("entries are listed under another work unit")
         return found
 
-    def of_file(self, sha256: str) -> list[Stored]:
+    def of_file(self, sha256: str) -> list[StoredFile]:
         found = [e.event for e in self._entries("WHERE sha256 = :sha256 ORDER BY number", sha256=sha256)]
-        if any(not isinstance(event, Stored) or event.sha256 != sha256 for event in found):
+        if any(not isinstance(event, StoredFile) or event.sha256 != sha256 for event in found):
             raise damage_error("entries are listed under another file")
         return found
 
-    def debit_of(self, stored: Stored) -> Entry | None:
+    def debit_of(self, stored: StoredFile) -> Entry | None:
         """Return the debit that paid for a file."""
         for each in self.of_unit(stored.unit):
             event = each.event
@@ -244,7 +244,7 @@ class Tables:
 
 def last_files(found: list[Entry]) -> tuple[int, tuple[str, ...]]:
     """Return the number of the last draw of a work unit that was stored, and its files; 0 without any."""
-    stored = [each.event for each in found if isinstance(each.event, Stored)]
+    stored = [each.event for each in found if isinstance(each.event, StoredFile)]
     draw = max((event.draw for event in stored), default=0)
     return draw, tuple(event.sha256 for event in reversed(stored) if event.draw == draw)
 

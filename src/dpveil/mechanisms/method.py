@@ -14,8 +14,8 @@ import numpy as np
 
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json, to_json
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json, to_json
 from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float64, Int64, UInt64
-from dpveil.core.numbers import float_above
+from dpveil.core.rationals import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.bernoulli import look_up

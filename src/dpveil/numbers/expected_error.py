@@ -14,7 +14,7 @@ import numpy as np
 
 from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Guarantee, Scope, count_noun
-from dpveil.core.numbers import Json, Number, exact, to_json
+from dpveil.core.rationals import Json, Number, exact, to_json
 from dpveil.errors import DataError, InvalidParameter, NoiseError, UnknownName, UsageError, nearest
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY, RECORD

@@ -14,8 +14,8 @@ import numpy as np
 
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import exact
 from dpveil.core.parameters import SCALE, positive
+from dpveil.core.rationals import exact
 from dpveil.errors import InvalidParameter, UsageError, suggestion
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of

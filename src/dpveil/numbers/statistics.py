@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Distance, Json, Number, exact, show, to_json, two_digits
+from dpveil.core.rationals import Distance, Json, Number, exact, show, to_json, two_digits
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD

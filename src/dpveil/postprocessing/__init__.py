@@ -14,13 +14,13 @@ from typing import Any, ClassVar, Final, Self
 import cv2
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.network import Network
+from dpveil.assets.model_cards import Card, CardWords
+from dpveil.assets.networks import Network
 from dpveil.assets.reference import AssetField, Kind, Reference
-from dpveil.assets.store import Stored, Tensors
+from dpveil.assets.trained_files import Tensors, TrainedFile
 from dpveil.core.arrays import UInt8
-from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Between, Value, check_count
+from dpveil.core.rationals import Json, to_json
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 
 
@@ -186,7 +186,7 @@ PROMISE: Final = (
 
 
 @dataclass(frozen=True, eq=False)
-class DenoiserNetwork(Stored):
+class DenoiserNetwork(TrainedFile):
     """A network that was trained on releases of public faces by pixel methods.
 
     `network` takes a picture 1 × 3 × s × s, RGB from -1 to 1, and gives another one. Source: docs,

@@ -15,9 +15,9 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool
-from dpveil.core.origin import BOX, MASK, OBJECT, Origin
 from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
+from dpveil.core.region_origin import BOX, MASK, OBJECT, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask
 from dpveil.regions.finder import Finder

@@ -10,11 +10,11 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpveil.core.arrays import Float64
-from dpveil.core.numbers import to_json
-from dpveil.core.origin import EYE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import to_json
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import EYE
 from dpveil.regions.boxes import rounded_box
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.faces import Faces

@@ -14,11 +14,11 @@ import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
 from dpveil.core.guarantee import count_noun
-from dpveil.core.numbers import to_json
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import to_json
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.regions.boxes import box_around, box_within, oval_in, rounded_box
 from dpveil.regions.detectors import AUTO, DETECTORS, REMEDY, Detector, check, choose

@@ -11,10 +11,10 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 
 from dpveil.core.arrays import Float, Int
-from dpveil.core.origin import BY_LIKENESS
 from dpveil.core.parameters import Parameter, check_count
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import BY_LIKENESS
 from dpveil.errors import InvalidParameter, NoRegion
 
 LISTED: Final = re.compile(r"[1-9][0-9]{0,8}(?:,[1-9][0-9]{0,8})*")

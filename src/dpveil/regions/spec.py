@@ -11,9 +11,9 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.certificate import OTHERS
-from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
+from dpveil.core.region_origin import WHOLE
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName, suggestion
 from dpveil.io import FORMATS
 from dpveil.regions.boxes import (

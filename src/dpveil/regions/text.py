@@ -16,10 +16,10 @@ import numpy as np
 from dpveil.assets.engines import fastest
 from dpveil.core.arrays import Float, UInt8
 from dpveil.core.guarantee import count_noun
-from dpveil.core.numbers import to_json
-from dpveil.core.origin import LIKE, PLATE, TEXT
 from dpveil.core.parameters import Between, Count, Probability
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import to_json
+from dpveil.core.region_origin import LIKE, PLATE, TEXT
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around

@@ -12,11 +12,11 @@ import numpy as np
 
 from dpveil.core.arrays import Float, Float64, UInt8
 from dpveil.core.certificate import MOST_REGIONS
-from dpveil.core.numbers import to_json
-from dpveil.core.origin import CODE, Origin
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import to_json
 from dpveil.core.region import Region
+from dpveil.core.region_origin import CODE, Origin
 from dpveil.errors import NoRegion, RegionError
 from dpveil.opencv import cv2
 from dpveil.regions.boxes import box_around

@@ -17,13 +17,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.assets.network_process import Confined
+from dpveil.assets.confined_networks import Confined
 from dpveil.core.arrays import Float, Float32, UInt8
 from dpveil.core.certificate import MOST_REGIONS
-from dpveil.core.numbers import to_json
-from dpveil.core.origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.core.parameters import Between, Probability
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import to_json
+from dpveil.core.region_origin import BOX, CODE, EYE, FACE, KIND, MASK, OBJECT, PLATE, TEXT, WHOLE
 from dpveil.errors import InvalidParameter, ModelError, RegionError, UnknownName
 from dpveil.regions.things import Rows, Things
 from dpveil.regions.tiling import resize_rgb, suppress

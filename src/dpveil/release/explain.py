@@ -21,8 +21,8 @@ from dpveil.accounting.meaning import (
     success_bound,
 )
 from dpveil.core.guarantee import Guarantee, pixels
-from dpveil.core.numbers import Json, exact, show
-from dpveil.core.origin import FACE, LINKED
+from dpveil.core.rationals import Json, exact, show
+from dpveil.core.region_origin import FACE, LINKED
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, Size
 from dpveil.mechanisms.pixel.base import check_size

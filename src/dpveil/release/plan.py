@@ -14,10 +14,10 @@ from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, OTHERS, UNPROTECTED, Certificate
 from dpveil.core.envelope import Aside, notes_with_options
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json
-from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
+from dpveil.core.rationals import Json
 from dpveil.core.region import Box, Covered, Region
+from dpveil.core.region_origin import BOX, FACE
 from dpveil.errors import BudgetRefused, InvalidParameter, NoRegion, RegionError, TooNear, UsageError
 from dpveil.io import Source, read
 from dpveil.mechanisms.method import Method, Placement

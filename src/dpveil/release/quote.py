@@ -19,9 +19,9 @@ from dpveil.accounting.meaning import NONE, at_least, check_strength_name, stren
 from dpveil.catalogue import method_from_certificate
 from dpveil.core.certificate import FEW_COLOURS, UNPROTECTED, Certificate, shown_by_colours
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, RegionRecord, first_overlap
+from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import INTACT, CertificateError, RegionError, TooWeak
 from dpveil.mechanisms.method import Method, Size
 from dpveil.release.words import (

@@ -412,7 +412,7 @@ class Release:
         return contents, certificate if sign is None else sign.sign(certificate)
 
 
-def tidy(folder: Path, *, delete: bool = True) -> None:
+def remove_leftovers(folder: Path, *, delete: bool = True) -> None:
     """Complete or remove what killed processes left in `folder`.
 
     If the image of a certificate still has its temporary name, it gets its own; all other temporary files are

@@ -13,8 +13,9 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
-from dpveil.core.numbers import show
-from dpveil.core.origin import (
+from dpveil.core.rationals import show
+from dpveil.core.region import Box, Region, RegionRecord, first_overlap
+from dpveil.core.region_origin import (
     BESIDE,
     BLOCKLESS,
     BOX,
@@ -36,7 +37,6 @@ from dpveil.core.origin import (
     WHOLE,
     Origin,
 )
-from dpveil.core.region import Box, Region, RegionRecord, first_overlap
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.baselines import Fill
@@ -517,7 +517,7 @@ def kind_of(text: str) -> str:
 def stays(request: Sequence[str], regions: Sequence[RegionRecord]) -> tuple[str, ...]:
     """Return a sentence for every request for faces of which some were to stay as they are.
 
-    >>> from dpveil.core.origin import Origin
+    >>> from dpveil.core.region_origin import Origin
     >>> from dpveil.core.region import Box
     >>> one = RegionRecord(Box(0, 0, 9, 9), Origin("face", "faces except=2", number=1, found=True))
     >>> stays(["faces except=2"], [one])

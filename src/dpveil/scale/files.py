@@ -37,8 +37,8 @@ from dpveil.batch.report import (
 )
 from dpveil.batch.state import stamp_of
 from dpveil.batch.tasks import check_apart
-from dpveil.core.numbers import keep_freed
 from dpveil.core.parameters import check_count
+from dpveil.core.rationals import keep_freed
 from dpveil.core.received import one_of, read
 from dpveil.core.urls import Url
 from dpveil.datasets.releaser import ENDS, KEY, RELEASES, Cache, Releaser
@@ -180,7 +180,7 @@ def name(key: str, stamp: str) -> bytes:
 
 
 TRIES_FOLDER: Final = "tries"
-MOST: Final = 2  # how many processes may die of a row
+MOST_DEATHS: Final = 2  # how many processes may die of a row
 SECONDS: Final = 100
 """The usual limit of the time for one photo: shorter than others wait for a lock that its process holds."""
 OTHERS: Final = (errno.EBUSY, errno.EEXIST)
@@ -317,7 +317,7 @@ class Worker:
         if cache is None:
             raise OutputError("there is no store", hint="please report this")
         with self._tries.of(cache.name(name(key, ""))) as before:
-            if before >= MOST:
+            if before >= MOST_DEATHS:
                 raise DPVeilError(DIED, hint=ALONE)
             path = self._releaser.release(photo, row=key, timed=self._timed).path
         return "" if path is None else f"{path.parent.name}/{path.name}"

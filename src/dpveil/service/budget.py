@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dpveil.core.certificate import parse_guarantee
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.region import Covered
 from dpveil.errors import AlreadyPaid, BudgetRefused, InvalidParameter, RegionsDiffer, UsageError, nearest
 from dpveil.ledger.amounts import Total

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dpveil.core.certificate import parse_certificate, parse_guarantee
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import BudgetRefused, DPVeilError, LedgerError
 from dpveil.io import FORMATS
 from dpveil.io.screening import format_name

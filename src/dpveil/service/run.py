@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import uvicorn
 from fastapi import FastAPI
 
-from dpveil.core.numbers import keep_freed
+from dpveil.core.rationals import keep_freed
 from dpveil.errors import DPVeilError, OutputError, UsageError
 from dpveil.service import log
 from dpveil.service.app import Parts, application

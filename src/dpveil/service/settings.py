@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from dpveil.assets.reference import DEFAULT, WRITTEN, AssetField
-from dpveil.assets.store import installed_path
+from dpveil.assets.trained_files import installed_path
 from dpveil.catalogue import DEFAULT as USUAL
 from dpveil.catalogue import build, options
 from dpveil.core.parameters import Parameter, Value

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpveil.catalogue import latent_mechanisms, methods
 from dpveil.core.guarantee import count_noun
-from dpveil.core.numbers import Json, keep_freed
+from dpveil.core.rationals import Json, keep_freed
 from dpveil.errors import DPVeilError, InvalidParameter, RegionError
 from dpveil.io import read
 from dpveil.noise.backend import compile_now

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from dpveil.core.lazy import lazy
 
 if TYPE_CHECKING:
-    from dpveil.synthesis.plan import Evolved, Plan, evolve
-    from dpveil.synthesis.simulator import Simulator
+    from dpveil.synthesis.face_variations import Simulator
+    from dpveil.synthesis.plan import Evolved, SetPlan, evolve
 
-__all__ = ["Evolved", "Plan", "Simulator", "evolve"]
+__all__ = ["Evolved", "SetPlan", "Simulator", "evolve"]
 
-__getattr__, __dir__ = lazy(__name__, {"plan": "Evolved Plan evolve", "simulator": "Simulator"})
+__getattr__, __dir__ = lazy(__name__, {"plan": "Evolved SetPlan evolve", "face_variations": "Simulator"})

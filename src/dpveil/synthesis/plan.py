@@ -18,12 +18,12 @@ from dpveil.codecs.base import CODEC, Crops
 from dpveil.codecs.statistics import Codes
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope, count_noun
-from dpveil.core.numbers import Json, show, to_json, two_digits
 from dpveil.core.parameters import Count, OneOf, OptionalCount, Positive, Probability
+from dpveil.core.rationals import Json, show, to_json, two_digits
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits, uniforms
 from dpveil.noise.gaussian import check_variance
-from dpveil.synthesis.simulator import (
+from dpveil.synthesis.face_variations import (
     FINEST,
     REPLACED,
     UNIT,
@@ -48,8 +48,10 @@ def picture_name(number: int) -> str:
     return f"{number:06}.png"
 
 
-LEAST: Final = 8  # least number of candidates by the rule for it: with fewer, a set says next to nothing
-MOST: Final = 1024  # most candidates by that rule
+LEAST_CANDIDATES: Final = (
+    8  # least number of candidates by the rule for it: with fewer, a set says next to nothing
+)
+CANDIDATES_BY_RULE: Final = 1024  # most candidates by that rule
 MARGIN: Final = 4  # mean votes of a candidate, in standard deviations of their noise, by that rule
 MOST_CANDIDATES: Final = 100_000
 MOST_ROUNDS: Final = 100
@@ -60,15 +62,15 @@ ACCOUNTANT: Final = "zCDP of all rounds together, converted to (epsilon, delta) 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Plan:
+class SetPlan:
     """The settings of Private Evolution, all of them public; none may be chosen by looking at the photos.
 
     `epsilon` and `delta` are what the whole set costs each of the `people`, whose number is public. In each
     of the `rounds` they vote for `candidates`. By default as many take part as get, on average, `MARGIN`
-    standard deviations of the noise in votes, from `LEAST` to `MOST`: a rule of ε, δ, rounds and people. The
-    set has as many `pictures`, by the `codec`. A photo's `crop` is its largest "face", or its "middle"
-    square. Raises `InvalidParameter`, also for fewer people than the rule needs, and for δ of at least one
-    over the number of people; and `NoiseError` for noise that cannot be drawn.
+    standard deviations of the noise in votes, from 8 to 1024: a rule of ε, δ, rounds and people. The set has
+    as many `pictures`, by the `codec`. A photo's `crop` is its largest "face", or its "middle" square.
+    Raises `InvalidParameter`, also for fewer people than the rule needs, and for δ of at least one over the
+    number of people; and `NoiseError` for noise that cannot be drawn.
 
     *Proof.* Neighbours have the same number of people, of whom one is replaced with all photos, by any other
     photos or by none. Given the candidates, the votes of neighbours differ by at most Δ² = 2·UNIT²
@@ -79,7 +81,7 @@ class Plan:
     `zcdp_rho` of (ε, δ), for which the tight conversion gives at most δ. ∎ δ is spent once, in that
     conversion.
 
-    >>> plan = Plan(epsilon=1, delta="1e-6", people=5000, codec="pca 100 sha256:" + 64 * "0")
+    >>> plan = SetPlan(epsilon=1, delta="1e-6", people=5000, codec="pca 100 sha256:" + 64 * "0")
     >>> str(plan.guarantee), plan.rho <= zcdp_rho(1, "1e-6")
     ('(1, 1e-06)-DP, person', True)
     """
@@ -113,7 +115,7 @@ class Plan:
         tried = self
         while tried.least_people > self.people:
             grown = two_digits(tried.epsilon * Fraction(tried.least_people + 1, self.people + 1))
-            tried = replace(tried, epsilon=grown, candidates=LEAST)
+            tried = replace(tried, epsilon=grown, candidates=LEAST_CANDIDATES)
         return f"{show(tried.epsilon)} or more, which is {strength(tried.guarantee)}"
 
     @cached_property
@@ -133,11 +135,11 @@ class Plan:
     @property
     def least_people(self) -> int:
         """The least number of people by the rule for `candidates`."""
-        return math.ceil(LEAST * MARGIN * self.noise)
+        return math.ceil(LEAST_CANDIDATES * MARGIN * self.noise)
 
     @property
     def chosen(self) -> int:
-        return self.candidates or min(MOST, int(self.people / (MARGIN * self.noise)))
+        return self.candidates or min(CANDIDATES_BY_RULE, int(self.people / (MARGIN * self.noise)))
 
     @property
     def faint(self) -> bool:
@@ -190,7 +192,7 @@ class Evolved:
 
 
 def evolve(
-    plan: Plan,
+    plan: SetPlan,
     simulator: Simulator,
     photos: Embedded,
     people: Int64[np.ndarray, " n"],
@@ -220,7 +222,7 @@ def evolve(
     return Evolved(simulator.pictures(last), tuple(votes))
 
 
-def _check_votes(plan: Plan, photos: Embedded, people: Int64[np.ndarray, " n"]) -> None:
+def _check_votes(plan: SetPlan, photos: Embedded, people: Int64[np.ndarray, " n"]) -> None:
     """Raise `InvalidParameter` for anything by which a vote could depend on other photos, or not be counted.
 
     Distances are exact, and so the bound on a person's votes holds, for whole numbers up to `FINEST` alone.
@@ -236,7 +238,7 @@ def _check_votes(plan: Plan, photos: Embedded, people: Int64[np.ndarray, " n"]) 
         raise InvalidParameter("people", None, "are not a number below the plan's for every photo")
 
 
-def _choose_codes(codes: Codes, votes: Votes, count: int, plan: Plan, bits: BitSource) -> Codes:
+def _choose_codes(codes: Codes, votes: Votes, count: int, plan: SetPlan, bits: BitSource) -> Codes:
     ends = np.cumsum(shares(votes, THRESHOLD * plan.noise * UNIT))
     places: Float64[np.ndarray, " count"] = (np.arange(count) + uniforms(1, bits)) / count
     return np.asarray(codes[np.searchsorted(ends, places).clip(0, len(codes) - 1)])

@@ -17,7 +17,7 @@ from dpveil.core.arrays import UInt8
 from dpveil.core.certificate import SEEDED
 from dpveil.core.envelope import PUBLISHABLE, Envelope, Signature, this_tool
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.core.received import Hash, Parameters, one_of, read_object
 from dpveil.errors import INTACT, CertificateError, OutputError, PhotoError
 from dpveil.io import encode, is_present, make_folder, read_bytes, read_untrusted, write_together
@@ -27,7 +27,7 @@ from dpveil.io.unreadable import Refused
 from dpveil.io.writing import only_picture
 from dpveil.noise.bits import SECURE, BitSource, kind_of
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
-from dpveil.synthesis.plan import ACCOUNTANT, SHEET, Plan, picture_name
+from dpveil.synthesis.plan import ACCOUNTANT, SHEET, SetPlan, picture_name
 
 METHOD: Final = "private-evolution"
 LEARNED: Final = (
@@ -49,7 +49,7 @@ class SetCertificate(Envelope):
 
     kind: ClassVar[str] = "data set"
 
-    plan: Plan
+    plan: SetPlan
     bits: str
     files: Mapping[str, str]
     tool: str = field(default_factory=this_tool)
@@ -92,7 +92,7 @@ class SetCertificate(Envelope):
     @classmethod
     def of_members(cls, data: Mapping[str, Any]) -> SetCertificate:
         stated = read_object(_Stated, data)
-        plan = Plan.stated(stated.parameters)
+        plan = SetPlan.stated(stated.parameters)
         if sorted(stated.files) != sorted([SHEET, *map(picture_name, range(1, plan.pictures + 1))]):
             raise CertificateError("the certificate lists other files than its pictures", hint=INTACT)
         about = {"tool": stated.tool, "signature": stated.signature}
@@ -116,7 +116,7 @@ class _Stated:
 
 ACROSS: Final = 16  # pictures in a row of the contact sheet
 DOWN: Final = 16  # most rows of the contact sheet
-LARGEST: Final = 1 << 26  # largest file of a set, in bytes
+MOST_FILE_BYTES: Final = 1 << 26  # largest file of a set, in bytes
 PICTURE_PIXELS: Final = 1 << 20  # most pixels of a picture
 SHEET_PIXELS: Final = ACROSS * DOWN * PICTURE_PIXELS  # most pixels of the contact sheet
 
@@ -146,7 +146,7 @@ def check_new(folder: Path) -> None:
 
 
 def save(
-    folder: Path, plan: Plan, pictures: Crops, bits: BitSource, paid: Payment | None = None
+    folder: Path, plan: SetPlan, pictures: Crops, bits: BitSource, paid: Payment | None = None
 ) -> SetCertificate:
     """Write a data set to a new folder: all of it or nothing; return its certificate.
 
@@ -197,7 +197,7 @@ def set_problems(folder: Path, certificate: SetCertificate) -> Iterator[str]:
     side, cells = None, None
     for name, digest in sorted(certificate.files.items(), reverse=True):  # the sheet comes first
         try:
-            contents = read_untrusted(folder / name, LARGEST) if is_present(folder / name) else None
+            contents = read_untrusted(folder / name, MOST_FILE_BYTES) if is_present(folder / name) else None
         except Refused as refusal:
             yield f"{name} {refusal.problem}"
             continue

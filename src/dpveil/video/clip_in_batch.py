@@ -15,8 +15,8 @@ from dpveil.batch.resume import ARGUMENTS, LACKS, output_taken, released_again
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Choices, Task
 from dpveil.core.envelope import Aside, Caution, Note, Unfinished
-from dpveil.core.numbers import Json
-from dpveil.core.origin import FACE
+from dpveil.core.rationals import Json
+from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, OutputError, TooWeak
 from dpveil.io import make_folder
 from dpveil.io.names import show_path

@@ -16,8 +16,7 @@ from typing import Annotated, Final, Self
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.numbers import Json
-from dpveil.core.origin import BOX, FACE, KIND, OBJECT, WHOLE, Origin
+from dpveil.core.rationals import Json
 from dpveil.core.received import (
     Check,
     Hash,
@@ -29,6 +28,7 @@ from dpveil.core.received import (
     one_of,
     read_object,
 )
+from dpveil.core.region_origin import BOX, FACE, KIND, OBJECT, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import MAX_PIXELS
 

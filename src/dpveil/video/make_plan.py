@@ -8,8 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
+from dpveil.core.region_origin import WHOLE
 from dpveil.errors import ClipError, InvalidParameter, NoRegion
 from dpveil.io.names import show_path
 from dpveil.mechanisms.method import Method

@@ -22,8 +22,8 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float64
-from dpveil.core.origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.core.region import Box, Region, hidden_pixels
+from dpveil.core.region_origin import BOX, OBJECT, WHOLE, Origin
 from dpveil.errors import RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.align import Similarity

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from dpveil.assets.reference import terms_of
 from dpveil.catalogue import build
 from dpveil.core.guarantee import Guarantee, count_noun
-from dpveil.core.numbers import Json
-from dpveil.core.origin import WHOLE
 from dpveil.core.parameters import Parameter
+from dpveil.core.rationals import Json
 from dpveil.core.received import at_most, fault, one_of, read
 from dpveil.core.region import VECTORS, Covered
+from dpveil.core.region_origin import WHOLE
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, RegionsDiffer, UnknownName, suggestion
 from dpveil.io import read_untrusted

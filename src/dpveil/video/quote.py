@@ -28,9 +28,9 @@ from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.envelope import Note
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.numbers import Json
-from dpveil.core.origin import BOX, FACE, OBJECT, WHOLE, Origin
+from dpveil.core.rationals import Json
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.region_origin import BOX, FACE, OBJECT, WHOLE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.base import FaceMethod
 from dpveil.faces.geometry.protection import FACE as INNER

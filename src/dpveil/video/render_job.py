@@ -32,7 +32,7 @@ from dpveil.io.names import check_path, show_path
 from dpveil.io.writing import OWN, as_output_error, flush_folder, refusal, sha256_of
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, KeptBits, SeededBits
 from dpveil.release.keys import SigningKey
-from dpveil.release.saving import CLIPS, certificate_path, tidy
+from dpveil.release.saving import CLIPS, certificate_path, remove_leftovers
 from dpveil.video.certificate import ClipOutput, VideoCertificate
 from dpveil.video.containers import Source
 from dpveil.video.decoding import MAX_PIXELS
@@ -302,7 +302,7 @@ def render(
     payment = Payment(ledger=ledger, subject=subject, other_regions=other_regions, seed=seed)
     plan.prepare()
     check_out(target, source)
-    tidy(target.parent)
+    remove_leftovers(target.parent)
     kept = plan.to_text() if keep_plan else None
     opened = open_clip(source, max_pixels=max_pixels)
     check_same(plan, opened.facts, source)

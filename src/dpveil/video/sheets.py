@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import count_noun
-from dpveil.core.origin import WHOLE
+from dpveil.core.region_origin import WHOLE
 from dpveil.video.facts import Facts, Track, clock
 from dpveil.video.plan import VideoPlan
 from dpveil.video.reading import Clip, pick_frames

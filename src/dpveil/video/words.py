@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import count_noun
-from dpveil.core.origin import CODE, EYE, FACE, PLATE, TEXT
+from dpveil.core.region_origin import CODE, EYE, FACE, PLATE, TEXT
 from dpveil.release.words import UNSURE, kind_of
 from dpveil.video.facts import FIXED, LOST, MERGED, Facts, Track, clock
 

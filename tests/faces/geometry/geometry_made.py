@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import Origin
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.cell import PITCHES, RATIO, ROLLS, Cell

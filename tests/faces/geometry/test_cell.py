@@ -12,9 +12,9 @@ import pytest
 from geometry_made import cell_near, scale_of, textured
 
 import dpveil
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points

@@ -15,9 +15,9 @@ import pytest
 from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT, released
 from skimage import data
 
-from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
+from dpveil.core.region_origin import BOX, Origin
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry import Frame, Landmarks, Predictor, place, pose_of
 from dpveil.faces.geometry import landmarks as landmarks_file

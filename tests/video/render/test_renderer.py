@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from render_made import HEIGHT, WIDTH, drawn_heads, frames, image, moving, rendered, scene_of
 
-from dpveil.assets.store import installed_path
+from dpveil.assets.trained_files import installed_path
 from dpveil.core.region import Box, Region
 from dpveil.faces.attributes import Attributes
 from dpveil.faces.geometry.align import Similarity

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from moving_world import smooth
 
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import NoRegion, UsageError
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.landmarks import BOX

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from moving_world import Knowing, clip, facts, of, smooth
 
-from dpveil.core.origin import FACE
+from dpveil.core.region_origin import FACE
 from dpveil.regions.finder import Seen
 from dpveil.video.tracks.frame_search import DARK, DARKEST, LAMPS, LIGHT, Shots, lighten
 from dpveil.video.tracks.tracker import find_tracks

@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.codecs import Bounds
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Number, show
+from dpveil.core.rationals import Number, show
 from dpveil.mechanisms.latent import (
     BoxGaussian,
     BoxLaplace,

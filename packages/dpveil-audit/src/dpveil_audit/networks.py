@@ -11,12 +11,12 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
 from dpveil.assets import Card, Reference
-from dpveil.assets.network import Network
+from dpveil.assets.networks import Network
 from dpveil.codecs import CODEC, GAN, StyleGAN, UpConv
-from dpveil.codecs.neural import EncoderDecoder, ellipse_mask, pictures
+from dpveil.codecs.network_codecs import EncoderDecoder, ellipse_mask, pictures
 from dpveil.codecs.statistics import Statistics
 from dpveil.codecs.upconv import CONDITIONS
-from dpveil.core.numbers import show
+from dpveil.core.rationals import show
 from dpveil.faces import Latent
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import READER

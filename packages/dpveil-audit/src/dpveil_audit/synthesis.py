@@ -14,8 +14,8 @@ import numpy as np
 
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.gaussian import discrete_gaussian
-from dpveil.synthesis.plan import Plan, evolve
-from dpveil.synthesis.simulator import UNIT, Votes, ballot, noisy, tally
+from dpveil.synthesis.face_variations import UNIT, Votes, ballot, noisy, tally
+from dpveil.synthesis.plan import SetPlan, evolve
 from dpveil_audit.divergence import delta_of_zcdp
 from dpveil_audit.engine import (
     Audit,
@@ -72,9 +72,9 @@ class VoteCase:
         )
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> SetPlan:
         """The plan of two people."""
-        return Plan(
+        return SetPlan(
             epsilon=self.epsilon,
             delta=self.delta,
             people=2,
@@ -101,11 +101,11 @@ def numbered_choices(people: People) -> tuple[np.ndarray, np.ndarray]:
 
 
 Tally = Callable[[np.ndarray, np.ndarray, int], Votes]
-Variances = Callable[[Plan], tuple[int, ...]]
+Variances = Callable[[SetPlan], tuple[int, ...]]
 Released = Callable[["VoteVersion", VoteCase, People, BitSource], list[Votes]]
 
 
-def own_variances(plan: Plan) -> tuple[int, ...]:
+def own_variances(plan: SetPlan) -> tuple[int, ...]:
     """Return the variance parameter of every round."""
     return (plan.variance,) * plan.rounds
 
@@ -227,11 +227,11 @@ def _together(choices: np.ndarray, people: np.ndarray, candidates: int) -> Votes
     return ballot(choices, candidates) * len(np.unique(people))
 
 
-def _one_round(plan: Plan) -> tuple[int, ...]:
+def _one_round(plan: SetPlan) -> tuple[int, ...]:
     return (plan.variance // plan.rounds,) * plan.rounds
 
 
-def _as_added(plan: Plan) -> tuple[int, ...]:
+def _as_added(plan: SetPlan) -> tuple[int, ...]:
     return (plan.variance // 2,) * plan.rounds
 
 

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 from scipy.spatial.distance import cdist
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import Statistics
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel

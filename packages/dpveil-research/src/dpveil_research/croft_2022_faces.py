@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.spatial.distance import cdist
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.mechanisms.latent import CroftMetric

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt8
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.attacks.measures import drawn_people
 from dpveil.codecs import GAN, load
-from dpveil.codecs.neural import CLEAR
+from dpveil.codecs.network_codecs import CLEAR
 from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.mechanisms.latent import PCABasis

@@ -16,7 +16,7 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import AAM, GAN, load
 from dpveil.errors import UsageError
 from dpveil.mechanisms.latent import CroftMetric

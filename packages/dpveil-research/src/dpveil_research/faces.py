@@ -15,7 +15,7 @@ from jaxtyping import Float64, UInt8
 from dpveil.assets import Card
 from dpveil.bench.items import Item
 from dpveil.codecs import Codec
-from dpveil.codecs.neural import ellipse_mask
+from dpveil.codecs.network_codecs import ellipse_mask
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.codecs import PCA, Codec, Dictionary
-from dpveil.core.numbers import Number
+from dpveil.core.rationals import Number
 from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, LatentMechanism
 from dpveil.metrics import psnr, ssim

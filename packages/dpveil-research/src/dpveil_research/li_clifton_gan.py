@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float64
 from skimage.data import chelsea
 
-from dpveil.assets.store import default_path
+from dpveil.assets.trained_files import default_path
 from dpveil.codecs import StoredCodec, load
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery

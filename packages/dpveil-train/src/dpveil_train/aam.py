@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs.aam import AAM, STAGES, Mesh, Parameters, Shapes, ShapeSpace, Steps, energy_of
 from dpveil.codecs.base import Canvas, Crops
 from dpveil.codecs.pca import PCA

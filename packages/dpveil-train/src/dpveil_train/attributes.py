@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 from scipy.stats import binomtest
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import save
-from dpveil.core.numbers import Json
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import save
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, columns_of, features
 from dpveil.faces.geometry import Frame

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import save
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import save
 from dpveil.codecs import AAM, PCA, Codec, Dictionary, Mixture, StoredCodec
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import PhotoError, UnknownName
 from dpveil.metrics import psnr, ssim
 from dpveil_train import aam, dictionary, mixture, pca

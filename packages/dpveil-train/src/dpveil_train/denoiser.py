@@ -17,9 +17,9 @@ from jaxtyping import UInt8
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
-from dpveil.assets.cards import Card
-from dpveil.assets.network import Network
-from dpveil.core.numbers import Json
+from dpveil.assets.model_cards import Card
+from dpveil.assets.networks import Network
+from dpveil.core.rationals import Json
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, MSEExponential, Snow
 from dpveil.metrics import psnr
 from dpveil.noise.bits import SeededBits

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs.base import Crops
-from dpveil.codecs.pca import SMALLEST, Dictionary, sparse, sparse_codes
+from dpveil.codecs.pca import SMALLEST_NORM, Dictionary, sparse, sparse_codes
 from dpveil.codecs.statistics import Statistics, energies
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
@@ -71,7 +71,7 @@ def _step(
     codes = sparse((rows @ atoms.T).astype(np.float64), gram, STEPS)
     rest = rows - codes.astype(np.float32) @ atoms
     use = MEMORY * use + (1 - MEMORY) * (codes**2).mean(axis=0)
-    scaled = (codes / (use + SMALLEST)).astype(np.float32)
+    scaled = (codes / (use + SMALLEST_NORM)).astype(np.float32)
     return unit(atoms + np.float32(RATE / epoch) * (scaled.T @ rest)), use
 
 
@@ -82,7 +82,7 @@ def _rows(crops: Crops, mean: Float32[np.ndarray, " pixels"]) -> Rows:
 
 def unit(rows: Rows) -> Rows:
     """Return the rows scaled to norm 1."""
-    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), SMALLEST)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), SMALLEST_NORM)
     return np.ascontiguousarray(rows / lengths.astype(np.float32))
 
 

@@ -20,11 +20,11 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 from torch.nn.functional import interpolate
 
-from dpveil.assets.cards import Card
-from dpveil.assets.network import Network
+from dpveil.assets.model_cards import Card
+from dpveil.assets.networks import Network
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.neural import CONDITIONS, EncoderDecoder, ellipse_mask
-from dpveil.core.numbers import Json
+from dpveil.codecs.network_codecs import CONDITIONS, EncoderDecoder, ellipse_mask
+from dpveil.core.rationals import Json
 from dpveil.mechanisms.latent.laplace import affordable
 from dpveil_train import networks
 from dpveil_train.networks import PlannedOrder, export_onnx, halve_weights, held_out, likeness, train_network

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs.pca import NAMES, Factors, Mixture
 from dpveil.codecs.statistics import Codes
 from dpveil.metrics.picture_sets import clusters

@@ -26,9 +26,9 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, CalibrationMethod, QuantType, quantize_static
 from torch import Tensor, nn
 
-from dpveil.assets.cards import Card
-from dpveil.assets.store import save
-from dpveil.core.numbers import Json
+from dpveil.assets.model_cards import Card
+from dpveil.assets.trained_files import save
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
 from dpveil.faces.portrait import centred
 from dpveil.metrics import psnr, ssim

@@ -15,13 +15,13 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from jaxtyping import Float32
 
-from dpveil.assets.store import SUFFIX, Stored, card_path
+from dpveil.assets.trained_files import SUFFIX, TrainedFile, card_path
 from dpveil.codecs.base import Canvas, Crops
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.io.writing import refusal
 
-M = TypeVar("M", bound=Stored)
+M = TypeVar("M", bound=TrainedFile)
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[], None]]]
 """Called with a number of steps and a word for them; the context yields the function to call after each."""

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs.base import flat
 from dpveil.codecs.pca import PCA, project
 from dpveil.codecs.statistics import Statistics, energies

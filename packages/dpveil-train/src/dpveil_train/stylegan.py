@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, leaky_relu, linear, pixel_shuffle, softplus
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import StyleGAN
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil.errors import InvalidParameter
 from dpveil_train import gan, networks
 from dpveil_train.gan import SLOPE, Basis, Faces, features_apart, halving, weighted_sum

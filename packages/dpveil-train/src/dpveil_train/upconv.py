@@ -18,11 +18,11 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 from torch.nn.functional import leaky_relu
 
-from dpveil.assets.cards import Card
+from dpveil.assets.model_cards import Card
 from dpveil.codecs import Statistics, UpConv
-from dpveil.codecs.neural import ellipse_mask, pictures
+from dpveil.codecs.network_codecs import ellipse_mask, pictures
 from dpveil.codecs.upconv import CONDITIONS, SLOPE, embed_crops, generator
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 from dpveil_train import gan, networks
 from dpveil_train.attributes import looks
 from dpveil_train.gan import Batch, Critic, Doubling, energies_of, features_apart, penalty, weighted_sum

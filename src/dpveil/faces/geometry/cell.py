@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.origin import BOX, Origin
 from dpveil.core.region import Box
+from dpveil.core.region_origin import BOX, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape, outline

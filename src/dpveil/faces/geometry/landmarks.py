@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.assets.engines import frontal_detector
-from dpveil.assets.store import INSTALL
+from dpveil.assets.trained_files import INSTALL
 from dpveil.core.arrays import Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError

@@ -10,9 +10,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dpveil.core.arrays import UInt8
-from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import FACE, Origin
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box

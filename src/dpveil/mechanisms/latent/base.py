@@ -11,8 +11,8 @@ import numpy as np
 
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Distance, Json, Number, to_json
 from dpveil.core.parameters import Between
+from dpveil.core.rationals import Distance, Json, Number, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits
 

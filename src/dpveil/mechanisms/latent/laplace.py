@@ -12,8 +12,8 @@ import numpy as np
 
 from dpveil.core.arrays import Float64
 from dpveil.core.guarantee import Scope
-from dpveil.core.numbers import Distance, show, to_json
 from dpveil.core.parameters import Positive
+from dpveil.core.rationals import Distance, show, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import LIKELY, SNAPPED, STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.posterior import (

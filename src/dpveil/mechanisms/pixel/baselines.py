@@ -12,8 +12,8 @@ import numpy as np
 
 from dpveil.core.arrays import UInt8
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Between, Count, Probability
+from dpveil.core.rationals import Json, show
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size, pixelise
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource

@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.accounting.pairs import DrawsAccount, MirrorPair
+from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.zcdp import least_scale
 from dpveil.core.arrays import Bool, Float64, Int16, Shaped, UInt8
-from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, Neighbourhood
+from dpveil.core.rationals import root_above
 from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import MOST_SIZES, BudgetedMethod, check_size, different, only
 from dpveil.noise.bernoulli import bernoulli

@@ -14,8 +14,8 @@ import numpy as np
 from dpveil.accounting.account import LaplaceAccount, ZeroConcentrated
 from dpveil.accounting.zcdp import Shifts, laplace_rho, laplace_scale, merge_shifts, pure_epsilon
 from dpveil.core.arrays import UInt8
-from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Neighbourhood
+from dpveil.core.rationals import root_above
 from dpveil.mechanisms.method import Size
 from dpveil.mechanisms.pixel.base import (
     BudgetedMethod,

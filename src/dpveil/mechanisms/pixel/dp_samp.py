@@ -15,8 +15,8 @@ import numpy as np
 from dpveil.accounting.compose import any_of
 from dpveil.core.arrays import Bool, Float64, Int64, UInt8, UInt64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalProbability, Positive
+from dpveil.core.rationals import Json, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.interpolation import interpolate

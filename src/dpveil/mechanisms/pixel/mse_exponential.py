@@ -11,11 +11,11 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes
+from dpveil.accounting.dominating_pairs import DrawsAccount, MirrorPair, extremes
 from dpveil.accounting.zcdp import least_scale
 from dpveil.core.arrays import UInt8
-from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count
+from dpveil.core.rationals import root_above
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.base import TOP, BudgetedMethod, cell_levels, check_size, spread
 from dpveil.noise.bits import BitSource

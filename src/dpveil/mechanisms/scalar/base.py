@@ -13,8 +13,8 @@ import numpy as np
 
 from dpveil.core.arrays import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, exact, show, to_json
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
+from dpveil.core.rationals import Json, exact, show, to_json
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import (
     Certificate,

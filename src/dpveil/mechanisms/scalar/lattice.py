@@ -14,7 +14,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float64, Int64
-from dpveil.core.numbers import exact, show
+from dpveil.core.rationals import exact, show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.ranges import Range
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from dpveil.core.arrays import Float64, Int64
-from dpveil.core.numbers import show
+from dpveil.core.rationals import show
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Rows

@@ -8,8 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
-from dpveil.core.numbers import Number, exact, show
 from dpveil.core.parameters import Value
+from dpveil.core.rationals import Number, exact, show
 from dpveil.errors import InvalidParameter
 
 LARGEST: Final = Fraction(10) ** 300  # largest absolute value of an end

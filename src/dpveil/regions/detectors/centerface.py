@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.assets.engines import fastest
-from dpveil.assets.store import CENTERFACE, CENTERFACE_SHA256, INSTALL
+from dpveil.assets.trained_files import CENTERFACE, CENTERFACE_SHA256, INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import RegionError, UsageError
 from dpveil.opencv import cv2

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.assets.engines import frontal_detector
-from dpveil.assets.store import INSTALL
+from dpveil.assets.trained_files import INSTALL
 from dpveil.core.arrays import Float, UInt8
 from dpveil.errors import UsageError
 from dpveil.regions.detectors import Detector

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json, show
+from dpveil.core.rationals import Json, show
 from dpveil.errors import BudgetExceeded, BudgetRefused
 from dpveil.ledger.amounts import Total
 from dpveil.ledger.limits import FIELDS, check_subject, show_left

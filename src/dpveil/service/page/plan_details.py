@@ -13,9 +13,9 @@ from dpveil.accounting.meaning import NONE, success_bound
 from dpveil.catalogue import build
 from dpveil.core.envelope import Aside, Note
 from dpveil.core.guarantee import Guarantee, count_noun, pixels
-from dpveil.core.numbers import Json, show
-from dpveil.core.origin import FACE
+from dpveil.core.rationals import Json, show
 from dpveil.core.region import Region
+from dpveil.core.region_origin import FACE
 from dpveil.errors import DPVeilError, RegionError, fill_words
 from dpveil.faces.attribute_model import CAUTION, VALUES
 from dpveil.mechanisms.choice.rank_choice import RandomisedResponse

@@ -14,9 +14,9 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.arrays import Float32, UInt8
-from dpveil.core.origin import FACE
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
+from dpveil.core.region_origin import FACE
 from dpveil.opencv import cv2
 from dpveil.regions.finder import Finder, Seen
 from dpveil.video.facts import Facts, Frame

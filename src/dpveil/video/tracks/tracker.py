@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpveil.core.arrays import Bool, Float, UInt8
-from dpveil.core.origin import FACE
 from dpveil.core.region import Box
+from dpveil.core.region_origin import FACE
 from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame as FaceFrame
 from dpveil.faces.geometry.align import of_points

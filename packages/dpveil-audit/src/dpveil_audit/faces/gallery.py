@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float64, Int8, Int64, UInt8
 
 from dpveil.assets import Reference
-from dpveil.core.numbers import show
+from dpveil.core.rationals import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_budgets import budgets_text
 from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, labelled

@@ -13,10 +13,10 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.core.region_origin import FACE, WHOLE, Origin
 from dpveil.faces import Attributes, FaceMethod
 from dpveil.faces.embedding import LENGTH
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place

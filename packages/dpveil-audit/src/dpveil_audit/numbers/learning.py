@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.errors import DPVeilError
 from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource, SeededBits

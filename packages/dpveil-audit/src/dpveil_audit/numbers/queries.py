@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.core.numbers import exact, show
+from dpveil.core.rationals import exact, show
 from dpveil.errors import DataError, DPVeilError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice

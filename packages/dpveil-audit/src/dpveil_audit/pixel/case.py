@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.numbers import show
+from dpveil.core.rationals import show
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil_audit import engine

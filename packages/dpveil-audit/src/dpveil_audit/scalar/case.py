@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.core.numbers import exact, show
+from dpveil.core.rationals import exact, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from scipy.special import lambertw
 
-from dpveil.core.numbers import exact
+from dpveil.core.rationals import exact
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.base import ANY, RECORD

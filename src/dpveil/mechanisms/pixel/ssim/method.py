@@ -16,8 +16,8 @@ import numpy as np
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import SMALLEST_DELTA, smallest, zcdp_epsilon, zcdp_rho
 from dpveil.core.arrays import Float64, Int32, Int64, UInt8
-from dpveil.core.numbers import float_above, root_above
 from dpveil.core.parameters import Count
+from dpveil.core.rationals import float_above, root_above
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel.base import (
     BudgetedMethod,

@@ -9,9 +9,9 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.cards import Card
-from dpveil.assets.network import Network
-from dpveil.assets.store import Tensors, arrays_of
+from dpveil.assets.model_cards import Card
+from dpveil.assets.networks import Network
+from dpveil.assets.trained_files import Tensors, arrays_of
 from dpveil.codecs.base import Canvas, Crops, StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.core.arrays import Bool, Float32, Float64

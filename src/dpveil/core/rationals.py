@@ -40,7 +40,7 @@ Number = int | float | str | Fraction | Decimal
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]  # what `json.loads` returns
 
-SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+SMALLEST_FLOAT, LARGEST_FLOAT = Fraction(1, 10**300), Fraction(10**300)
 """Numbers between these are shown with float arithmetic, which has full precision there."""
 DIGITS: Final = 100
 """Most digits of a parameter: what follows from it, such as ε²/2, is still short enough for `exact`."""
@@ -148,7 +148,7 @@ def show(value: Fraction, digits: int = 4) -> str:
     short = to_json(value)
     if not isinstance(short, str) and len(str(short)) <= digits + 4:
         return str(short)
-    if not SMALLEST <= abs(value) <= LARGEST:  # beyond what a float can show
+    if not SMALLEST_FLOAT <= abs(value) <= LARGEST_FLOAT:  # beyond what a float can show
         context = Context(prec=digits, rounding=ROUND_CEILING)
         return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):e}"
     exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
@@ -157,7 +157,7 @@ def show(value: Fraction, digits: int = 4) -> str:
 
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
-MOST: Final = 16  # the largest number of settings of one distance
+MOST_SETTINGS: Final = 16  # the largest number of settings of one distance
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,10 @@ class Distance:
     def __post_init__(self) -> None:
         names: list[object] = [self.name, *(name for name, _ in self.settings)]
         values: list[object] = [value for _, value in self.settings]
-        if not all(isinstance(name, str) and NAME.fullmatch(name) for name in names) or len(values) > MOST:
+        if (
+            not all(isinstance(name, str) and NAME.fullmatch(name) for name in names)
+            or len(values) > MOST_SETTINGS
+        ):
             raise InvalidParameter("distance", None, "has a name that is none", hint="such as box-mean")
         if any(isinstance(value, bool) or not isinstance(value, str | int | float) for value in values):
             raise InvalidParameter("distance", self.name, "has a setting that is no number and no text")

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.codecs.base import Codec, Crops
-from dpveil.codecs.neural import EncoderDecoder, ellipse_mask
+from dpveil.codecs.network_codecs import EncoderDecoder, ellipse_mask
 from dpveil.codecs.statistics import Codes
 from dpveil.core.arrays import Float64, Int16, Int64, UInt8
 from dpveil.errors import InvalidParameter
@@ -86,7 +86,7 @@ def shares(votes: Votes, threshold: float) -> Float64[np.ndarray, " k"]:
     return above / above.sum() if above.any() else np.full(len(votes), 1 / len(votes))
 
 
-MOST: Final = 4096  # most coordinates of a code: distances are exact up to that (`votes.nearest`)
+MOST_COORDINATES: Final = 4096  # most coordinates of a code: distances are exact up to that (`votes.nearest`)
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class Simulator:
     """Faces of nobody by a codec that knows how codes of faces are distributed.
 
     That is its `prior`, or independent normal coordinates with the deviations of principal components. Raises
-    `InvalidParameter` for codecs with neither, for grey ones, and for codes of more than `MOST` coordinates.
+    `InvalidParameter` for codecs with neither, for grey ones, and for codes longer than `MOST_COORDINATES`.
 
     Source: Lin et al. 2024, whose two interfaces of a simulator are `draw` and `vary`.
     """
@@ -104,7 +104,7 @@ class Simulator:
     def __post_init__(self) -> None:
         known = self.codec.prior is not None or self.codec.statistics.deviations is not None
         square = self.codec.canvas[0] == self.codec.canvas[1] and self.codec.canvas[2] == 3
-        if not known or not square or self.codec.length > MOST:
+        if not known or not square or self.codec.length > MOST_COORDINATES:
             problem = "draws no faces: it is grey, or how its codes are distributed is not known"
             hint = "choose gan, pca, mixture, upconv or stylegan, in colour"
             raise InvalidParameter("codec", self.codec.name, problem, hint=hint)

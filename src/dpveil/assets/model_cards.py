@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dpveil.core.numbers import Json
+from dpveil.core.rationals import Json
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from dpveil.assets.confined_networks import Confined
 from dpveil.assets.engines import Engine, fastest
-from dpveil.assets.network_process import Confined
 from dpveil.core.arrays import Float32
 from dpveil.errors import ModelError
 
-MOST: Final = 1 << 25  # largest network in bytes
-MEMORY: Final = 1 << 32  # memory of the process that runs one, in bytes
+MOST_NETWORK_BYTES: Final = 1 << 25  # largest network in bytes
+MEMORY_BYTES: Final = 1 << 32  # memory of the process that runs one, in bytes
 SECONDS: Final = 60  # time of a run
 OURS: Final = frozenset(
     {
@@ -38,7 +38,7 @@ class Network:
     """The `contents` of an ONNX file with one input and one output of fixed shapes, `takes` and `gives`.
 
     `job` says what it does, for errors: a network that "finds faces". `large` is the factor by which it
-    may exceed `MOST`, `MEMORY` and `SECONDS`.
+    may exceed `MOST_NETWORK_BYTES`, `MEMORY_BYTES` and `SECONDS`.
     """
 
     contents: bytes
@@ -61,8 +61,10 @@ class Network:
 
         It is run on zeros; the mean absolute value of what it gives is at most `most`.
         """
-        if tensor.dtype != np.uint8 or tensor.ndim != 1 or not 0 < len(tensor) <= MOST * large:
-            raise ModelError(f"the network is not an ONNX file of at most {MOST * large >> 20} MiB")
+        if tensor.dtype != np.uint8 or tensor.ndim != 1 or not 0 < len(tensor) <= MOST_NETWORK_BYTES * large:
+            raise ModelError(
+                f"the network is not an ONNX file of at most {MOST_NETWORK_BYTES * large >> 20} MiB"
+            )
         made = cls(tensor.tobytes(), takes, gives, job, large)
         made.check(most)
         return made
@@ -74,7 +76,7 @@ class Network:
     @cached_property
     def _process(self) -> Confined:
         return Confined(
-            "alone", self.contents, memory=MEMORY * self.large, seconds=float(SECONDS * self.large)
+            "alone", self.contents, memory=MEMORY_BYTES * self.large, seconds=float(SECONDS * self.large)
         )
 
     def check(self, most: float) -> None:

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from dpveil.core.numbers import Json
 from dpveil.core.parameters import CEILING
+from dpveil.core.rationals import Json
 from dpveil.core.received import at_most, between, check_fields, matching
 
 WHOLE: Final = "whole"

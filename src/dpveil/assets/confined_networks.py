@@ -14,10 +14,10 @@ from dpveil.errors import ModelError
 from dpveil.opencv import cv2
 from dpveil.processes import Answering, Channel, Ended, Pool, answer
 
-TARGET: Final = "dpveil.assets.network_process:serve"
+TARGET: Final = "dpveil.assets.confined_networks:serve"
 SECONDS: Final = 300  # time of a run; a search of 4096 × 3072 pixels takes 6 seconds
-MEMORY: Final = 1 << 34  # memory of the process in bytes; large detectors take some gigabytes
-MOST_FOUND: Final = 1 << 27
+MEMORY_BYTES: Final = 1 << 34  # memory of the process in bytes; large detectors take some gigabytes
+MOST_OUTPUT_BYTES: Final = 1 << 27
 """Most bytes of what a network gives: who asked is not to run out of memory for it."""
 MOST_NAMES: Final = 10_000
 MOST_LETTERS: Final = 100  # most names of classes, and letters of one
@@ -35,7 +35,9 @@ class Confined:
     threads, each of which gets a process.
     """
 
-    def __init__(self, job: str, contents: bytes, *, memory: int = MEMORY, seconds: float = SECONDS) -> None:
+    def __init__(
+        self, job: str, contents: bytes, *, memory: int = MEMORY_BYTES, seconds: float = SECONDS
+    ) -> None:
         self.job = job
         self.pool = Pool(TARGET, (job, contents), memory=memory, seconds=seconds)
 
@@ -68,7 +70,7 @@ class Confined:
     def _ask(self, *arrays: np.ndarray, question: str = "run") -> tuple[dict[str, Any], list[np.ndarray]]:
         asked = {"do": question, "threads": cv2.getNumThreads()}
         try:
-            told, found = self.pool.ask(asked, *arrays, most=MOST_FOUND)
+            told, found = self.pool.ask(asked, *arrays, most=MOST_OUTPUT_BYTES)
         except Ended as error:
             raise ModelError(WHY.get(error.why, "the network ends the process that reads it")) from error
         if not isinstance(told, dict) or told.get("refused"):
@@ -102,7 +104,7 @@ def _prepare_worker(job: str, network: np.ndarray) -> Answering:
         except Exception:  # noqa: BLE001  whatever a damaged network raises
             return ({"refused": True},)
         made = [found] if isinstance(found, np.ndarray) else found
-        if sum(one.nbytes for one in made) > MOST_FOUND:
+        if sum(one.nbytes for one in made) > MOST_OUTPUT_BYTES:
             return ({"refused": True},)
         return ({"refused": False}, *made)
 

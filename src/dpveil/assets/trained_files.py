@@ -16,8 +16,8 @@ from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 
-from dpveil.assets.cards import Card, CardWords, card_text
-from dpveil.core.numbers import Json
+from dpveil.assets.model_cards import Card, CardWords, card_text
+from dpveil.core.rationals import Json
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import escape_text, show_path
@@ -57,7 +57,7 @@ FORMAT: Final = 2  # the version of the file format
 KEY: Final = "dpveil"  # the entry of safetensors' metadata that holds dpveil's header
 SUFFIX: Final = ".safetensors"
 NAME: Final = re.compile(r"[A-Za-z0-9_. -]{1,100}")  # names of arrays
-MOST: Final = 1 << 30  # largest file in bytes
+MOST_FILE_BYTES: Final = 1 << 30  # largest file in bytes
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Errors raised by parsing a file, which is untrusted, whose contents are not those of its kind."""
 AGAIN: Final = "download it again, or train it again"
@@ -66,7 +66,7 @@ NAMED: Final = "check its name"
 Tensors = Mapping[str, np.ndarray]
 
 
-class Stored(ABC):
+class TrainedFile(ABC):
     """The contents of a trained file: named arrays, a few facts about them, and a card.
 
     `name` is the kind in files and certificates, and `hint` says how to get a file. Concrete classes are
@@ -111,10 +111,10 @@ class Stored(ABC):
         return replace(self, card=card)  # type: ignore[type-var]
 
 
-S = TypeVar("S", bound=Stored)
+S = TypeVar("S", bound=TrainedFile)
 
 
-def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
+def save(held: TrainedFile, path: str | Path, *, replace: bool = False) -> str:
     """Write a trained file and its card as Markdown (`card_path`), both or neither; return the file's hash.
 
     Raises `OutputError` if they cannot be written, or exist and `replace` is false.
@@ -176,7 +176,7 @@ def arrays_of(
     return found
 
 
-def encode_file(held: Stored) -> tuple[bytes, str]:
+def encode_file(held: TrainedFile) -> tuple[bytes, str]:
     """Return the bytes of a file, which depend on its contents only, and its hash."""
     about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}
     return encode_tensors(about, held.tensors())
@@ -215,7 +215,7 @@ def tensors_of(path: Path, *, hint: str = NAMED) -> tuple[dict[str, np.ndarray],
         raise missing() from error
     if not path.is_file():
         raise ModelError(f"there is no model {show_path(path)}", hint=hint)
-    if path.stat().st_size > MOST:
+    if path.stat().st_size > MOST_FILE_BYTES:
         raise ModelError(f"{show_path(path)} is larger than 1 GiB", hint="models of dpveil are smaller")
     try:
         with safe_open(path, framework="numpy") as opened:
