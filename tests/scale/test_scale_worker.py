@@ -21,7 +21,7 @@ from dpveil.errors import LedgerError
 from dpveil.io import locking
 from dpveil.ledger import Ledger
 from dpveil.ledger.ledger import Reservation
-from dpveil.scale.files import Outcomes, Row, Setup, Worker
+from dpveil.scale.files import Outcomes, Row, Setup, Worker, append_rows
 
 WHITE = plain(255)
 
@@ -166,8 +166,10 @@ def test_the_release_of_a_row_wins_over_its_failures(tmp_path):
     outcomes = Setup.of(**PIX, store=tmp_path / "store").outcomes
     for number, status in enumerate(("failed", "released", "untried", "released")):
         release = "00/" + "0" * 62 + ".png" if number % 2 else ""
-        outcomes.add("run").add([Row("a", "1", status, release=release), Row("b", "1", "failed")])
-    outcomes.add("other").add([Row("c", "1", "failed")])
+        append_rows(
+            outcomes.new_file("run"), [Row("a", "1", status, release=release), Row("b", "1", "failed")]
+        )
+    append_rows(outcomes.new_file("other"), [Row("c", "1", "failed")])
     assert sorted((row.key, row.status) for row in outcomes.final("run")) == [
         ("a", "released"),
         ("b", "failed"),
